@@ -12,7 +12,7 @@ from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.principled import principled
 from angle_data.ensembling.read import Grades, group_by_source
 from angle_data.ensembling.screen import gate, screen
-from angle_data.ensembling.strategies import Outcome, cap, concat, vote
+from angle_data.ensembling.strategies import Outcome, concat, vote
 from angle_data.records import Candidate, Polarity
 from angle_data.text import pair_key
 
@@ -134,13 +134,6 @@ def test_a_degree_and_a_polarity_that_do_not_agree_contradict_each_other() -> No
         assert [r.reason for r in strategy(group_by_source(rows)).dropped] == ["conflict", "conflict"]
 
 
-def test_a_cap_holds_for_each_degree() -> None:
-    rows = [asked(model, degree, f"{degree}: {model} about the disk") for model in "abc" for degree in (5, 4)]
-    outcome = concat(group_by_source(rows))
-    cap(outcome, 1, seed=0)
-    assert sorted(c.candidate.degree or 0 for c in outcome.kept) == [4, 5]
-
-
 @pytest.mark.parametrize(("degree", "flags"), [(5, ()), (4, ()), (3, ("near_copy",)), (2, ("near_copy",))])
 def test_a_low_degree_that_differs_by_a_word_is_flagged(degree: int, flags: tuple[str, ...]) -> None:
     outcome = vote(group_by_source([asked("d", degree, "The disk of unit0 is up.")]))
@@ -185,32 +178,3 @@ def test_grades_move_the_scores_of_degrees(tmp_path: Path) -> None:
     assert 0.38 < usual["score"] < 0.45 < one["score"] < 0.8
     assert top["score"] == 1.0
     assert top["weight"] < usual["weight"] < 1
-
-
-def test_degrees_judge_graders_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = ladder()
-    scores = tmp_path / "scores"
-    scores.mkdir()
-    lines = [
-        {"text1": r.source, "text2": r.text, "score": (7 * (i // 5) + 3 * (r.degree or 0)) % 5, "model": "x"}
-        for i, r in enumerate(rows)
-    ]
-    (scores / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = write_run(tmp_path / "run", rows)
-    build_ensemble(EnsembleConfig((run,), tmp_path / "out", scores=(scores,), labels="graded"))
-    assert "x hardly tells synonyms from antonyms (area under the curve" in caplog.text
-    assert {r["score"] for r in train(tmp_path / "out")} == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
-
-
-def test_an_annotator_with_its_degrees_upside_down_is_dropped_and_not_flipped() -> None:
-    honest = [
-        asked(model, row.degree or 0, f"{row.text} So says {model}.", int(row.source_id[1:]))
-        for model in "ab"
-        for row in ladder()
-    ]
-    rows = ladder()
-    grades = {**grade(honest, {}), **grade(rows, {r.text: 6.0 - (r.degree or 0) for r in rows})}
-    outcome = principled(group_by_source([*honest, *rows]), grades)
-    assert {(r.reason, r.model) for r in outcome.dropped} == {("contradicted", "d")}
-    assert len(outcome.dropped) == 4 * 30
-    assert not [c for c in outcome.kept if "flipped" in c.flags]

@@ -109,17 +109,6 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs: tuple[Path, ...],
     assert summary.pairs == {name: Counter(r["polarity"] for r in split) for name, split in splits.items()}
 
 
-def test_build_keeps_every_text_in_one_split(runs: tuple[Path, ...], tmp_path: Path) -> None:
-    build_ensemble(EnsembleConfig(runs, tmp_path / "out", random_per_source=3, ratios=(0.4, 0.3, 0.3)))
-    where: dict[str, set[str]] = {}
-    for name, rows in load(tmp_path / "out", tmp_path / "cache").items():
-        for r in rows:
-            for text in (r["text1"], r["text2"]):
-                where.setdefault(normalise(text), set()).add(name)
-    assert {len(names) for names in where.values()} == {1}
-    assert set.union(*where.values()) == {"train", "validation", "test"}
-
-
 @pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
 def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path: Path, strategy: str) -> None:
     """Sources "unit I …" and "rack I …" share one; a cap may take pairs away, not what they say."""
@@ -422,27 +411,6 @@ def test_grades_of_other_pairs_are_counted(
         build_ensemble(EnsembleConfig(runs, tmp_path / "out", scores=scores))
     assert "1 of 37 graded pairs are no candidates" in caplog.text
     assert json.loads((tmp_path / "out" / "report.json").read_text())["scores"]["unknown_pairs"] == 1
-
-
-def test_principled_reports_and_gives_the_same_bytes_in_any_order(
-    runs: tuple[Path, ...], tmp_path: Path
-) -> None:
-    scores = (
-        write_scores(tmp_path / "s1", rows_of("alpha")),
-        write_scores(tmp_path / "s2", rows_of("beta"), "jury"),
-    )
-    options: dict[str, Any] = {"strategy": "principled", "labels": "graded", "ratios": (0.6, 0.4)}
-    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "one", scores=scores, **options))
-    for file in (*(run / "candidates.jsonl" for run in runs), *(run / "scores.jsonl" for run in scores)):
-        file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
-    build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", scores=scores[::-1], **options))
-    assert tree(tmp_path / "one") == tree(tmp_path / "two")
-    report = json.loads((tmp_path / "one" / "report.json").read_text())
-    assert report["reliability"]["alpha"]["synonym"]["checked"] == 24
-    assert report["flipped_pairs"] == summary.flipped == 0
-    assert report["dropped"] == {"duplicate": 24}  # no evidence against anything, so nothing goes
-    card = (tmp_path / "one" / "dataset" / "README.md").read_text()
-    assert "Replies of the wrong polarity were looked for with grades" in card
 
 
 def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -109,16 +109,6 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(
     assert "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n" in card
 
 
-def test_candidates_that_are_not_graded_stay_as_without_grades(run: Path, tmp_path: Path) -> None:
-    pairs = mine(tmp_path)
-    build(run, pairs, grade(tmp_path / "scores", pairs), ratios=(1.0,), antonym_score=0.3)
-    settings = json.loads((run.parent / "out" / "report.json").read_text())["settings"]
-    assert (settings["strategy"], settings["labels"], settings["graders"]) == ("vote", "graded", "x")
-    rows = [row for row in rows_of(run)["train"] if row["supervision"] == "polarity"]
-    assert {(r["polarity"], r["score"]) for r in rows} == {("synonym", 1.0), ("antonym", 0.3)}
-    assert min(r["weight"] for r in rows) > 0.98
-
-
 def test_a_pair_that_is_kept_as_a_candidate_is_not_there_twice(run: Path, tmp_path: Path) -> None:
     pairs = [*mine(tmp_path), {"text1": "We lost the disk of unit0.", "text2": TEXTS[0]}]
     summary = build(run, pairs, grade(tmp_path / "scores", pairs, (4.5, 0.0)), ratios=(1.0,))

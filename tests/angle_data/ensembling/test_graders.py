@@ -77,14 +77,6 @@ def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
     assert (judgement.graded, judgement.pairs) == (39, 40)
 
 
-def test_a_grader_of_one_polarity_is_used() -> None:
-    rows = candidates("a", sources=25)
-    synonyms = [row for row in rows if row.polarity == "synonym"]
-    judgement = judge(group_by_source(rows), graded(synonyms, "x"))
-    assert judgement.verdicts == {"x": Verdict(None, {}, None)}
-    assert judgement.used == ["x"]
-
-
 @pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
 def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number: int, trusted: bool) -> None:
     rows = candidates("a")
@@ -107,13 +99,6 @@ def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
     why = "graded none of the candidates, or only those it wrote itself"
     assert judgement.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
     assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
-
-
-def test_what_the_gate_drops_needs_no_grade() -> None:
-    rows = candidates("a")
-    blank = replace(rows[0], text="...")
-    judgement = judge(group_by_source([*rows, blank]), graded(rows[:-3], "x"))
-    assert (judgement.graded, judgement.pairs) == (37, 40)
 
 
 def test_disputed_pairs_do_not_judge_a_grader() -> None:

@@ -116,30 +116,6 @@ def test_with_no_grader_to_go_by_graded_labels_are_refused(run: Path) -> None:
     assert not (run.parent / "out").exists()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_with_no_grader_to_go_by_other_labels_are_as_without_grades(
-    run: Path, strategy: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    build(run, "graded", grade(run, "poor", poor=True), strategy=strategy, labels="ordinal")
-    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        f"{POOR}: its grades are not used"
-    ]
-    build(run, "plain", strategy=strategy, labels="ordinal")
-    assert data(run, "graded") == data(run, "plain")
-    assert report(run, "graded")["settings"]["graders"] == "none"
-    assert "is found only where another annotator contradicts it literally" in card(run, "graded")
-
-
-def test_grades_of_every_candidate_need_no_word(run: Path, caplog: pytest.LogCaptureFixture) -> None:
-    build(run, "out", grade(run, "good"), labels="graded")
-    assert caplog.text == ""
-    assert report(run, "out")["scores"]["labelled"] == {"graded": 48, "expected": 0}
-    assert report(run, "out")["graders"] == {
-        "good": {"auc": 1.0, "auc_by_annotator": {"m": 1.0}, "used": True}
-    }
-    assert "candidate pairs" not in card(run, "out")
-
-
 def test_grades_of_some_candidates_are_counted(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     build(run, "out", grade(run, "good", first=44), labels="ordinal")
     assert [r.getMessage() for r in caplog.records] == ["graded 44 of 48 candidate pairs"]
@@ -224,29 +200,7 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Pat
     )
 
 
-def test_a_grader_of_other_pairs_beside_a_good_one_is_named(
-    run: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (run.parent / "stray").mkdir()
-    rows = (other_pairs(run) / "scores.jsonl").read_text().replace('"good"', '"stray"')
-    (run.parent / "stray" / "scores.jsonl").write_text(rows)
-    build(run, "out", grade(run, "good"), run.parent / "stray", labels="graded")
-    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        "stray graded none of the candidates, or only those it wrote itself: its grades are not used"
-    ]
-
-
 def test_empty_grades_are_refused(run: Path) -> None:
     write(run.parent / "empty" / "scores.jsonl", [])
     with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
         build(run, "out", run.parent / "empty")
-
-
-def test_nothing_left_is_said_before_anything_about_grades(run: Path) -> None:
-    rows = [
-        json.loads(line) | {"text": "..."} for line in (run / "candidates.jsonl").read_text().splitlines()
-    ]
-    scores = grade(run, "good")
-    write(run / "candidates.jsonl", rows)
-    with pytest.raises(InputError, match=r"^none of 48 candidates is left \(blank 48\)"):
-        build(run, "out", scores)

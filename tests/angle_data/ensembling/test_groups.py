@@ -1,5 +1,4 @@
 import itertools
-import random
 import sys
 from collections.abc import Callable
 
@@ -110,14 +109,3 @@ def test_group_sources_of_one_template_are_not_all_compared(templates: list[str]
         for count in (150, 600)
     )
     assert many < 6 * few  # four times the texts; 16 times the comparisons
-
-
-def test_group_sources_does_not_compare_what_is_joined_already() -> None:
-    rng = random.Random(0)
-    texts = [
-        "a b c d e f g h i j k l m n o " + " ".join(f"{name}{rng.randrange(12)}" for name in "vwxyz")
-        for _ in range(300)
-    ]
-    apart = work(lambda: group_sources({text: [] for text in texts}))
-    joined = work(lambda: group_sources({text: ["a partner of all"] for text in texts}))
-    assert joined < apart / 2

@@ -77,12 +77,6 @@ def test_random_pairs_label_and_skip_what_is_alike() -> None:
     assert all(p.source_id == next(s.id for s in SOURCES if s.text == p.text1) for p in pairs)
 
 
-def test_random_pairs_give_each_source_its_number() -> None:
-    many = [source(f"alpha{i} beta{i} gamma{i}", i) for i in range(12)]
-    pairs = random_pairs(many, per_source=2, seed=3, taken=())
-    assert sorted(p.text1 for p in pairs) == sorted(s.text for s in many for _ in range(2))
-
-
 def test_random_pairs_leave_out_pairs_that_are_taken() -> None:
     two = [SOURCES[2], SOURCES[3]]
     assert len(random_pairs(two, per_source=1, seed=0, taken=())) == 1
@@ -95,11 +89,6 @@ def test_random_pairs_depend_on_the_seed_but_not_on_the_order() -> None:
     drawn = {seed: random_pairs(many, per_source=1, seed=seed, taken=()) for seed in range(4)}
     assert len({tuple(p.text2 for p in pairs) for pairs in drawn.values()}) == 4
     assert random_pairs(many[::-1], per_source=1, seed=2, taken=()) == drawn[2]
-
-
-@pytest.mark.parametrize("sources", [[], SOURCES[:1]])
-def test_random_pairs_of_too_few_sources(sources: list[Source]) -> None:
-    assert random_pairs(sources, per_source=2, seed=0, taken=()) == []
 
 
 def test_random_pairs_are_found_beyond_a_long_row_of_texts_that_are_alike() -> None:

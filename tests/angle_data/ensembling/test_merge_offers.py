@@ -17,16 +17,6 @@ def merged_texts(candidates: list[Candidate]) -> list[tuple[list[str], list[str]
     ]
 
 
-def test_merge_joins_equal_texts_of_one_source() -> None:
-    assert merged_texts(
-        [
-            candidate("Disk full.", "No space left.", model="a"),
-            candidate("Disk full.", "no space left", model="b"),
-            candidate("Disk full.", "No space is left.", model="b"),
-        ]
-    ) == [(["No space is left."], []), (["No space left.", "no space left"], [])]
-
-
 def test_merge_sees_the_same_pair_from_its_other_end() -> None:
     assert merged_texts(
         [candidate("Disk full.", "No space left."), candidate("No space left.", "Disk full.")]
@@ -88,18 +78,6 @@ def capped(kept: list[Choice], per_source: int, seed: int = 0) -> list[str]:
     assert len(outcome.kept) + len(outcome.dropped) == len(kept)
     assert {rejection.reason for rejection in outcome.dropped} <= {"capped"}
     return [c.candidate.text for c in outcome.kept]
-
-
-def test_a_cap_is_for_each_source_and_polarity() -> None:
-    kept = [
-        choice("s1", "a"),
-        choice("s2", "a"),
-        choice("a1", "a", "antonym"),
-        choice("o1", "a", source="Up."),
-    ]
-    left = capped(kept, 1)
-    assert left[0] in ("s1", "s2")
-    assert left[1:] == ["a1", "o1"]  # in the order given
 
 
 def test_a_cap_prefers_support_then_weight() -> None:

@@ -234,13 +234,6 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, fli
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)
 
 
-def test_an_undecided_pair_is_dropped_as_contradicted() -> None:
-    text = "We lost the disk of rack 0 again."
-    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0}}
-    outcome = principled(group_by_source(HONEST), grades)
-    assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)]
-
-
 def test_grades_decide_where_annotators_contradict_each_other() -> None:
     text = HONEST[1].text
     rows = [*HONEST, replace(HONEST[2], text=text)]  # b calls it a synonym, a an antonym
@@ -250,36 +243,6 @@ def test_grades_decide_where_annotators_contradict_each_other() -> None:
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-
-
-def test_an_annotators_grades_of_its_own_pairs_do_not_count() -> None:
-    mine = {
-        key: {"a": 5.0 - grades["judge"]}
-        for key, grades in judged([row for row in HONEST if row.model == "a"], {}).items()
-    }
-    outcome = principled(group_by_source(HONEST), mine)
-    assert {row["checked"] for row in outcome.details["reliability"]["a"].values()} == {0}
-    assert outcome.dropped == []
-
-
-def test_weights_are_probabilities_and_rise_with_evidence() -> None:
-    grades = judged(HONEST, {})
-    del grades[pair_key(SOURCES[0], HONEST[0].text)]
-    weights = {c.candidate.text: c.weight for c in principled(group_by_source(HONEST), grades).kept}
-    alone = principled(group_by_source(HONEST)).kept
-    assert {c.weight for c in alone} == {0.97}  # the prior: nobody speaks against anybody
-    assert (
-        0.97 < weights[HONEST[0].text] < min(w for text, w in weights.items() if text != HONEST[0].text) <= 1
-    )
-
-
-def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", logger="angle.ensemble"):
-        principled(group_by_source(HONEST))
-        assert "--scores RUN of `angle-data llm-score` would show swapped polarities too" in caplog.text
-        caplog.clear()
-        principled(group_by_source(HONEST), judged(HONEST, {}))
-        assert caplog.text == ""
 
 
 def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(

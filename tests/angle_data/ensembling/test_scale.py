@@ -34,18 +34,6 @@ def test_without_grades_a_pair_stands_where_it_was_asked_for(asked: Polarity | i
     assert level(Scale(pairs, [], {}, antonym_score=0.3), pairs[0]) == expected
 
 
-def test_few_grades_teach_little_and_many_teach_all() -> None:
-    pairs = choices("a", 3, 200)
-    expected = [
-        level(Scale(pairs, [], graded(pairs[:number], 2.0), antonym_score=0.5), pairs[-1])
-        for number in (0, 1, 5, 100)
-    ]
-    assert expected[0] == 3
-    assert expected == sorted(expected, reverse=True)
-    assert expected[1] > 2.6
-    assert expected[3] < 2.02
-
-
 def test_annotators_are_expected_to_go_on_as_they_did() -> None:
     one, other = choices("a", "synonym"), choices("b", "synonym")
     grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 4.0)}
@@ -54,20 +42,6 @@ def test_annotators_are_expected_to_go_on_as_they_did() -> None:
     assert level(scale, other[-1]) < 4.2
     both = Choice(one[-1].source, one[-1].candidate, ("a", "b"))
     assert level(scale, both) == pytest.approx((level(scale, one[-1]) + level(scale, other[-1])) / 2)
-
-
-def test_a_grade_moves_a_pair_and_a_second_grader_moves_it_further_and_makes_it_surer() -> None:
-    pairs = choices("a", 2)
-    grades = {key: dict(row) for key, row in graded(pairs, 1.0, 1.5, 2.0, 2.5).items()}
-    single = Scale(pairs, [], grades, antonym_score=0.5).of_choice(pairs[3])
-    usual = level(
-        Scale(pairs, [], {k: v for k, v in grades.items() if k != pairs[3].key}, antonym_score=0.5), pairs[3]
-    )
-    for row in grades.values():
-        row["y"] = row["x"]
-    double = Scale(pairs, [], grades, antonym_score=0.5).of_choice(pairs[3])
-    assert usual < single.value < double.value < 2.5
-    assert single.certainty < double.certainty < 1
 
 
 def test_graders_of_other_scales_are_read_alike() -> None:
@@ -87,23 +61,6 @@ def test_graders_of_other_scales_are_read_alike() -> None:
     # Below what y gives opposites, half-way to what it gives synonyms, and above that.
     values = [scale.of_given(pair).value for pair in given]
     assert values == pytest.approx([2 / 3, 3, 5], abs=0.1)
-
-
-def test_a_grader_alone_is_taken_at_its_word() -> None:
-    same, other = choices("a", "synonym"), choices("a", "antonym")
-    given = [GivenPair("one text", f"text {grade}") for grade in range(6)]
-    grades = {**graded(same, 4.5), **graded(other, 2.0)}
-    grades |= {pair.key: {"x": float(grade)} for grade, pair in enumerate(given)}
-    scale = Scale([*same, *other], given, grades, antonym_score=0.5)
-    assert [scale.of_given(pair).value for pair in given] == pytest.approx([0, 1, 2, 3, 4, 5])
-
-
-def test_a_strict_grader_leaves_pairs_that_mean_the_same_where_training_takes_them_for_positive() -> None:
-    same, other = choices("a", "synonym"), choices("a", "antonym")
-    grades = {**graded(same, 3.5), **graded(other, 1.0)}
-    scale = Scale([*same, *other], [], grades, antonym_score=0.2)
-    assert level(scale, same[0]) > 4.3
-    assert level(scale, other[0]) == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("score", [0.2, 0.5])

@@ -126,15 +126,6 @@ def test_off_topic_reply_is_found_by_what_its_annotator_usually_does() -> None:
     assert lost(rows) == ["The movie was great fun."]
 
 
-def test_off_topic_tolerates_a_free_annotator() -> None:
-    free: list[tuple[int, Polarity, str, str]] = [
-        (0, "synonym", "b", "commits crawl now, thank fsync"),  # shares fsync: 1 of 4
-        (1, "synonym", "b", "disk throttled around 12"),  # shares disk: 1 of 4
-        (2, "synonym", "b", "kernel regression hits latency"),  # shares kernel: 1 of 4
-    ]
-    assert lost([*rewordings("a"), *free]) == []
-
-
 def test_off_topic_counts_words_of_other_annotators() -> None:
     rows: list[tuple[int, Polarity, str, str]] = [
         *rewordings("a"),
@@ -143,16 +134,3 @@ def test_off_topic_counts_words_of_other_annotators() -> None:
     ]
     assert lost(rows) == ["Linux patch reintroduced regression"]
     assert lost([*rows, (2, "antonym", "a", "A Linux patch cured the regression")]) == []
-
-
-def test_off_topic_does_not_judge_a_lone_annotator() -> None:
-    rows = [*rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
-    assert lost([(i, p, "b", t) for i, p, _, t in rows]) == []  # type: ignore[misc]
-
-
-def test_off_topic_judges_polarities_apart() -> None:
-    antonyms: list[tuple[int, Polarity, str, str]] = [
-        (0, "antonym", "b", "fsync never hurt anybody here, trust me folks"),  # low shares are usual here
-        (1, "antonym", "b", "plenty credit remains whenever anybody looks"),
-    ]
-    assert lost([*rewordings("a"), *rewordings("b"), *antonyms]) == []

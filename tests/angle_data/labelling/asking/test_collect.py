@@ -232,18 +232,3 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         files = [server.files[batch.input_file][1] for batch in server.batches.values()]
         assert [len(content.splitlines()) for content in files] == [10, 1]
         assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 10
-
-
-def test_open_batches_count_for_the_limit_when_their_requests_are_not_asked_any_more(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", range(10))
-    with FakeBatch(answer, held=True) as server:
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server))
-        limit = held_tokens(tmp_path)
-        write_texts(tmp_path / "texts.jsonl", range(100, 120))
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, max_tokens_total=limit))
-        assert len(server.batches) == 1
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, max_tokens_total=2 * limit))
-        assert len(server.batches) == 2
