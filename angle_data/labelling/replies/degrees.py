@@ -4,7 +4,7 @@ What says the degree of a sentence:
 
 - in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such as
   `degree` beside it;
-- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, `1. (5) …`, or a heading like these above it.
+- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, or a heading like these above it.
 
 A list numbered upwards from 1 says nothing: its numbers may be degrees, or places in the order that was asked
 for. Nor do numbers that do not fit a scale from 5 to 1. Nothing is guessed then: the reply is `unparseable`.
@@ -62,7 +62,7 @@ _LABEL = (
     rf"[ \t]*(?:[(\[]{_RUBRIC}[)\]]:?[ \t]*)?"
 )
 _LABELLED = re.compile(_LABEL, re.I)
-_PLACED = re.compile(rf"[ \t>|*_•·‣-]*(?P<place>\d{{1,2}})[.)][ \t]+{_LABEL}", re.I)
+_FURTHER = re.compile(r"\s[*_(\[]*[1-4][)\]]?[*_]*[:.)]")  # all degrees on one line are not read
 _BARE_KEY = re.compile(r"""([{,]\s*)(\d)(?=\s*:\s*["'])""")
 _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 _OPENS = re.compile(r"""[{\[]\s*["'{]""")
@@ -184,13 +184,7 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
     """Return the items of a labelled list and the lines around them; empty when no line has a label."""
     lines = [line.strip(" |") if line.lstrip().startswith("|") else line for line in lines]  # a table
     found = _labels(lines)
-    if len(found) == 1:
-        ((place, match),) = found.items()
-        parts = _broken_up(lines[place], match)
-        lines[place : place + 1] = parts
-        # A single further label may be a number of the sentence.
-        found = _labels(lines) if len(parts) != 2 else {}
-    if not found:
+    if not found or (len(found) == 1 and _FURTHER.search(lines[min(found)])):
         return []
     before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
     items = list_items(lines, {i: match.end() for i, match in found.items()})
@@ -201,9 +195,6 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
 
 def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     """Return line number -> label, where the numbers can be nothing but degrees."""
-    placed = {i: match for i, line in enumerate(lines) if (match := _PLACED.match(line))}
-    if placed and [int(match["place"]) for match in placed.values()] == list(range(1, len(placed) + 1)):
-        return placed
     found = {i: match for i, line in enumerate(lines) if (match := _LABELLED.match(line))}
     if named := {i: match for i, match in found.items() if match["word"] or match["of"]}:
         return named
@@ -213,16 +204,3 @@ def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     if numbers and falls and (numbers[0] == top or numbers[0] > numbers[-1]):
         return found
     return {i: match for i, match in found.items() if re.search(_TELLING, match["gloss"] or "", re.I)}
-
-
-def _broken_up(line: str, match: re.Match[str]) -> list[str]:
-    """Return the items of a list that is written on one line, "5: A 4: B 3: C"."""
-    parts, end = [], match.end()
-    for number in range(int(match["n"]) - 1, 0, -1):
-        label = rf"\s(?=[*_]*[(\[]?(?:{_WORD}\W{{0,4}})?{number}[)\]]?[*_]*(?:{_GLOSS})?[*_]*[:.)]+[*_]*\s)"
-        following = re.compile(label, re.I).search(line, end)
-        if following is None:
-            break
-        parts.append(line[: following.start()])
-        line, end = line[following.end() :], 1
-    return [*parts, line]
