@@ -184,7 +184,7 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
     """Return the items of a labelled list and the lines around them; empty when no line has a label."""
     lines = [line.strip(" |") if line.lstrip().startswith("|") else line for line in lines]  # a table
     found = _labels(lines)
-    if not found or (len(found) == 1 and _FURTHER.search(lines[min(found)])):
+    if not found or (len(found) == 1 and any(_FURTHER.search(lines[i], m.end()) for i, m in found.items())):
         return []
     before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
     items = list_items(lines, {i: match.end() for i, match in found.items()})
