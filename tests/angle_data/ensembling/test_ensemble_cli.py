@@ -1,22 +1,21 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 
-def angle_data(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def angle_data(*arguments):
     command = [sys.executable, "-m", "angle_data", "ensemble", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     return write_run(tmp_path / "run", 20)
 
 
-def write_run(path: Path, sources: int) -> Path:
+def write_run(path, sources):
     path.mkdir()
     rows = []
     for i in range(sources):
@@ -31,7 +30,7 @@ def write_run(path: Path, sources: int) -> Path:
     return path
 
 
-def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> None:
+def test_ensemble_prints_where_everything_went(run, tmp_path):
     result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
     assert (result.returncode, result.stderr.count("\n")) == (0, 1)
     assert result.stderr.startswith("must opposites be kept apart? You did not say, and they score 0.5. ")
@@ -46,13 +45,13 @@ def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> Non
     ]
 
 
-def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path) -> None:
+def test_ensemble_mistakes_are_one_line(run, tmp_path):
     result = angle_data(run, "--out", tmp_path / "out", "--strategy", "best")
     message = "angle-data: error: unknown strategy 'best'; choose one of concat, principled, vote\n"
     assert (result.returncode, result.stdout, result.stderr) == (1, "", message)
 
 
-def test_ensemble_without_run_directory(tmp_path: Path) -> None:
+def test_ensemble_without_run_directory(tmp_path):
     result = angle_data(tmp_path, "--out", tmp_path / "out")
     assert result.returncode == 1
     assert result.stderr.startswith(f"angle-data: error: {tmp_path} holds no candidates.jsonl")

@@ -152,32 +152,6 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
     assert account["stopped_by"] is None
 
 
-def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_end(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", 3)
-    too_long = Fault(400, message="too long")
-    with FakeOpenAI(about, faults=[None, too_long, None, too_long]) as server:
-        asked = {"polarity": "synonym", "concurrency": 1}
-        first = label(config(tmp_path, server, **asked)).counts
-        assert [first[name] for name in ("requests", "replied", "refused", "kept")] == [3, 2, 1, 4]
-        assert (first["failed"], first["rejected"]) == ({}, {"refused_by_server": 1})
-        ((row),) = rows(tmp_path / "run/rejected.jsonl")
-        assert (row["source_id"], row["raw"]) == ("t1", "http_400: too long")
-        assert run_json(tmp_path)["tokens"]["total_tokens"] == 30
-        assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
-        assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
-        assert (
-            caplog.text.count(
-                "1 request set aside as refused or failing again and again, most with http_400: "
-            )
-            == 1
-        )
-        # Once more, in vain, and with success: the last attempt at the text counts.
-        for refused, rejected in ((1, {"refused_by_server": 1}), (0, {})):
-            counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
-            assert (counts["asked"], counts["refused"], counts["rejected"]) == (1, refused, rejected)
-        assert (counts["kept"], len(server.seen)) == (6, 5)
-
-
 def command(tmp_path, server):
     options = {
         "--model": "tiny",

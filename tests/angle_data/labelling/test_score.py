@@ -76,20 +76,6 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     assert run_json(tmp_path)["finished"] is True
 
 
-def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(20))
-    with FakeOpenAI(grader) as server:
-        score(config(tmp_path, server))
-        first = (tmp_path / "run" / "scores.jsonl").read_bytes()
-        score(config(tmp_path, server))
-        assert len(server.seen) == 20
-        assert (tmp_path / "run" / "scores.jsonl").read_bytes() == first
-        write_pairs(tmp_path / "pairs.jsonl", range(21))
-        assert plan_score(config(tmp_path, server)).to_ask == 1
-        score(config(tmp_path, server))
-    assert len(server.seen) == 21
-
-
 @pytest.mark.parametrize("text", ["{} is up.", "{} is up.\n\nSee\nbelow."])
 def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes(tmp_path, text):
     def write(numbers):
@@ -325,20 +311,6 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
         counts = score(again).counts
         assert (counts["asked"], counts["kept"], counts["refused"]) == (1, 8, 0)
     assert len(server.seen) == 9
-
-
-def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
-    row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
-    (tmp_path / "candidates.jsonl").write_text(json.dumps({**row, "key": "00"}) + "\n")
-    with FakeOpenAI(grader) as server:
-        arguments = ["llm-score", "--model", "judge", "--base-url", server.url, "--json"]
-        arguments += ["--pairs", str(tmp_path / "candidates.jsonl"), "--out", str(tmp_path / "run")]
-        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
-        assert json.loads(planned.stdout)["to_ask"] == 1
-        assert not server.seen
-        done = CliRunner().invoke(app, arguments)
-    assert json.loads(done.stdout)["kept"] == 1
-    assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
 
 
 def test_recorded_grades_need_no_server(tmp_path):
