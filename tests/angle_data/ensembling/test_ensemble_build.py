@@ -1,7 +1,6 @@
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -430,16 +429,6 @@ def test_a_killed_build_can_be_done_again(runs, tmp_path):
     (out / ".report.json.x1").write_text("{")
     build_ensemble(EnsembleConfig(runs, out))
     assert tree(out) == tree(tmp_path / "whole")
-
-
-def test_a_data_set_made_with_other_settings_is_not_replaced_without_a_word(runs, tmp_path, caplog):
-    caplog.set_level("INFO", logger="angle")
-    config = EnsembleConfig(runs, tmp_path / "out")
-    for again in (config, config):
-        build_ensemble(again)
-        assert "replaces a data set" not in caplog.text
-    build_ensemble(replace(config, labels="ordinal"))
-    assert f"{config.out}: replaces a data set that was made with other settings" in caplog.text
 
 
 def test_two_builds_at_once_are_refused(runs, tmp_path):

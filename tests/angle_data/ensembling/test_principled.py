@@ -221,24 +221,3 @@ def test_grades_decide_where_annotators_contradict_each_other():
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-
-
-def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(
-    caplog,
-):
-    rows = HONEST + [
-        row
-        for name in "cdef"
-        for row in pairs(
-            (name, "synonym", f"Nothing comes from the {{}} any more, {name} says."),
-            (name, "antonym", f"The {{}} is fine again, {name} says."),
-        )
-    ]
-    theirs = {pair_key(row.source, row.text) for row in rows if row.model == "b"}
-    grades = {
-        key: {name: 5 - grade if key in theirs else grade for name, grade in found.items()}
-        for key, found in judged(rows, {}).items()
-    }
-    principled(group_by_source(rows), grades)
-    assert "b: the graders contradict most of its synonyms" in caplog.text
-    assert "a: the graders" not in caplog.text
