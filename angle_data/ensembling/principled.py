@@ -15,6 +15,7 @@ proved.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ from angle_data.ensembling.scale import shrink
 from angle_data.ensembling.screen import content_words, reject, screen
 from angle_data.ensembling.strategies import Choice, Merged, Outcome, asked_of, keep, merge, side_of
 from angle_data.records import Polarity
+
+log = logging.getLogger("angle.ensemble")
 
 Kind = tuple[str, str]
 """An annotator and what was asked for (`strategies.asked_of`)."""
@@ -126,6 +129,11 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     pairs = merge(passed)
     beliefs = Beliefs(pairs, grades)
     beliefs.learn()
+    if not beliefs.readers:
+        log.info(
+            "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
+            "`angle-data llm-score` would show swapped polarities too"
+        )
     outcome = Outcome([], dropped)
     for pair, graded, synonym in zip(pairs, beliefs.grades, beliefs.synonym, strict=True):
         _settle(pair, synonym, outcome, graded=bool(graded))
