@@ -32,6 +32,14 @@ _QUOTED = re.compile(r'"[^"]{8,}"|“[^”]{8,}”')
 _POINTS = re.compile(r"\b(?:here(?:'s)?|below|following|these)\b")
 _CHINESE_HEADING = re.compile(r"(?:好的|当然|没问题|以下|下面|输出|答案|同义|反义|句子).{0,60}[：:！!。]?")
 
+_GREETING = re.compile(
+    r"""\W*(?:(?:okay|ok|sure|hi|hello|well|alright)[,!.]?\ )?
+    (?:got\ it|understood|will\ do|my\ pleasure|no\ problem|good\ question|let\ me\ (?:think|see|try|help)
+      |(?:i(?:'m|\ am|'d\ be)\ )?(?:happy|glad|pleased)\ to\ (?:help|assist|do\ (?:so|that))
+      |here\ (?:goes|you\ go|it\ is|they\ are)|let's\ (?:see|go|start)|as\ (?:you\ )?(?:requested|asked))
+    (?:\ (?:about\ (?:this|that|it)|at\ all|with\ (?:this|that)|you|this|that|it))*\W*""",
+    re.VERBOSE,
+)
 _CLOSING = re.compile(
     r"""(?:i\ )?(?:sincerely\ )?hope\ (?:this|that|it|these|you)\b
     | (?:please\ )?(?:let\ me\ know|feel\ free)\b.*\b(?:you|this|these|else|me)\b
@@ -160,6 +168,8 @@ def is_chatter(line: str, source: str) -> bool:
     """Whether the line is talk around the answer: a heading, a closing remark or a note on the sentences."""
     if is_heading(line):
         return True
+    if _GREETING.fullmatch(_plain(line)):
+        return not _GREETING.fullmatch(_plain(source))
     plain = _plain(line).lstrip("([ ")
     return bool(_REMARK.match(plain) or _CLOSING.match(plain)) and not _shares_content(line, source)
 

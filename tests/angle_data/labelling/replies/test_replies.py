@@ -120,6 +120,8 @@ HEADINGS = [
     "Opposite-meaning sentences:",
     "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
     "以下是两个同义句：",
+    "Got it.",
+    "Let me think about this.",
     "Two rephrasings, in plain words, for your incident log:",
     "Aquí tienes dos oraciones:",
 ]
@@ -510,6 +512,7 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
         ),
         ("| up | node1 |\n| up | node2 |", "| down | node1 |", ("| up | node1 |", "| up | node2 |")),
         ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
+        ("Got it!\nUnderstood.", "OK, got it.", ("Got it!", "Understood.")),
         ("Assistant: please reboot.", "Assistant: please restart.", ("Assistant: please reboot.",)),
         (
             'It says {"sentences": ["a b c"]} now.',
