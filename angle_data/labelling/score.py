@@ -40,6 +40,7 @@ _REFUSED, _FAILED = "refused_by_server", "request_failed"
 _NO_USE_TO_ASK_AGAIN = (_REFUSED, _FAILED, NOT_RECORDED)  # the other way round
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
+_LOOKS = (100, 1000, 10_000, 100_000)  # requests after which a run looks at its grades
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
@@ -130,7 +131,17 @@ class ScoreJob(Job):
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the request of every call, and those about single pairs: all that are due by the journal."""
+        """Yield the request of every call, and those about single pairs: all that are due by the journal.
+
+        Every now and then the grades so far are looked at: a grader that does not judge costs as much.
+        """
+        for number, request in enumerate(self._due(journal), start=1):
+            if number in _LOOKS and not journal.unwritten:
+                grades = (grade for row in journal.rows() for grade in _read(row, len(_texts(row))))
+                _warn_if_alike(Counter(grade for grade in grades if isinstance(grade, float)))
+            yield request
+
+    def _due(self, journal: Journal) -> Iterator[ChatRequest]:
         for call in self._shared_calls(journal).values():
             yield self._request(call)
         shared = self._of_shared(journal)
@@ -240,7 +251,7 @@ class ScoreJob(Job):
 
     def _call_of(self, row: dict[str, Any]) -> Call:
         """Return the several pairs that a journal row is about; none for any other row, or another prompt."""
-        texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
+        texts = _texts(row)
         if row.get("task") != "score" or len(texts) < 2 or any(len(pair) != 2 for pair in texts):
             return ()
         call = tuple(make_pair(*pair) for pair in texts)
@@ -309,6 +320,11 @@ class ScoreJob(Job):
             yield request, found, final
             if final or found is None or isinstance(found.grade, float):
                 return
+
+
+def _texts(row: dict[str, Any]) -> list[list[str]]:
+    """Return the texts of each pair that a journal row is about."""
+    return row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
 
 
 def _lacks_grade(found: _Found | None) -> bool:

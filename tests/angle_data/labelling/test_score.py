@@ -420,3 +420,16 @@ def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
         assert counts["requests"] == 2 + 4
         assert run_json(tmp_path)["finished"] is True
         assert score(settings).counts["asked"] == 0
+
+
+def test_a_useless_grader_is_warned_of_during_the_run(tmp_path, caplog):
+    write_pairs(tmp_path / "pairs.jsonl", range(300))
+    said = []
+
+    def reply(body):
+        said.append("does not judge" in caplog.text)
+        return '{"grades": [{"id": 1, "score": 3.5}]}'
+
+    with FakeOpenAI(reply) as server:
+        score(config(tmp_path, server))
+    assert (said[0], said[-1]) == (False, True)
