@@ -21,7 +21,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, read_forms, write_forms, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
-from angle_data.gis.crawl.lookups import ask_number, ask_numbers
+from angle_data.gis.crawl.lookups import GONE, ask_number, ask_numbers
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
@@ -32,7 +32,6 @@ from angle_data.text import content_id
 log = logging.getLogger("angle")
 
 _STORE = "rehydrate.sqlite"
-_GONE = frozenset({404, 410, 451})
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
@@ -107,7 +106,7 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
         try:
             page = client.get(f"/repos/{name}")
         except Refused as error:
-            if error.status not in _GONE:
+            if error.status not in GONE:
                 raise
             log.warning("%s: %s; its pairs are left out", name, error)
             progress.advance(len(numbers))
@@ -125,7 +124,7 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
         store.upsert_page(issues=found.values())
         for number in chunk:
             if number not in found:
-                store.upsert_page(issues=[ask_number(client, repo, number, gone=_GONE)])
+                store.upsert_page(issues=[ask_number(client, repo, number)])
         progress.advance(len(chunk), f"{name}, {client.status_line()}")
 
 

@@ -20,7 +20,8 @@ from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_q
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
 from angle_data.gis.crawl.store import Store, hosts_of
 
-_GONE = frozenset({404, 410, 451})
+GONE = frozenset({404, 410, 451})
+"""The statuses of what is deleted or blocked."""
 
 Node = Mapping[str, Any]
 
@@ -193,10 +194,8 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     crawler.tell(repo.name)
 
 
-def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+def ask_number(client: GitHubClient, repo: Repo, number: int) -> Issue:
     """Return an issue by one REST request, or a tombstone where it moved or was deleted.
-
-    `gone` are the statuses that mean that it was deleted.
 
     Raises:
         Refused: GitHub does not answer for another reason.
@@ -204,7 +203,7 @@ def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset
     try:
         page = client.get(f"/repositories/{repo.id}/issues/{number}")
     except Refused as error:
-        if error.status not in gone:
+        if error.status not in GONE:
             raise
         return tombstone(repo.id, number, "deleted")
     assert page is not None
