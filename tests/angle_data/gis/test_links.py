@@ -189,24 +189,6 @@ def test_a_label_does_not_back_a_stranger_against_a_mark_or_a_member(tmp_path, r
     ] * 3
 
 
-def automatic(number, other, id, **fields):
-    fields = {"role": "NONE", "author": "sweeper[bot]", **fields}
-    return said(f"This issue was automatically closed as a duplicate of #{other}.", number, id=id, **fields)
-
-
-def test_programs_that_go_in_a_circle_are_not_believed(tmp_path):
-    labelled = [make_issue(n, state="closed", labels=("duplicate",)) for n in range(1, 10)]
-    line = [automatic(7, 3, 100), automatic(8, 7, 101)]
-    assert [link[0] for link in links_of(tmp_path / "1", comments=line, issues=labelled)] == ["accepted"] * 2
-    circle = [*line, automatic(3, 8, 102), automatic(9, 8, 103)]
-    found = {link[2:]: link[:2] for link in links_of(tmp_path / "2", comments=circle, issues=labelled)}
-    assert found[9, 8] == ("accepted", "")
-    assert {found[pair] for pair in ((7, 3), (8, 7), (3, 8))} == {("tentative", "circle")}
-    # A member's word breaks it.
-    spoken = [*circle, said("Duplicate of #3", id=104)]
-    assert {link[0] for link in links_of(tmp_path / "3", comments=spoken, issues=labelled)} == {"accepted"}
-
-
 def test_a_programs_own_closing_stands_until_somebody_objects(tmp_path):
     closed = replaced(7, state="closed", closed_by="sweeper[bot]", closed_at=said().created_at)
     comments = [said("Closing as a duplicate of #3.", id=100, role="NONE", author="sweeper[bot]")]
@@ -228,11 +210,6 @@ def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):
 def test_a_present_name_outranks_a_former_one(tmp_path):
     repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
     assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
-
-
-def test_links_in_a_circle_are_both_kept(tmp_path):
-    comments = [said(), said("Duplicate of #7", number=3, id=101)]
-    assert sorted(links_of(tmp_path, comments=comments)) == [("accepted", "", 3, 7), ("accepted", "", 7, 3)]
 
 
 def test_logins_are_not_in_the_audit(tmp_path):

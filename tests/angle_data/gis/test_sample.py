@@ -157,9 +157,3 @@ def test_verdicts_reach_the_top_of_the_card(tmp_path):
     assert below.rpartition("<!--")[0] == same, "the rest is as it was"
     assert not list(tmp_path.rglob("*.bak")), "the card is not taken for an edited one"
     assert json.loads((tmp_path / "report.json").read_text())["error_rates"][0]["kind"] == "all"
-
-
-def test_the_command_says_what_is_missing(out):
-    runner = CliRunner()
-    for arguments in ([], ["--out", str(out / "nowhere")]):
-        assert isinstance(runner.invoke(APP, arguments).exception, InputError)
