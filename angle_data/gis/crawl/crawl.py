@@ -195,20 +195,16 @@ class _Crawl:
                     read_set_aside(crawler, repo)
                 except Refused as error:
                     log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
-            self._follow(crawler, read)
+            try:
+                follow_references(crawler, read, graphql=self.client.authenticated)
+            except InputError:  # a server whose GraphQL is too old
+                if self.signals != "comments":
+                    raise
+                follow_references(crawler, read, graphql=False)
         self.expected = crawler.expected
         statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
-
-    def _follow(self, crawler: Crawler, read: list[Repo]) -> None:
-        """Follow references, in bulk where there is GraphQL."""
-        try:
-            follow_references(crawler, read, graphql=self.client.authenticated)
-        except InputError:  # a server whose GraphQL is too old
-            if self.signals != "comments":
-                raise
-            follow_references(crawler, read, graphql=False)
 
     def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
