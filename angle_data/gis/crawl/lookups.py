@@ -47,7 +47,9 @@ def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool)
         repo = store.repo(repo_id)
         assert repo is not None
         try:
-            _look_up(crawler, repo, {n for name in repo.names for n in referred.get(name, ())}, graphql)
+            newest = store.newest_number(repo_id)
+            named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
+            look_up(crawler, repo, named, graphql=graphql)
         except Refused as error:
             log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
             states.clear()
@@ -114,11 +116,10 @@ def ask_names(
     return [found[f"r{i}"] for i in range(len(names))]
 
 
-def _look_up(crawler: Crawler, repo: Repo, named: set[int], graphql: bool) -> None:
-    """Store the issues of these numbers that have no row and are not beyond the newest known."""
-    store, newest = crawler.store, crawler.store.newest_number(repo.id)
-    known = {issue.number for issue in store.issues(repo.id, named)}
-    numbers = sorted(n for n in named - known if 0 < n <= newest)
+def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> None:
+    """Store the issues of these numbers that have no row, or their tombstones."""
+    store = crawler.store
+    numbers = sorted(named - {issue.number for issue in store.issues(repo.id, named)})
     for first in range(0, len(numbers), NUMBERS_A_QUERY):
         chunk = numbers[first : first + NUMBERS_A_QUERY]
         if graphql:
@@ -188,13 +189,13 @@ def _ask_name(client: GitHubClient, name: str) -> Node | None:
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
     try:
-        crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
+        crawler.store.upsert_page(issues=[_ask_number(crawler.client, repo, number)])
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
     crawler.tell(repo.name)
 
 
-def ask_number(client: GitHubClient, repo: Repo, number: int) -> Issue:
+def _ask_number(client: GitHubClient, repo: Repo, number: int) -> Issue:
     """Return an issue by one REST request, or a tombstone where it moved or was deleted.
 
     Raises:
