@@ -35,6 +35,12 @@ TENTATIVE = make_comment(2_001, 35, "Is this a duplicate of #36?", 131, role="NO
 MENTION = make_comment(2_002, 37, "Related to #38", 131)
 
 
+def labelled(*names):
+    """The first sixty issues, with these labels in turn."""
+    label = [(names[n % len(names)],) for n in range(61)]
+    return {f"n{n}": make_issue(n, f"Issue number{n}", text(n), labels=label[n]) for n in range(1, 61)}
+
+
 class World:
     """Candidates over a small store; odd originals are in train, even ones in test."""
 
@@ -276,12 +282,7 @@ def test_clusters_said_to_differ_lie_in_one_split(tmp_path):
 
 
 def test_hard_partners_share_as_many_words_as_the_positive_pair_or_its_subject(world):
-    w = world(
-        **{
-            f"n{n}": make_issue(n, f"Issue number{n}", text(n), labels=(f"area{n % 4}",))
-            for n in range(1, 61)
-        }
-    )
+    w = world(**labelled("area0", "area1", "area2", "area3"))
     drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "hard"]
     ways = {pair.evidence.partition(":")[0] for pair in drawn}
     assert ways == {"bm25", "subject"}
@@ -301,10 +302,7 @@ def test_denials_that_lead_nowhere_are_counted(tmp_path):
 
 
 def test_random_partners_have_a_label_of_the_original(world):
-    labelled = {
-        f"n{n}": make_issue(n, f"Issue number{n}", text(n), labels=("ab"[n % 2],)) for n in range(1, 61)
-    }
-    w = world(**labelled)
+    w = world(**labelled("a", "b"))
     original = {pair.one: pair.other for pairs in w.positives.values() for pair in pairs}
     drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "random"]
     alike = sum(w.scan.heads[p.other].labels == w.scan.heads[original[p.one]].labels for p in drawn)
