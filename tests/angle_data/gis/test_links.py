@@ -319,6 +319,7 @@ def test_a_guess_counts_when_the_first_answer_of_somebody_entitled_is_yes(tmp_pa
 def test_yes_is_the_first_answer_and_to_one_guess_alone(tmp_path):
     yes, log = ("maria", "MEMBER", "Yes."), ("ann", "NONE", "I have a log.")
     assert thread_of(tmp_path / "1", GUESS, log, yes) == [("guess", 7, 3)]
+    assert thread_of(tmp_path / "own", ("maria", "MEMBER", GUESS[2]), yes) == [("guess", 7, 3)]
     two = ("joe", "NONE", "Could this be a duplicate of #3 or of #4?")
     assert {reason for reason, *_ in thread_of(tmp_path / "2", two, yes)} == {"guess"}
 
