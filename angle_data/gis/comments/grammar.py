@@ -295,11 +295,7 @@ def _unbound(
         for place, low, high in _places(sentences, index, match):
             if verdict == "denied" and (place != index or hits[index]):
                 break
-            found = [
-                hit
-                for hit in _targets(sentences[place], low, high, verdict)
-                if not any(old.ref == hit.ref and old.verdict == "denied" for old in hits[place])
-            ]
+            found = _targets(sentences[place], low, high, verdict)
             if found:
                 found += _list_below(sentences, place, verdict)
                 first = sentence.offset(match.start())
@@ -330,9 +326,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
         return None
     if _ADJECTIVE.search(left) or not about_this(left):
         return None
-    if asked or is_conditional(left):
-        return "tentative"
-    return "tentative" if is_doubted(text, *match.span(), closing=closing) else "explicit"
+    return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
 def _places(
@@ -342,11 +336,8 @@ def _places(
     length = len(sentences[index].text)
     yield index, match.end(), length
     yield index, 0, match.start()
-    heads_list = sentences[index].ending == ":"
-    for step in (1, -1, 2, -2):
-        place = index + step
-        asks = step > 0 and place < len(sentences) and sentences[place].ending == "?"
-        if 0 <= place < len(sentences) and not asks and not (heads_list and step < 0):
+    for place in (index + 1, index - 1, index + 2, index - 2):
+        if 0 <= place < len(sentences):
             yield place, 0, len(sentences[place].text)
 
 
@@ -371,6 +362,4 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
         if verdict == "denied" or not other:
             found.append(_mention(ref, verdict))
         position = text.find(REF, position + 1, high)
-        if sentence.item:
-            break
     return found
