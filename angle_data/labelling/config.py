@@ -72,9 +72,11 @@ class LabelConfig:
             )
         if not self.plan and (self.budget_usd is not None or self.purpose is not None):
             raise InputError(
-                "--budget-usd and --purpose are for --plan; a run is bounded by --max-usd, and ensemble takes "
-                "--purpose"
+                "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
             )
+        for name in ("size", "polarity", "pilot"):
+            if self.plan and getattr(self, name) is not None:
+                raise InputError(f"--plan decides what to ask for: leave out --{name}")
         if self.budget_usd is not None and not self.budget_usd > 0:
             raise InputError(f"--budget-usd must be above 0, got {self.budget_usd:g}")
         for name in ("size", "limit", "pilot"):

@@ -117,9 +117,9 @@ class SpendingPlan:
                 f"{offer.way.name:<{width}} {offer.texts:>9,} {offer.tokens:>12,} {usd:>9} {gain:>7}"
             )
         lines += [
-            f"\ngain: share of the best gain measured, on {self.measured_on}; ~ with more texts than measured.",
-            "Yours will differ: trust the order more than the figures. Tokens are an estimate by characters;",
-            "--pilot 50 measures them. A name such as MODEL-2 stands for another model, at the same price.\n",
+            f"\ngain: share of the best gain measured, on {self.measured_on}; ~ beyond what was",
+            "measured. Yours will differ: trust the order more than the figures. Tokens are an estimate by",
+            "characters, --pilot 50 measures them. MODEL-2 stands for another model, at the same price.\n",
             *self.commands,
         ]
         return "\n".join(lines)
@@ -132,8 +132,7 @@ def plan_spending(config: LabelConfig) -> SpendingPlan:
         InputError: The texts cannot be used, a budget is given and no price is known, or it is too small.
     """
     assert config.purpose is not None, "LabelConfig wants one beside plan"
-    table = tomllib.loads(_GAINS.read_text(encoding="utf-8"))[config.purpose]
-    job = LabelJob(replace(config, out=config.out / "plan", pilot=None, polarity=None, size=None))
+    job = LabelJob(config)
     price, count = price_of(job.spec), job.texts.count
     if price is None and job.spec.paid and config.budget_usd is not None:
         raise InputError(
@@ -142,7 +141,7 @@ def plan_spending(config: LabelConfig) -> SpendingPlan:
         )
     each = _Taken(config)
     offers = []
-    for way in _ways(table):
+    for way in ways_of(config.purpose):
         takes = each.of(way)
         usd = price.of(takes.prompt, takes.completion) if price else None
         if usd is None and not job.spec.paid:
@@ -155,25 +154,32 @@ def plan_spending(config: LabelConfig) -> SpendingPlan:
     if not best.texts:
         raise InputError(f"--budget-usd {config.budget_usd:g} does not pay for a single text; raise it")
     commands = list(_commands(config, best, count))
-    return SpendingPlan(count, job.spec.checkpoint, table["measured_on"], offers, commands)
+    return SpendingPlan(count, job.spec.checkpoint, _measured(config.purpose)["on"], offers, commands)
 
 
-def _ways(table: Mapping[str, Any]) -> Iterator[Way]:
-    for row in table["ways"]:
+def ways_of(purpose: str) -> Iterator[Way]:
+    """Yield what money can be spent on for a purpose."""
+    for row in _measured(purpose)["ways"]:
         gains = {int(texts): float(share) for texts, share in row["gains"].items()}
         asks = tuple(Ask(**ask) for ask in row["asks"])
         yield Way(row["name"], asks, row.get("graded", 0.0), row.get("mined", False), gains)
+
+
+def _measured(purpose: str) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads(_GAINS.read_text(encoding="utf-8"))[purpose]
+    return table
 
 
 class _Taken:
     """The tokens that a way takes for one text, by a sample of the texts."""
 
     def __init__(self, config: LabelConfig) -> None:
-        self._config = replace(config, limit=min(_SAMPLE, config.limit or _SAMPLE), pilot=None, size=None)
+        limit = min(_SAMPLE, config.limit or _SAMPLE)
+        self._config = replace(config, limit=limit, plan=False, purpose=None, budget_usd=None)
         self._asked, self._graded = cache(self._ask), cache(self._grade)
 
     def of(self, way: Way) -> Tokens:
-        parts = [(ask.models, self._asked(ask.prompts, ask.polarity)) for ask in way.asks]
+        parts = [(float(ask.models), self._asked(ask.prompts, ask.polarity)) for ask in way.asks]
         parts.append((way.graded, self._graded() if way.graded else NO_TOKENS))
         prompt = sum(times * part.prompt for times, part in parts)
         return Tokens(prompt, sum(times * part.completion for times, part in parts))
@@ -243,7 +249,8 @@ def _engine_words(config: EngineConfig) -> list[str]:
     given.append(("--checkpoint", config.checkpoint))
     given += [("--base-url", url) for url in config.base_urls]
     given += [("--api-key-env", config.api_key_env), ("--price", price)]
-    given.append(("--prices", None if config.prices is None else str(config.prices)))
+    files = {"--prices": config.prices, "--replies": config.replies}
+    given += [(name, None if path is None else str(path)) for name, path in files.items()]
     return [word for name, value in given if value is not None for word in (name, value)]
 
 
