@@ -63,27 +63,45 @@ def test_nothing_is_written_and_text_in_memory_will_do(tmp_path):
 
 
 def test_the_commands_do_what_they_say(texts, monkeypatch):
-    """With recorded replies, which cost nothing; grades of mined pairs are recorded for the demo's alone."""
+    """With recorded replies to the structured prompts, and a price at which nothing richer is affordable."""
     monkeypatch.chdir(texts.parent)
-    command = ["llm-label", "--plan", "--purpose", "opposites", "--model", "annotator-b", "--json"]
-    command += ["--engine", "recorded", "--replies", DEMO / "replies" / "annotator-b.jsonl"]
-    done = subprocess.run(
-        angle_data(*command, "--texts", texts, "--out", "runs"), capture_output=True, text=True, check=True
-    )
-    ways = {way.name: way for way in ways_of("opposites")}
-    offers = json.loads(done.stdout)["offers"]
-    assert {offer["way"] for offer in offers} == set(ways)
-    assert all(offer["usd"] == 0 for offer in offers)
-    for line in json.loads(done.stdout)["commands"]:
+    command = [
+        "llm-label",
+        "--plan",
+        "--purpose",
+        "opposites",
+        "--budget-usd",
+        "0.02",
+        "--price",
+        "1,1",
+        "--json",
+    ]
+    command += ["--model", "annotator-b", "--engine", "recorded"]
+    command += ["--replies", DEMO / "replies" / "annotator-b.jsonl", "--texts", texts, "--out", "my runs"]
+    done = subprocess.run(angle_data(*command), capture_output=True, text=True, check=True)
+    counts = json.loads(done.stdout)
+    assert counts["offers"][0]["way"] == "synonyms and opposites"
+    for line in counts["commands"]:
         program, *words = shlex.split(line)
         assert program == "angle-data"
-        asked = dict(zip(words[1::2], words[2::2], strict=False))
-        if "MODEL" in line or asked.get("--prompts") in ("contrast", "degrees") or words[0] == "llm-score":
-            subprocess.run(angle_data(*words, "--help"), capture_output=True, check=True)
-            continue
         done = subprocess.run(angle_data(*words), capture_output=True, text=True)
         assert done.returncode == 0, (line, done.stderr)
-    assert Path("runs/my.csv").exists()
+    run = json.loads(Path("my runs/structured/run.json").read_text())
+    assert run["counts"]["replied"] == 2 * counts["offers"][0]["texts"]
+    assert Path("my runs/my.csv").exists()
+
+
+def test_the_richest_way_is_spelt_out(texts):
+    """Where money is no matter, with what each command takes from those before it."""
+    lines = [shlex.split(line)[1:] for line in planned(texts)["commands"]]
+    assert [line[0] for line in lines] == [*["llm-label"] * 4, "mine", "llm-score", "ensemble", "grade"]
+    options = [dict(zip(line[-2::-2], line[-1::-2], strict=False)) for line in lines]
+    runs = [option["--out"] for option in options[:4]]
+    assert [option["--model"] for option in options[:4]] == ["gpt-4o", "gpt-4o", "MODEL-2", "MODEL-3"]
+    assert lines[6][1:5] == runs
+    assert options[4]["--out"] == options[5]["--pairs"] == options[6]["--pairs"]
+    assert options[5]["--out"] == options[6]["--scores"]
+    assert options[6]["--purpose"] == "topics"
 
 
 @pytest.mark.parametrize(
