@@ -1,6 +1,6 @@
 """What annotation buys: the gain of each way to spend, by number of texts and by money.
 
-    ANGLE_BENCH_DATA=FOLDER python benchmarks/annotation.py stsb            # fits what is missing, then prints
+    ANGLE_BENCH_DATA=FOLDER python benchmarks/annotation.py stsb    # fits what is missing
     … cloud-ops --seeds 1 2 3 --texts 50 100 360 --test --figure FILE.svg
 
 Makes the figures of angle_data/labelling/gains.toml, from dev pairs, and with --figure a picture of gain
