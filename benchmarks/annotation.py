@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from llm_supervised import Task, cloud_ops, data_sets, fit_pairs, part, stsb
+from llm_supervised import TASKS, Task, data_sets, fit_pairs, part
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--figure", help="file to draw to")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
-    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    task = TASKS[arguments.task]()
     numbers = arguments.texts or {"stsb": [50, 100, 300], "cloud-ops": [50, 100, 360]}[task.name]
     gains = measure(task, numbers, arguments.seeds, "test" if arguments.test else "dev")
     print_tables(gains, task)
