@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import SpendingPlan
 
 _NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
@@ -59,13 +60,13 @@ class Run:
         path: The folder.
         model: The annotator's name.
         counts: What the command prints with `--json`.
-        forecast: What was found out by `dry_run`, after which nothing was asked, or `pilot`.
+        forecast: What was found out by `dry_run` or `plan`, after which nothing was asked, or by `pilot`.
     """
 
     path: Path
     model: str
     counts: Mapping[str, Any]
-    forecast: SessionPlan | PilotResult | None = None
+    forecast: SessionPlan | PilotResult | SpendingPlan | None = None
 
     def candidates(self) -> Rows:
         """Return the sentences that `label` kept: `source_id, source, polarity, text, model, key`."""
@@ -159,7 +160,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
         out: The run folder; the same call goes on where it stopped.
         **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
-            `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
+            `pilot=50`, `dry_run=True`, `plan=True` … Options that can be repeated take one value or a list.
 
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
@@ -178,7 +179,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     config = make(LabelConfig, given)
     with ExitStack() as stack:
         folder = config.out / IN_MEMORY
-        if dry_run:  # leave nothing behind
+        if dry_run or config.plan:  # leave nothing behind
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", config.text_field))
         config = replace(config, texts=Path(file))
@@ -189,8 +190,12 @@ def _label(config: LabelConfig, *, dry_run: bool) -> Run:
     from angle_data.labelling.label import label as run_label
     from angle_data.labelling.label import plan_label
     from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_spending
 
     name = config.engine.model
+    if config.plan:
+        spending = plan_spending(config)
+        return Run(config.out, name, spending.counts, spending)
     if dry_run:
         forecast = plan_label(config)
         return Run(config.out, name, forecast.counts, forecast)

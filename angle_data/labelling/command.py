@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import SpendingPlan
 
 
 @with_options(LabelConfig, dry_run=True)
@@ -33,10 +34,16 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
     Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
+
+    What to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
+    --texts notes.jsonl --out runs
     """
     from angle_data.labelling.label import label, plan_label
     from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_spending
 
+    if config.plan:
+        return _told(plan_spending(config))
     if dry_run:
         return _told(plan_label(config))
     return _told(label(config) if config.pilot is None else pilot(config))
@@ -60,7 +67,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     return _told(plan_score(config) if dry_run else score(config))
 
 
-def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
+def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
     """Return the counts of what was done, and how to show them to people."""
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
