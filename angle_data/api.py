@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import SpendingPlan
 
 _NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
@@ -59,13 +60,13 @@ class Run:
         path: The folder.
         model: The annotator's name.
         counts: What the command prints with `--json`.
-        forecast: What was found out by `dry_run`, after which nothing was asked, or `pilot`.
+        forecast: What was found out by `dry_run` or `plan`, after which nothing was asked, or by `pilot`.
     """
 
     path: Path
     model: str
     counts: Mapping[str, Any]
-    forecast: SessionPlan | PilotResult | None = None
+    forecast: SessionPlan | PilotResult | SpendingPlan | None = None
 
     def candidates(self) -> Rows:
         """Return the sentences that `label` kept: `source_id, source, polarity, text, model, key`."""
@@ -159,7 +160,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
         out: The run folder; the same call goes on where it stopped.
         **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
-            `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
+            `pilot=50`, `dry_run=True`, `plan=True` … Options that can be repeated take one value or a list.
 
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
@@ -172,13 +173,17 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     from angle_data.labelling.label import label as run_label
     from angle_data.labelling.label import plan_label
     from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_spending
 
     if out is None:
         raise TypeError("label() needs out, the run folder")
     given = _options("label", llm_label, {**options, "model": model, "out": out, "texts": texts})
     dry_run = given.pop("dry_run")
-    with _files(given, "texts", kept=not dry_run):
+    with _files(given, "texts", kept=not (dry_run or given["plan"])):
         config = make(LabelConfig, given)
+        if config.plan:
+            spending = plan_spending(config)
+            return Run(config.out, model, spending.counts, spending)
         if dry_run or config.pilot is not None:
             forecast = beside_loop(lambda: plan_label(config) if dry_run else pilot(config))
             return Run(config.out, model, forecast.counts, forecast)

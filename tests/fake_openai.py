@@ -1,7 +1,7 @@
 """A small OpenAI-compatible chat server on a loopback socket, with faults on demand; for tests and timing.
 
 Speaks `POST /v1/chat/completions`, checks keys, models and the shape of a request as the real API does,
-limits its rate by a token bucket with the real API's headers, and records what it is asked. Faults are given
+limits its rate by token buckets with the real API's headers, and records what it is asked. Faults are given
 one per request, in the order in which requests arrive. Alone, in its own process:
 
     python tests/fake_openai.py --port 8000 --latency 0.05 --rate 50 --burst 16 --told ms
@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Limit:
-    """A rate limit: a token bucket of requests, full at the start.
+    """A rate limit: two token buckets, of requests and of tokens, full at the start.
 
     `told` is how a 429 says when to come again: header (whole seconds, as most gateways), ms
     (`retry-after-ms`) or none. With `headers`, every answer carries the x-ratelimit-* headers.
@@ -53,6 +53,8 @@ class Limit:
 
     requests_per_s: float = math.inf
     burst: int = 16
+    tokens_per_s: float = math.inf
+    token_burst: int = 1000
     told: str = "none"
     headers: bool = False
 
@@ -98,17 +100,23 @@ class Buckets:
 
     def __init__(self, limit: Limit) -> None:
         self.limit, self.early, self._told_until = limit, 0, 0.0
-        self.requests, self._filled = float(limit.burst), time.monotonic()
+        self.requests, self.tokens = float(limit.burst), float(limit.token_burst)
+        self._filled = time.monotonic()
 
-    def take(self) -> float:
-        """Take one request; 0, or the seconds until that would work, with nothing taken."""
+    def take(self, tokens: int) -> float:
+        """Take one request and its tokens; 0, or the seconds until that would work, with nothing taken."""
         now, limit = time.monotonic(), self.limit
         elapsed, self._filled = now - self._filled, now
         self.early += now < self._told_until
-        self.requests = min(self.requests + elapsed * limit.requests_per_s, limit.burst)
-        if self.requests < 1:
-            return (1 - self.requests) / limit.requests_per_s
+        if math.isfinite(limit.requests_per_s):
+            self.requests = min(self.requests + elapsed * limit.requests_per_s, limit.burst)
+        if math.isfinite(limit.tokens_per_s):
+            self.tokens = min(self.tokens + elapsed * limit.tokens_per_s, limit.token_burst)
+        wait = max((1 - self.requests) / limit.requests_per_s, (tokens - self.tokens) / limit.tokens_per_s)
+        if wait > 0:
+            return wait
         self.requests -= 1
+        self.tokens -= tokens
         return 0.0
 
     def refusal(self, wait: float) -> dict[str, str]:
@@ -123,15 +131,18 @@ class Buckets:
 
     def headers(self) -> dict[str, str]:
         """The x-ratelimit-* headers: per minute, what is left of the bucket, and when it is full again."""
-        limit, name = self.limit, "x-ratelimit-{}-requests"
+        limit, found = self.limit, {}
         if not limit.headers:
-            return {}
-        full_ms = math.ceil((limit.burst - self.requests) / limit.requests_per_s * 1000)
-        return {
-            name.format("limit"): str(round(limit.requests_per_s * 60)),
-            name.format("remaining"): str(max(int(self.requests), 0)),
-            name.format("reset"): f"{full_ms}ms",
-        }
+            return found
+        for name, rate, level, size in (
+            ("requests", limit.requests_per_s, self.requests, limit.burst),
+            ("tokens", limit.tokens_per_s, self.tokens, limit.token_burst),
+        ):
+            if math.isfinite(rate):
+                found[f"x-ratelimit-limit-{name}"] = str(round(rate * 60))
+                found[f"x-ratelimit-remaining-{name}"] = str(max(int(level), 0))
+                found[f"x-ratelimit-reset-{name}"] = f"{math.ceil((size - level) / rate * 1000)}ms"
+        return found
 
 
 class FakeOpenAI:
@@ -242,7 +253,7 @@ class FakeOpenAI:
     def _refuse(self, body: dict) -> web.Response | None:
         if self._limit is None:
             return None
-        wait = self._buckets.take()
+        wait = self._buckets.take(sum(self._usage(body)))
         if wait <= 0:
             return None
         headers = self._buckets.refusal(wait) | self._buckets.headers()
@@ -342,13 +353,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--sigma", type=float, default=0.0, help="of the latency's log-normal factor")
     parser.add_argument("--rate", type=float, default=math.inf, help="requests per second")
     parser.add_argument("--burst", type=int, default=16, help="requests")
+    parser.add_argument("--token-rate", type=float, default=math.inf, help="tokens per second")
+    parser.add_argument("--token-burst", type=int, default=1000, help="tokens")
     parser.add_argument("--told", choices=["header", "ms", "none"], default="none")
     parser.add_argument("--headers", action="store_true", help="send x-ratelimit-* headers")
     parser.add_argument("--extra", nargs="*", default=[], help="further fields of a request that it knows")
     given = parser.parse_args(arguments)
     limit = None
-    if math.isfinite(given.rate):
-        limit = Limit(given.rate, given.burst, given.told, given.headers)
+    if math.isfinite(given.rate) or math.isfinite(given.token_rate):
+        limit = Limit(given.rate, given.burst, given.token_rate, given.token_burst, given.told, given.headers)
     server = FakeOpenAI(
         hashed_reply,
         latency_s=given.latency,

@@ -27,7 +27,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
 from angle_data.annotators.batch_service import BatchService, read_rows, request_line
@@ -36,6 +36,9 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Form, request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.text import counted
+
+if TYPE_CHECKING:
+    from openai.types import Batch
 
 log = logging.getLogger("angle.annotators")
 
@@ -77,19 +80,11 @@ class OpenAIBatch:
     def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
         if spec.run is None:
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
-        self._run, self._dialect, self._form, limits = (
-            spec.run,
-            spec.dialect,
-            Form.of(spec),
-            limits or Limits(),
-        )
+        self._run, self._spec, limits = spec.run, spec, limits or Limits()
         self._wait_s, self._limits = _options(spec, limits)
         self._service = BatchService(spec, limits.retry_s)
         self.held = Held()
-        self._asked: dict[str, bool] = {}  # the keys that open parts hold, and whether this run asks them
-        self._looks: dict[str, dict[str, Any]] = {}  # how the batches of parts stand
-        self._file: _InputFile | None = None
-        self._refusal, self._unsent = "", 0  # of a batch, for good; the requests that found no room
+        self._asked: dict[str, bool] = {}
 
     def holds(self, key: str) -> bool:
         """Whether a request is in a batch of an earlier run, and so is paid for already."""
@@ -105,53 +100,62 @@ class OpenAIBatch:
             AnnotatorError: The service refused a batch, or going on is pointless.
             InputError: The state in the run directory is damaged.
         """
-        self._state = BatchState(self._run)
-        self._looks, self._refusal, self._unsent = {}, "", 0
-        self._full = self._state.full  # there was no room for a batch
-        async with self._service.transport:
+        async with self._service as service:
+            batches = _Batches(BatchState(self._run), service, self._limits, self._spec)
             try:
-                await self._recover()
-                await self._look()
-                self._hold()
+                await batches.recover()
+                await batches.look()
+                self.held, self._asked = batches.hold(), batches.asked
                 for number, request in enumerate(requests):
                     if number % _BREATHE_EVERY == 0:
                         await asyncio.sleep(0)  # an interrupt needs a moment to get through
-                    if failure := await self._take(request):
+                    if failure := await batches.take(request):
                         yield failure
-                await self._submit()
-                async with aclosing(self._work()) as outcomes:
+                await batches.submit()
+                async with aclosing(self._work(batches)) as outcomes:
                     async for outcome in outcomes:
                         yield outcome
             finally:
-                # A file that is being written is left off: the next run makes it anew.
-                if self._file is not None:
-                    self._file.close()
-                    self._file = None
-                self._state.tidy()
+                batches.close()
 
-    async def _work(self) -> AsyncGenerator[Reply | Failure, None]:
+    async def _work(self, batches: _Batches) -> AsyncGenerator[Reply | Failure, None]:
         """Fetch what is done, pause, look again: until all is done or time is up."""
         until, pause = time.monotonic() + self._wait_s, self._limits.poll_s
         while True:
-            for part in self._done():
-                await self._download(part)
-                for number, outcome in enumerate(self._outcomes(part)):
+            for part in batches.done():
+                await batches.download(part)
+                for number, outcome in enumerate(batches.outcomes(part)):
                     if number % _BREATHE_EVERY == 0:
                         await asyncio.sleep(0)
                     yield outcome
-            if self._refusal:
-                raise AnnotatorError(self._refusal)
-            is_finished = not any(map(self._is_asked, self._working()))
-            if is_finished and not self._unsent:
+            if batches.refusal:
+                raise AnnotatorError(batches.refusal)
+            if batches.is_finished and not batches.unsent:
                 return
             left = until - time.monotonic()
-            if left <= 0 or is_finished:
-                raise StoppedError(self._standing())
+            if left <= 0 or batches.is_finished:
+                raise StoppedError(batches.standing())
             await asyncio.sleep(min(pause, left))
             pause = min(pause * _POLL_GROWTH, _LONGEST_POLL_S)
-            await self._look()
+            await batches.look()
 
-    async def _recover(self) -> None:
+
+class _Batches:
+    """One pass over the batches of a run: what is open, what may be submitted now, what is done.
+
+    `asked` has the keys that open parts hold, and whether this run asks them. `unsent` counts the requests
+    that found no room, and `refusal` is what the service said of a batch that it refused for good.
+    """
+
+    def __init__(self, state: BatchState, service: BatchService, limits: Limits, spec: AnnotatorSpec) -> None:
+        self.asked, self.refusal, self.unsent = dict[str, bool](), "", 0
+        self._state, self._service, self._limits = state, service, limits
+        self._dialect, self._form = spec.dialect, Form.of(spec)
+        self._looks: dict[str, Batch] = {}  # by part
+        self._file: _InputFile | None = None
+        self._full = state.full  # there was no room for a batch
+
+    async def recover(self) -> None:
         """Find out what happened to parts whose submission was cut short."""
         unsure = [part for part in self._state.parts.values() if part.batch is None]
         found = await self._service.find(self._state.run) if unsure else {}
@@ -160,47 +164,47 @@ class OpenAIBatch:
                 log.info("batch %s was created before the interruption", found[part.name])
                 self._state.submitted(part, found[part.name])
             else:
-                self._state.closed(part, "dropped")
+                self._state.dropped(part)
         self._state.tidy()
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Ask how every batch stands that is not known to be done; deal with those refused as a whole."""
         for part in self._working():
             if part.batch is None or self._is_done(part):
                 continue
-            before, batch = self._looks.get(part.name, {}), await self._service.look(part.batch)
-            if before.get("status") != batch["status"]:
-                log.info("batch %s (%s): %s", part.batch, counted(len(part.keys), "request"), batch["status"])
+            before, batch = self._looks.get(part.name), await self._service.look(part.batch)
+            if before is None or before.status != batch.status:
+                log.info("batch %s (%s): %s", part.batch, counted(len(part.keys), "request"), batch.status)
             self._looks[part.name] = batch
-            if batch["status"] == "failed":
-                self._refused(part, (batch.get("errors") or {}).get("data") or [])
+            if batch.status == "failed":
+                self._refused(part, batch)
 
-    def _hold(self) -> None:
-        """Learn the keys of all open parts, before requests are taken."""
+    def hold(self) -> Held:
+        """Learn the keys of all open parts, before requests are taken; returns what these parts hold."""
         parts = self._state.parts.values()
-        self._asked = dict.fromkeys((key for part in parts for key in part.keys), False)
+        self.asked = dict.fromkeys((key for part in parts for key in part.keys), False)
         prompt = sum(part.prompt_tokens for part in parts)
-        self.held = Held(len(self._asked), prompt, sum(part.completion_tokens for part in parts))
+        return Held(len(self.asked), prompt, sum(part.completion_tokens for part in parts))
 
-    async def _take(self, request: ChatRequest) -> Failure | None:
+    async def take(self, request: ChatRequest) -> Failure | None:
         """Put a request into a batch unless one holds it; returns why it cannot be asked."""
-        if request.key in self._asked:
-            self._asked[request.key] = True
+        if request.key in self.asked:
+            self.asked[request.key] = True
         elif self._full and self._working():
-            self._unsent += 1
-        elif not self._refusal:
+            self.unsent += 1
+        elif not self.refusal:
             line = request_line(request.key, request_body(request, self._dialect, self._form))
             if len(line) > self._limits.max_bytes:
                 said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
                 return Failure(request.key, "too_large", said)
             if self._file is not None and not self._file.fits(line, self._limits):
-                await self._submit()
+                await self.submit()
             if self._file is None:
                 self._file = _InputFile(self._state.folder)
             self._file.add(request, line)
         return None
 
-    async def _submit(self) -> None:
+    async def submit(self) -> None:
         """Submit the input file that is being written, if there is one.
 
         Whatever cuts a submission short, the next run looks for its batch.
@@ -214,23 +218,24 @@ class OpenAIBatch:
         input_file = await self._service.upload(file.path)
         batch = await self._service.create(input_file, self._state.run, part.name)
         self._state.submitted(part, batch)
-        self._asked.update(dict.fromkeys(file.keys, True))
+        self.asked.update(dict.fromkeys(file.keys, True))
 
-    def _done(self) -> list[Part]:
+    def done(self) -> list[Part]:
         """Return the parts whose outcomes can be had now."""
         parts = self._state.parts.values()
         return [p for p in parts if (p.fetched and self._is_asked(p)) or self._is_done(p)]
 
-    async def _download(self, part: Part) -> None:
+    async def download(self, part: Part) -> None:
         """Bring the results of a part into the run directory, unless they are there."""
         if part.fetched:
             return
-        for path, kind in zip(self._state.results(part), ("output", "error"), strict=True):
-            file = self._looks[part.name].get(f"{kind}_file_id")
+        batch = self._looks[part.name]
+        files = batch.output_file_id, batch.error_file_id
+        for path, file in zip(self._state.results(part), files, strict=True):
             if file and not await self._service.download(file, path):
                 log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
 
-    def _outcomes(self, part: Part) -> Iterator[Reply | Failure]:
+    def outcomes(self, part: Part) -> Iterator[Reply | Failure]:
         """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
 
         Replies to other requests stay in the run directory until they are asked.
@@ -238,15 +243,16 @@ class OpenAIBatch:
         Raises:
             AnnotatorError: A result file is damaged.
         """
-        left, kept = dict.fromkeys(part.keys), list[str]()
+        left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         try:
             for row in read_rows(self._state.results(part)):
                 key = row["custom_id"]
                 if key not in left:
-                    continue  # of no request, or a second one
+                    strange += 1  # of no request, or a second one
+                    continue
                 del left[key]
                 outcome = self._service.outcome(row)
-                if self._asked[key]:
+                if self.asked[key]:
                     yield outcome
                 elif isinstance(outcome, Reply):
                     kept.append(key)
@@ -255,18 +261,26 @@ class OpenAIBatch:
                 f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
                 "fetch them once more"
             ) from None
-        status = "completed" if part.fetched else self._looks[part.name]["status"]
-        yield from (_without_row(key, status) for key in left if self._asked[key])
-        self._state.closed(part, "finished", status=status, kept=kept)
+        status = "completed" if part.fetched else self._looks[part.name].status
+        yield from (_without_row(key, status) for key in left if self.asked[key])
+        if strange and not part.fetched:
+            said = "batch %s: %d result rows ignored that answer none of its requests"
+            log.warning(said, part.batch, strange)
+        self._state.finished(part, status, kept)
 
-    def _standing(self) -> str:
+    @property
+    def is_finished(self) -> bool:
+        """Whether the service has nothing that this run asks."""
+        return not any(map(self._is_asked, self._working()))
+
+    def standing(self) -> str:
         """Return one line on what is open."""
         parts = self._working()
         noun = "batch is" if len(parts) == 1 else "batches are"
         rows = counted(sum(len(part.keys) for part in parts), "request")
         said = f"{len(parts)} {noun} being worked on ({rows})"
-        if self._unsent:
-            said += f", without room yet for {counted(self._unsent, 'request')}"
+        if self.unsent:
+            said += f", without room yet for {counted(self.unsent, 'request')}"
         if self._full:
             said += (
                 "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "
@@ -276,32 +290,43 @@ class OpenAIBatch:
             f"{said}; run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
         )
 
+    def close(self) -> None:
+        """Leave off the file that is being written: the next run makes it anew."""
+        if self._file is not None:
+            self._file.close()
+        self._state.tidy()
+
     def _working(self) -> list[Part]:
         """Return the parts that the service works on or has done."""
         return [part for part in self._state.parts.values() if part.batch is not None and not part.fetched]
 
     def _is_done(self, part: Part) -> bool:
-        return self._looks.get(part.name, {}).get("status") in _DONE
+        batch = self._looks.get(part.name)
+        return batch is not None and batch.status in _DONE
 
     def _is_asked(self, part: Part) -> bool:
-        return any(self._asked.get(key) for key in part.keys)
+        return any(self.asked.get(key) for key in part.keys)
 
-    def _refused(self, part: Part, errors: list[dict[str, Any]]) -> None:
-        """Close a part that the service refused as a whole, and keep in mind why."""
+    def _refused(self, part: Part, batch: Batch) -> None:
+        """Close a refused part, and keep in mind why."""
+        errors = (batch.errors.data if batch.errors else None) or []
         lines = [
-            self._service.clean(f"{f'line {line}: ' if (line := e.get('line')) else ''}{e.get('message')}")
+            self._service.clean(f"line {e.line}: {e.message}" if e.line is not None else str(e.message))
             for e in errors
         ]
-        full = any(error.get("code") == _TOKEN_LIMIT for error in errors)
-        rows, said = counted(len(part.keys), "request"), "; ".join(lines[:_SHOWN_ERRORS]) or "no reason given"
+        rows = counted(len(part.keys), "request")
+        full = any(error.code == _TOKEN_LIMIT for error in errors)
         if full:
-            log.warning("batch %s (%s) has no room: %s", part.batch, rows, said)
+            log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
             self._full = True
-            self._unsent += sum(self._asked.get(key, False) for key in part.keys)
+            self.unsent += sum(self.asked.get(key, False) for key in part.keys)
         else:
-            said = f"{self._service.address} refused batch {part.batch} ({rows}): {said}"
-            self._refusal = self._refusal or said
-        self._state.closed(part, "refused", errors=lines, full=full)
+            more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
+            self.refusal = self.refusal or (
+                f"{self._service.address} refused batch {part.batch} ({rows}): "
+                f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
+            )
+        self._state.refused(part, lines, full=full)
 
 
 class _InputFile:

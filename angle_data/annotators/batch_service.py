@@ -1,8 +1,8 @@
 """The Batch API: its calls (upload, create, find, look, download) and the rows of its files.
 
-All retries are here: no connection, timeout, 408, 409, 5xx and broken answers six times, a 429 twenty times.
-A batch is never created twice: when the answer to a creation was lost, the service is searched for the batch
-before it is asked again. What is left in the end is one of the toolkit's errors.
+All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
+times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
+is searched for the batch before it is asked again. What is left in the end is one of the toolkit's errors.
 Reference: https://developers.openai.com/api/reference/resources/batches, and for the files
 https://developers.openai.com/api/docs/guides/batch.
 """
@@ -14,28 +14,41 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import Transport, credentials_message, one_line, read_reply
+from angle_data.annotators.transport import (
+    api_key,
+    credentials_message,
+    may_be_a_word,
+    one_line,
+    page_title,
+    read_reply,
+    written,
+)
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
-from angle_data.http import BadAnswer, CallError, NoReply, is_retryable, retry_pause
+from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_pause
 from angle_data.jsonl import read_jsonl
+
+if TYPE_CHECKING:
+    from openai.types import Batch
 
 _T = TypeVar("_T")
 
-_ENDPOINT = "/v1/chat/completions"
+_ENDPOINT: Final = "/v1/chat/completions"
 _ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
+_CONNECT_S = 10.0
 _PAGE = 100
 _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
-    """The calls of a run, inside of `async with service.transport`; `address` names it in messages.
+    """An asynchronous context manager; `address` names the service in messages.
 
     Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
     not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
@@ -44,42 +57,56 @@ class BatchService:
 
     def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:
         self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
-        self._url = (spec.base_urls[0] if spec.base_urls else DEFAULT_URL).rstrip("/")
         self._spec, self._retry_s = spec, retry_s
-        self.transport = Transport(spec, whole=False)
+        self._key = api_key(spec)
+        self._secret = written(self._key) if spec.api_key_env is not None else None
         self._reached = False
+
+    async def __aenter__(self) -> Self:
+        import openai
+
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=self._spec.base_urls[0] if self._spec.base_urls else DEFAULT_URL,
+            timeout=openai.Timeout(self._spec.timeout_s, connect=_CONNECT_S),
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
 
     async def upload(self, path: Path) -> str:
         """Upload an input file, read as it is sent, and return the service's id."""
-        from aiohttp import FormData
 
         async def attempt() -> str:
-            form = FormData({"purpose": "batch"})
             with path.open("rb") as stream:
-                form.add_field("file", stream, filename=path.name, content_type="application/jsonl")
-                answer = await self.transport.request("POST", f"{self._url}/files", form)
-            return str(_field(answer, "id"))
+                file = await self._client.files.create(
+                    file=(path.name, stream, "application/jsonl"), purpose="batch"
+                )
+            return str(_field(file, "id"))
 
         return await self._call(attempt, f"{self.address} takes no batch files (use --engine server)")
 
     async def create(self, input_file: str, run: str, part: str) -> str:
         """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
         unsure = False
-        body = {
-            "completion_window": "24h",
-            "endpoint": _ENDPOINT,
-            "input_file_id": input_file,
-            "metadata": {_RUN: run, _PART: part},
-        }
 
         async def attempt() -> str:
             nonlocal unsure
             if unsure and (found := (await self._search(run)).get(part)):
                 return found
             try:
-                return str(_field(await self.transport.post(f"{self._url}/batches", body), "id"))
-            except CallError as error:
-                unsure = unsure or error.status_code != 429
+                batch = await self._client.batches.create(
+                    completion_window="24h",
+                    endpoint=_ENDPOINT,
+                    input_file_id=input_file,
+                    metadata={_RUN: run, _PART: part},
+                )
+                return str(_field(batch, "id"))
+            except Exception as error:
+                unsure = unsure or getattr(error, "status_code", None) != 429
                 raise
 
         return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
@@ -91,10 +118,16 @@ class BatchService:
         """
         return await self._call(lambda: self._search(run), f"{self.address} has no Batch API")
 
-    async def look(self, batch: str) -> dict[str, Any]:
-        """Return how a batch stands: the batch object of the reference, with at least its `status`."""
+    async def look(self, batch: str) -> Batch:
+        """Return how a batch stands."""
+
+        async def attempt() -> Batch:
+            found = await self._client.batches.retrieve(batch)
+            _field(found, "status")
+            return found
+
         return await self._call(
-            lambda: self._get(f"/batches/{batch}", "status"),
+            attempt,
             f"{self.address} knows no batch {batch}: use the API key of the project that submitted it, or "
             "remove its part from batches.jsonl to pay for its requests again",
         )
@@ -105,23 +138,25 @@ class BatchService:
         It has it no longer when it knows neither the file nor its content. A download that breaks off, or is
         shorter than the service says the file is, is tried again.
         """
+        import openai
 
         async def attempt() -> bool:
             size = None
             try:
-                size = (await self._get(f"/files/{file}", "id")).get("bytes")
-            except CallError as error:
-                if error.status_code != 404:
-                    raise
-            try:
-                with path.open("wb") as stream:
-                    await self.transport.request("GET", f"{self._url}/files/{file}/content", into=stream)
-            except CallError as error:
-                if error.status_code != 404:
-                    raise
-                if size is None:
-                    return False
-                raise BadAnswer(f"the service knows {file} and does not find its content") from None
+                with suppress(openai.NotFoundError):
+                    size = getattr(await self._client.files.retrieve(file), "bytes", None)
+                async with self._client.files.with_streaming_response.content(file) as response:
+                    with path.open("wb") as stream:
+                        async for chunk in response.iter_bytes():
+                            stream.write(chunk)
+            except openai.NotFoundError:
+                if size is not None:
+                    raise BadAnswer(f"the service knows {file} and does not find its content") from None
+                return False
+            except (openai.OpenAIError, OSError):  # a full disk, say; the transport has classes of its own
+                raise
+            except Exception as error:
+                raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
             if isinstance(size, int) and path.stat().st_size < size:
                 raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
             return True
@@ -129,58 +164,81 @@ class BatchService:
         return await self._call(attempt, "")
 
     def clean(self, text: object) -> str:
-        """Return `text` from the service on one short line without the key."""
-        return one_line(self.transport.hide(str(text)))
+        """Return `text` from the service on one short line without the key; of a web page its title."""
+        title = page_title(str(text))
+        return one_line(self._hide(str(text) if title is None else title or "a web page"))
 
     def outcome(self, row: dict[str, Any]) -> Reply | Failure:
         """Return what a result row says about its request, without the key; see `row_outcome`."""
         outcome = row_outcome(row)
         if isinstance(outcome, Failure):
             return replace(outcome, message=self.clean(outcome.message))
-        return replace(outcome, text=self.transport.hide(outcome.text, reply=True))
+        return outcome if may_be_a_word(self._key) else replace(outcome, text=self._hide(outcome.text))
 
-    async def _get(self, path: str, wanted: str) -> dict[str, Any]:
-        """Return an object of the API, which has the field `wanted`."""
-        answer = await self.transport.request("GET", self._url + path)
-        _field(answer, wanted)
-        return dict(answer)
+    def _hide(self, text: str) -> str:
+        if self._secret is None:
+            return text
+        return self._secret.sub(b"[key]", text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
     async def _search(self, run: str) -> dict[str, str]:
         found: dict[str, str] = {}
-        after = ""
+        after: dict[str, Any] = {}
         while True:
-            page = await self._get(f"/batches?limit={_PAGE}{after}", "data")
-            batches = page["data"]
+            page = await self._client.batches.list(limit=_PAGE, **after)
+            batches = page.data or []
             for batch in batches:
-                marks = batch.get("metadata") or {}
+                marks = batch.metadata or {}
                 if marks.get(_RUN) == run and _PART in marks:
-                    found[marks[_PART]] = batch["id"]
-            if not batches or not page.get("has_more", True):
+                    found[marks[_PART]] = batch.id
+            if not batches or not page.has_next_page():
                 return found
-            after = f"&after={batches[-1]['id']}"
+            after = {"after": batches[-1].id}
 
     async def _call(self, operation: Callable[[], Awaitable[_T]], absent: str) -> _T:
         """Run `operation` with retries; `absent` opens the message when the service answers 404."""
+        import openai
+
         used: Counter[bool] = Counter()
         for number in itertools.count(1):
             try:
                 result = await operation()
-            except CallError as error:
-                self._reached = self._reached or error.status_code is not None
-                used[error.status_code == 429] += 1
-                attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
-                if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
-                    raise self._ending(error, absent) from None
-                pause = retry_pause(error, number, self._retry_s)
+            except (openai.OpenAIError, BadAnswer, json.JSONDecodeError) as caught:
+                error = self._plain(caught)
             else:
                 self._reached = True
                 return result
-            await asyncio.sleep(pause)
+            self._reached = self._reached or error.status_code is not None
+            used[error.status_code == 429] += 1
+            attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
+            if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
+                raise self._ending(error, absent) from None
+            await asyncio.sleep(retry_pause(error, number, self._retry_s))
         raise AssertionError  # the loop above ends by returning
+
+    def _plain(self, error: Exception) -> CallError:
+        """Return an exception of the client as one of ours, with what the service said but without the key.
+
+        The client reports a missing connection as a timeout under some transports; the chain of causes tells.
+        """
+        import openai
+
+        if isinstance(error, openai.APIStatusError):
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            codes = frozenset(str(getattr(error, name, None)) for name in ("code", "type"))
+            return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
+        if isinstance(error, openai.APIConnectionError):
+            cause: BaseException | None = error
+            while cause is not None and not _lacks_connection(cause):
+                cause = cause.__cause__
+            connected = cause is None
+            return NoAnswer(self.clean(error.__cause__ or error), connected=connected, timeout=connected)
+        if isinstance(error, json.JSONDecodeError):
+            return BadAnswer(f"the answer is broken JSON ({error})")
+        return BadAnswer(self.clean(error))
 
     def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
-        status, message = error.status_code, one_line(error)
+        status, message = error.status_code, str(error)
         if status in (401, 403):
             return CredentialsError(credentials_message(self._spec, self.address, status, message))
         if status == 404:
@@ -201,9 +259,14 @@ class BatchService:
         return AnnotatorError(f"{self.address} rejects the batch: {message}")
 
 
-def _field(answer: Any, name: str) -> Any:
-    """Return a field that every answer of this kind has; another service's has none."""
-    value = answer.get(name) if isinstance(answer, dict) else None
+def _lacks_connection(error: BaseException) -> bool:
+    names = ("Connect", "ClientConnect")  # of httpx and aiohttp
+    return isinstance(error, ConnectionError) or type(error).__name__.startswith(names)
+
+
+def _field(answer: object, name: str) -> Any:
+    """Return a field that every answer of this kind has; a proxy's page of HTML has none."""
+    value = getattr(answer, name, None)
     if value is None:
         raise BadAnswer("the answer is none of the Batch API; does --base-url end in /v1?")
     return value
@@ -250,4 +313,5 @@ def row_outcome(row: dict[str, Any]) -> Reply | Failure:
 
 
 def _said(error: Any) -> str:
-    return str((error.get("message") if isinstance(error, dict) else error) or "no message")
+    message = error.get("message") if isinstance(error, dict) else error
+    return one_line(message or "no message")

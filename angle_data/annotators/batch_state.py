@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,7 +80,7 @@ def _apply(row: dict[str, Any], parts: dict[str, Part]) -> None:
         parts[name] = Part(name, tuple(row["keys"]), row["prompt_tokens"], row["completion_tokens"])
     elif event == "submitted":
         parts[name] = replace(parts[name], batch=row["batch"])
-    elif event == "finished" and row.get("kept"):
+    elif event == "finished" and row["kept"]:
         part, keys = parts[name], tuple(row["kept"])
         share = len(keys) / len(part.keys)  # as if tokens were spread evenly
         prompt, completion = int(part.prompt_tokens * share), int(part.completion_tokens * share)
@@ -131,10 +130,18 @@ class BatchState:
         """Note the service's name for a part."""
         self._record("submitted", part=part.name, batch=batch)
 
-    def closed(self, part: Part, event: str, *, kept: Sequence[str] = (), **fields: Any) -> None:
-        """Close a part, see the module for the events; one with replies left over (`kept`) stays for them."""
-        self._record(event, part=part.name, batch=part.batch, kept=kept, **fields)
+    def finished(self, part: Part, status: str, kept: list[str]) -> None:
+        """Close a part whose rows are read; one with replies left over (`kept`) stays, to be asked for."""
+        self._record("finished", part=part.name, batch=part.batch, status=status, kept=kept)
         self.tidy()
+
+    def refused(self, part: Part, errors: list[str], *, full: bool) -> None:
+        """Close a part that the service refused as a whole: its requests can be asked again."""
+        self._record("refused", part=part.name, batch=part.batch, errors=errors, full=full)
+
+    def dropped(self, part: Part) -> None:
+        """Close a part that never became a batch."""
+        self._record("dropped", part=part.name)
 
     def results(self, part: Part) -> list[Path]:
         """Return where the results of a part lie once they are fetched: its output and its errors."""

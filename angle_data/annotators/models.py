@@ -1,15 +1,16 @@
 """What is known of models by their names: short names, services, prices, and what a model refuses.
 
-Prices stand in prices.toml beside this file; `--price` comes before them.
+Prices stand in prices.toml beside this file; `--prices` and `--price` come before them.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
@@ -103,7 +104,8 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
 
     Raises:
-        InputError: `max_usd` is set, replies may cost and the price is not known.
+        InputError: `max_usd` is set, replies may cost and the price is not known, or the file of `prices`
+            cannot be used.
     """
     price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
     if price is None and spec.max_usd is not None and spec.paid:
@@ -115,12 +117,42 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     return price
 
 
+def _host(spec: AnnotatorSpec) -> str:
+    return urlsplit(spec.base_urls[0]).hostname or "" if spec.base_urls else _OPENAI
+
+
 def _listed_price(spec: AnnotatorSpec) -> Price | None:
-    """Return the price in our table; a dated snapshot has that of its family."""
+    """Return the price in the user's table or in ours; a dated snapshot has that of its family."""
     if not spec.paid:
         return None
-    host = urlsplit(spec.base_urls[0]).hostname if spec.base_urls else _OPENAI
-    table = tomllib.loads(_PRICES.read_text(encoding="utf-8")).get(host or "", {})
-    found = table.get(spec.checkpoint) or table.get(_DATE.sub("", spec.checkpoint))
+    names = (spec.checkpoint, _DATE.sub("", spec.checkpoint))
+    tables = (*(_tables(spec.prices) if spec.prices else ()), *_tables(_PRICES))
+    found = [
+        table[name] for host, table in tables if host in ("", _host(spec)) for name in names if name in table
+    ]
+    if not found:
+        return None
     factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
-    return Price(found[0] * factor, found[1] * factor) if found else None
+    return Price(found[0].input * factor, found[0].output * factor)
+
+
+def _tables(path: Path) -> Iterator[tuple[str, dict[str, Price]]]:
+    """Yield the prices of each service by its host, those that hold anywhere ("") last.
+
+    Raises:
+        InputError: The file is missing, or is no table of prices.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as TOML ({error}); correct --prices") from None
+    anywhere = {name: price for name, price in content.items() if not isinstance(price, dict)}
+    for host, table in [*((k, v) for k, v in content.items() if isinstance(v, dict)), ("", anywhere)]:
+        yield host, {name: _price(path, name, price) for name, price in table.items()}
+
+
+def _price(path: Path, name: str, given: Any) -> Price:
+    match given:
+        case [int() | float() as prompt, int() | float() as reply] if min(prompt, reply) >= 0:
+            return Price(float(prompt), float(reply))
+    raise InputError(f'{path}: {name!r} needs two prices, as in "{name}" = [0.15, 0.60], got {given!r}')

@@ -13,11 +13,11 @@ retries here are the only ones. What a failed request means for the run:
   from then on always, once per address
 - no reply in an answer, an answer that is cut off, a text that a filter stops: a `Failure`, of the first two
   after four attempts; a hundred in a row end the run
-- 400 and other refusals of the request itself: a `Failure`; after the first reply a hundred in a row end the
-  run with `AnnotatorError`: a stretch of texts may be too long
+- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
+  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
 - no connection at all before the first answer: ends the run after three attempts
-- twenty other failed requests in a row end the run, after the first reply with `StoppedError`
+- twenty failed requests in a row end the run, after the first reply with `StoppedError`
 
 With several addresses, one that fails is set aside, and its requests go to the others.
 """
@@ -42,6 +42,7 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     Form,
     Transport,
+    api_key,
     credentials_message,
     one_line,
     read_reply,
@@ -66,6 +67,7 @@ log = logging.getLogger("angle.annotators")
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _ATTEMPTS_NO_REPLY = 4
+_EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
 
@@ -75,13 +77,14 @@ class OpenAIServer:
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
         self._spec = spec
-        self._transport = Transport(spec)
+        self._key = api_key(spec)
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
         self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
+        self._refusal, self._refusals = "", 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Answer the requests as replies come in; see the module's docstring for what ends the stream.
@@ -96,7 +99,8 @@ class OpenAIServer:
         self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
         source = iter(requests)
-        async with self._transport:
+        secret = self._spec.api_key_env is not None
+        async with Transport(self._key, self._spec.timeout_s, secret=secret) as self._transport:
             workers = [
                 asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
             ]
@@ -187,7 +191,7 @@ class OpenAIServer:
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
             else:
-                self._replied, self._failed_in_a_row = True, 0
+                self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
                 self._limited_until = math.inf
                 return replace(reply, usage=dict(tokens + Counter(reply.usage))) if tokens else reply
             with suppress(TimeoutError):
@@ -312,9 +316,16 @@ class OpenAIServer:
 
     def _ending(self, address: str, kind: str, message: str, *, refused: bool) -> AngleError | None:
         """Count a failed request; return the error that ends the run when there are too many in a row."""
+        most = _FAILURES_IN_A_ROW
+        if kind in TEXT_KINDS:
+            most, refused = _REFUSALS_IN_A_ROW, False
+        elif refused:
+            self._refusals = self._refusals + 1 if message == self._refusal else 1
+            self._refusal = message
+            if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
+                return AnnotatorError(f"{address} rejects every request: {message}")
+            most = _REFUSALS_IN_A_ROW if self._replied else most
         self._failed_in_a_row += 1
-        about_texts = kind in TEXT_KINDS or (refused and self._replied)
-        most = _REFUSALS_IN_A_ROW if about_texts else _FAILURES_IN_A_ROW
         if self._failed_in_a_row < most:
             return None
         said = f"{address}: {most} requests in a row failed, the last one with: {message}"

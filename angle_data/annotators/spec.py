@@ -150,6 +150,9 @@ class EngineConfig:
         shown="the known price",
         read=_two(float, ",", "--price", "two prices, such as 0.15,0.60"),
     )
+    prices: Path | None = option(  # noqa: RUF009 - makes a field
+        "TOML file of further prices, as annotators/prices.toml has them.", None
+    )
     temperature: float | None = option(
         "Sampling temperature, 0 to 2; none: the model's own.", 0.7, read=_read_temperature
     )

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO, Any, Self
+from typing import Any, Self
 from urllib.parse import quote, quote_plus, urlsplit
 
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
@@ -23,7 +23,6 @@ from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
-from angle_data.jsonl import NO_ROOM
 from angle_data.text import longest_answer
 
 _CONNECT_S = 10.0
@@ -45,7 +44,6 @@ _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _SHORTEST_KEY = 8
-_JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-def _written(key: str) -> re.Pattern[bytes]:
+def written(key: str) -> re.Pattern[bytes]:
     """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
     forms = {
         key,
@@ -116,6 +114,11 @@ def _written(key: str) -> re.Pattern[bytes]:
     }
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
     return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
+
+
+def may_be_a_word(key: str) -> bool:
+    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
+    return len(key) < _SHORTEST_KEY or key.isalpha()
 
 
 def masked(text: str) -> str:
@@ -229,23 +232,15 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
 
 
 class Transport:
-    """An asynchronous context manager that holds the connections of a run.
+    """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
-    `spec.timeout_s` bounds one attempt as a `whole`, or else each time in which nothing comes. The key goes
-    with every request; one from the environment is repeated by no exception, whatever the service says.
-
-    Raises:
-        CredentialsError: The variable that should hold the key is not set, or its value cannot be one.
+    `key` goes with every request; with `secret`, no exception repeats it, whatever the service says.
     """
 
-    def __init__(self, spec: AnnotatorSpec, *, whole: bool = True) -> None:
-        key = api_key(spec)
-        self._headers = {"Authorization": f"Bearer {key}"}
-        self._timeout_s, self._whole = spec.timeout_s, whole
-        self._secret = _written(key) if spec.api_key_env is not None else None
-        # A short key, such as the "test" of a local server, may well be a word of a reply.
-        is_word = len(key) < _SHORTEST_KEY or key.isalpha()
-        self._secret_of_replies = None if is_word else self._secret
+    def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
+        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._timeout_s, self._secret = timeout_s, written(key) if secret else None
+        self._secret_of_replies = None if may_be_a_word(key) else self._secret
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -258,10 +253,9 @@ class Transport:
             import certifi
 
             trusted.load_verify_locations(certifi.where())
-        bounds = {"total": self._timeout_s} if self._whole else {"total": None, "sock_read": self._timeout_s}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted),
-            timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_S, **bounds),
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -272,24 +266,11 @@ class Transport:
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
     async def post(self, url: str, body: Mapping[str, Any]) -> Any:
-        """Post `body` as JSON to `url` and return the decoded answer; see `request`."""
-        return await self.request("POST", url, json.dumps(body).encode(), headers=_JSON)
-
-    async def request(
-        self,
-        method: str,
-        url: str,
-        data: Any = None,
-        *,
-        headers: Mapping[str, str] | None = None,
-        into: IO[bytes] | None = None,
-    ) -> Any:
-        """Make one request and return the answer, decoded from JSON; or write it `into` a file as it comes.
+        """Post `body` as JSON to `url` and return the decoded answer.
 
         Raises:
             NoAnswer: No connection, it broke, or time ran out.
-            ServiceError: The service answered with another status than 200; redirects are followed to files
-                only.
+            ServiceError: The service answered with another status than 200; redirects are not followed.
             InputError: The environment names a proxy that cannot be used.
             NoReply: The answer was cut off.
             BadAnswer: The answer is no JSON.
@@ -298,51 +279,33 @@ class Transport:
 
         if url not in self._proxies:
             self._proxies[url] = _proxy(url)
-        options = {"data": data, "headers": headers, "proxy": self._proxies[url]}
         status = 0
         try:
-            async with self._session.request(
-                method, url, **options, allow_redirects=into is not None
+            async with self._session.post(
+                url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
             ) as response:
-                status = response.status
-                if into is not None and status == 200:
-                    async for piece in response.content.iter_any():
-                        into.write(piece)
-                    return None
+                status, headers = response.status, response.headers
                 content = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Exceptions about a proxy hold its address with its password, so nothing is raised from one.
-            raise self._failure(error, status) from None
-        if status == 407:
-            raise _proxy_error(status, response.reason or "")
-        if status != 200:
-            raise _service_error(status, _hidden(content, self._secret), response.headers)
-        return _decoded(_hidden(content, self._secret_of_replies), response.headers)
-
-    def _failure(self, error: Exception, status: int) -> Exception:
-        """Return an exception of the connection as one of ours; `status` 0: there was no answer yet."""
-        import aiohttp
-
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return _proxy_error(error.status, error.message)
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return NoAnswer(_reason(error), connected=False)
-        if isinstance(error, TimeoutError):
+        # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
+        except aiohttp.ClientHttpProxyError as error:
+            raise _proxy_error(error.status, error.message) from None
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NoAnswer(_reason(error), connected=False) from error
+        except TimeoutError as error:
             message = (
                 f"no answer within {self._timeout_s:g} s; give it longer with --engine-option "
                 "timeout_s=SECONDS, or send less at once with --concurrency"
             )
-            return NoAnswer(message, connected=True, timeout=True)
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
-            return error  # of the file that is written
-        if status == 200:
-            return NoReply(f"the answer broke off ({_reason(error)})")
-        return NoAnswer(_reason(error), connected=True)
-
-    def hide(self, text: str, *, reply: bool = False) -> str:
-        """Return what the service said, or replied, without the key."""
-        secret = self._secret_of_replies if reply else self._secret
-        return _hidden(text.encode(errors="surrogatepass"), secret).decode(errors="surrogatepass")
+            raise NoAnswer(message, connected=True, timeout=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            if status == 200:
+                raise NoReply(f"the answer broke off ({_reason(error)})") from error
+            raise NoAnswer(_reason(error), connected=True) from error
+        if status == 407:
+            raise _proxy_error(status, response.reason or "")
+        if status != 200:
+            raise _service_error(status, _hidden(content, self._secret), headers)
+        return _decoded(_hidden(content, self._secret_of_replies), headers)
 
 
 def _proxy(url: str) -> str | None:

@@ -25,6 +25,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, peer_grades
+from angle_data.ensembling.scale import shrink
 from angle_data.ensembling.screen import content_words, reject, screen
 from angle_data.ensembling.strategies import Choice, Merged, Outcome, asked_of, keep, merge, side_of
 from angle_data.records import Polarity
@@ -38,7 +39,6 @@ Kind = tuple[str, str]
 _SETTLED = 0.75  # least where annotators contradict each other
 _FLIP = 0.95  # least of a polarity that nobody asked for
 _TOPICAL = 0.2  # least share of an antonym's content words that its source has, to be turned into one
-_DOUBTFUL = 0.6  # reliability below which the graders may be the ones that err
 
 # Prior shares, and how many observations each is worth.
 _WRONG, _WRONG_STRENGTH = 0.03, 40.0  # of wrong claims or mistaken grades, before anything is known
@@ -98,7 +98,7 @@ class Reader:
             [(1 - share) * self._fair(1 - one) for (_, share), one in zip(rows, seen, strict=True)],
         )
         high, low = (
-            _shrink(sum(map(mul, side, grades)), sum(side), usual, _GRADER_STRENGTH)
+            shrink(sum(map(mul, side, grades)), sum(side), usual, _GRADER_STRENGTH)
             for side, usual in zip(fair, _MEANS, strict=True)
         )
         squares = sum(
@@ -109,8 +109,8 @@ class Reader:
         total = sum(map(sum, fair))
         return Reader(
             (high, low),
-            _shrink(squares, total, _SPREAD, _GRADER_STRENGTH),
-            max(_LEAST_MISTAKEN, _shrink(len(rows) - total, len(rows), _WRONG)),
+            shrink(squares, total, _SPREAD, _GRADER_STRENGTH),
+            max(_LEAST_MISTAKEN, shrink(len(rows) - total, len(rows), _WRONG, _WRONG_STRENGTH)),
         )
 
     def _fair(self, one: float) -> float:
@@ -129,7 +129,11 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     pairs = merge(passed)
     beliefs = Beliefs(pairs, grades)
     beliefs.learn()
-    _warn(beliefs)
+    if not beliefs.readers:
+        log.info(
+            "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
+            "`angle-data llm-score` would show swapped polarities too"
+        )
     outcome = Outcome([], dropped)
     for pair, graded, synonym in zip(pairs, beliefs.grades, beliefs.synonym, strict=True):
         _settle(pair, synonym, outcome, graded=bool(graded))
@@ -234,9 +238,11 @@ class Beliefs:
                 for number, wrong in zip(numbers, self._wrong_in(claim), strict=True)
                 if self._is_checked(number)
             )
-        mean = _shrink(sum(sums.values()), self.checked.total(), _WRONG)
+        mean = shrink(sum(sums.values()), self.checked.total(), _WRONG, _WRONG_STRENGTH)
         mean = min(_MOST_WRONG, max(_WRONG, mean))
-        self.wrong = {kind: _shrink(total, self.checked[kind], mean) for kind, total in sums.items()}
+        self.wrong = {
+            kind: shrink(total, self.checked[kind], mean, _WRONG_STRENGTH) for kind, total in sums.items()
+        }
 
     def _learn_correlation(self) -> None:
         """Learn the mean correlation of two grades of one pair whose side is known, in 0..1."""
@@ -256,10 +262,6 @@ class Beliefs:
 
     def _is_checked(self, number: int) -> bool:
         return bool(self.grades[number]) or self.claims[number] > 1
-
-
-def _shrink(total: float, count: float, prior: float, strength: float = _WRONG_STRENGTH) -> float:
-    return (total + strength * prior) / (count + strength)
 
 
 def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> None:
@@ -287,21 +289,6 @@ def _can_flip(offer: Offer, likely: Polarity) -> bool:
         return offer.candidate.degree is None
     bag = content_words(offer.candidate.text)
     return len(bag & content_words(offer.source.text)) >= _TOPICAL * len(bag)
-
-
-def _warn(beliefs: Beliefs) -> None:
-    if not beliefs.readers:
-        log.info(
-            "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
-            "`angle-data llm-score` would show swapped polarities too"
-        )
-    for (annotator, asked), wrong in beliefs.wrong.items():
-        if beliefs.readers and 1 - wrong < _DOUBTFUL:
-            log.warning(
-                "%s: the graders contradict most of its %ss (reliability %.2f). Read some: either they "
-                "are wrong, or the graders are; without --scores the annotator is believed",
-                annotator, asked, 1 - wrong,
-            )  # fmt: skip
 
 
 def _details(beliefs: Beliefs, kept: Sequence[Choice]) -> dict[str, Any]:

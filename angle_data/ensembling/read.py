@@ -156,15 +156,14 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
-    unfinished = False
-    costs = [_read_run_file(path).get("usd") for path in paths]
+    recorded = []
     for path in paths:
         if not (file := path / "scores.jsonl").is_file():
             raise InputError(
                 f"{path} holds no scores.jsonl; grade pairs with `angle-data llm-score --out {path}`, or run "
                 "that command again to finish it"
             )
-        unfinished |= _is_unfinished(path, "llm-score")
+        recorded.append(_read_run_file(path, "llm-score"))
         for line, row in read_jsonl(file):
             pair, grader, score = _read_grade(row, f"{file}:{line}")
             grades.setdefault(pair, {}).setdefault(grader, []).append(score)
@@ -176,8 +175,9 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     digest = hashlib.sha256()
     for (one, other), found in means.items():
         digest.update(f"{one}\n{other}\n{found}\n".encode())
-    known = [float(cost) for cost in costs if cost is not None]
-    usd = math.fsum(known) if len(known) == len(costs) else None
+    costs: list[Any] = [run.get("usd") for run in recorded]
+    usd = None if None in costs else math.fsum(costs)
+    unfinished = any(map(_is_unfinished, recorded))
     return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd)
 
 
@@ -205,7 +205,7 @@ def _read_run(path: Path) -> Run:
             "that command again to finish it"
         )
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
-    unfinished = _is_unfinished(path, "llm-label")
+    recorded = _read_run_file(path, "llm-label")
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     models = sorted({c.model for c in candidates})
@@ -213,8 +213,8 @@ def _read_run(path: Path) -> Run:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(map(str, candidate.to_dict().values())) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
-    usd = _read_run_file(path).get("usd")
-    return Run(path, models[0], candidates, digest, _read_settings(path), unfinished, usd)
+    settings, unfinished = _settings_of(recorded), _is_unfinished(recorded)
+    return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"))
 
 
 def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
@@ -235,16 +235,8 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     return pair_key(row["text1"], row["text2"]), row["model"], float(score)
 
 
-def _is_unfinished(path: Path, command: str) -> bool:
-    """Return whether a run has requests left, by its run.json, and warn of it."""
-    unfinished = _read_run_file(path).get("finished") is False
-    if unfinished:
-        log.warning("%s is unfinished: run its `angle-data %s` command again to complete it", path, command)
-    return unfinished
-
-
-def _read_run_file(path: Path) -> dict[str, Any]:
-    """Return the content of a run.json, which must be a JSON object; empty if there is none."""
+def _read_run_file(path: Path, command: str) -> dict[str, Any]:
+    """Return the content of a run.json, a JSON object, empty if there is none; warn of an unfinished run."""
     file = path / "run.json"
     if not file.is_file():
         return {}
@@ -254,12 +246,17 @@ def _read_run_file(path: Path) -> dict[str, Any]:
         run = None
     if not isinstance(run, dict):
         raise InputError(f"{file}: not valid JSON; run the command that wrote it again to renew it")
+    if _is_unfinished(run):
+        log.warning("%s is unfinished: run its `angle-data %s` command again to complete it", path, command)
     return run
 
 
-def _read_settings(path: Path) -> dict[str, str | int | float]:
-    """Return the settings of a run that shape its sentences; unset ones are left out."""
-    run = _read_run_file(path)
+def _is_unfinished(run: Mapping[str, Any]) -> bool:
+    return run.get("finished") is False
+
+
+def _settings_of(run: Mapping[str, Any]) -> dict[str, str | int | float]:
+    """Return the settings of a run.json that shape its sentences; unset ones are left out."""
     found: dict[str, str | int | float] = {}
     for name in _SETTINGS:
         value: Any = run

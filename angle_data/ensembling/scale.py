@@ -84,8 +84,8 @@ class Scale:
             self._shift = TOP_GRADE * antonym_score - fmean(antonyms)
         for kind, values in sorted(groups.items()):  # those of all annotators come first
             prior = self._mean.get(("", kind[1]), words[kind[1]])
-            mean = self._mean[kind] = _shrink(sum(values), len(values), prior, _STRENGTH)
-            square = _shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
+            mean = self._mean[kind] = shrink(sum(values), len(values), prior, _STRENGTH)
+            square = shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
             self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
 
     def of_choice(self, choice: Choice) -> Level:
@@ -120,7 +120,7 @@ class Scale:
                 squares += sum((value - fmean(values)) ** 2 for value in values)
                 count += len(row) - 1
         graded = [len(row) for row in rows if row]
-        return _shrink(squares, count, _NOISE, _NOISE_STRENGTH), fmean(graded) if graded else 1.0
+        return shrink(squares, count, _NOISE, _NOISE_STRENGTH), fmean(graded) if graded else 1.0
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
@@ -138,7 +138,7 @@ def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[
         for name, grade in row.items():
             found.setdefault(name, ([], []))[side_of(choice.candidate) == "synonym"].append(grade)
     means = {
-        name: [_shrink(sum(s), len(s), usual, _STRENGTH) for s, usual in zip(sides, _USUAL, strict=True)]
+        name: [shrink(sum(s), len(s), usual, _STRENGTH) for s, usual in zip(sides, _USUAL, strict=True)]
         for name, sides in found.items()
     }
     least = min((low for low, _ in means.values()), default=_USUAL[0])
@@ -157,5 +157,6 @@ def _interpolate(value: float, knots: _Knots) -> float:
     return value
 
 
-def _shrink(total: float, count: float, prior: float, strength: float) -> float:
+def shrink(total: float, count: float, prior: float, strength: float) -> float:
+    """Return a mean of `count` observations, drawn towards `prior` as by `strength` more of them."""
     return (total + strength * prior) / (count + strength)

@@ -21,9 +21,9 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, read_forms, write_forms, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
-from angle_data.gis.crawl.lookups import ask_number, ask_numbers
-from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
-from angle_data.gis.crawl.rows import Repo, issue_from_node
+from angle_data.gis.crawl.listings import Crawler
+from angle_data.gis.crawl.lookups import GONE, look_up
+from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
 from angle_data.splits import SPLITS
@@ -32,7 +32,6 @@ from angle_data.text import content_id
 log = logging.getLogger("angle")
 
 _STORE = "rehydrate.sqlite"
-_GONE = frozenset({404, 410, 451})
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
@@ -71,9 +70,15 @@ def rehydrate_dataset(
     with hold(out):
         path = out / _STORE
         with Store.open(path) as store:
-            with Progress("issues", sum(map(len, wanted.values()))) as progress:
+            with Progress("repositories", len(wanted)) as progress:
+
+                def tell(name: str) -> None:
+                    progress.advance(0, f"{name}, {client.status_line()}")
+
+                crawler = Crawler(client, store, None, False, tell)
                 for name in sorted(wanted):
-                    _fetch(client, store, name, sorted(wanted[name]), progress)
+                    _fetch(crawler, name, wanted[name])
+                    progress.advance()
             summary = _write(data, out, store, client)
         for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             file.unlink(missing_ok=True)
@@ -100,33 +105,22 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
         yield match[1], int(match[2])
 
 
-def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> None:
+def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
     """Bring the issues of a repository into the store, as far as they are not there and it can be read."""
+    store, client = crawler.store, crawler.client
     repo = next((repo for repo in store.repos() if repo.asked == name), None)
     if repo is None:
         try:
             page = client.get(f"/repos/{name}")
         except Refused as error:
-            if error.status not in _GONE:
+            if error.status not in GONE:
                 raise
             log.warning("%s: %s; its pairs are left out", name, error)
-            progress.advance(len(numbers))
             return
         assert page is not None
         repo = Repo(page.data["id"], page.data["full_name"], name)
         store.save_repo(repo)
-    known = {issue.number for issue in store.issues(repo.id, numbers)}
-    progress.skip(len(known))
-    missing = [number for number in numbers if number not in known]
-    for first in range(0, len(missing), NUMBERS_A_QUERY):
-        chunk = missing[first : first + NUMBERS_A_QUERY]
-        nodes = ask_numbers(client, repo, chunk)[0] if client.authenticated else []
-        found = {n["number"]: issue_from_node(n, repo.id) for n in nodes if n["__typename"] == "Issue"}
-        store.upsert_page(issues=found.values())
-        for number in chunk:
-            if number not in found:
-                store.upsert_page(issues=[ask_number(client, repo, number, gone=_GONE)])
-        progress.advance(len(chunk), f"{name}, {client.status_line()}")
+    look_up(crawler, repo, numbers, graphql=client.authenticated)
 
 
 def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> RehydrateSummary:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import heapq
-import io
 import json
 import math
 from collections import Counter
@@ -68,13 +67,11 @@ def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> i
         for number, (split, row) in enumerate(read_dataset(dataset))
     )
     drawn = heapq.nsmallest(count, keyed, key=lambda item: item[:2])
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, FIELDS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for _, _, split, row in drawn:
-        writer.writerow(_safe({**row, "split": split, "verdict": ""}))
-    with replace_file(target) as file:
-        file.write(stream.getvalue())
+    with replace_file(target) as stream:
+        writer = csv.DictWriter(stream, FIELDS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for _, _, split, row in drawn:
+            writer.writerow(_safe({**row, "split": split, "verdict": ""}))
     return len(drawn)
 
 

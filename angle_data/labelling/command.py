@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import SpendingPlan
 
 
 @with_options(LabelConfig, dry_run=True)
@@ -33,10 +34,16 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
     Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
+
+    What to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
+    --texts notes.jsonl --out runs
     """
     from angle_data.labelling.label import label, plan_label
     from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_spending
 
+    if config.plan:
+        return _told(plan_spending(config))
     if dry_run:
         return _told(plan_label(config))
     return _told(label(config) if config.pilot is None else pilot(config))
@@ -60,7 +67,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     return _told(plan_score(config) if dry_run else score(config))
 
 
-def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
+def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
     """Return the counts of what was done, and how to show them to people."""
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
@@ -102,21 +109,14 @@ def _result_text(result: SessionResult) -> str:
     shown = {name: count for name, count in counts.items() if count or name in always}
     shown |= {f"failed: {kind}": count for kind, count in failed.items()}
     shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-    told = f"{_degrees_text(degrees)}\n" if degrees else ""
+    share = degrees.pop("higher_shares_more", None)
+    shown |= {f"degree {degree}": kept for degree, kept in degrees.items()}
+    told = (
+        ""
+        if share is None
+        else f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)\n"
+    )
     return f"{_table(shown)}\n{told}{result.model} -> {result.run}"
-
-
-def _degrees_text(degrees: dict[str, Any]) -> str:
-    """Show the sentences of each degree, and how many words they share with their texts."""
-    share = degrees.pop("higher_shares_more")
-    lines = [
-        f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
-        for name, row in degrees.items()
-        if row["kept"]
-    ]
-    if share is not None:
-        lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
-    return "\n".join(lines)
 
 
 def _table(rows: dict[str, int]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from angle_data.annotators.spec import EngineConfig
 from angle_data.calls import option, read_paths
 from angle_data.errors import InputError
-from angle_data.records import Polarity
+from angle_data.records import PURPOSES, Polarity
 from angle_data.tables import TABLE_KINDS
 
 POLARITIES: dict[str, tuple[Polarity, ...]] = {
@@ -54,11 +54,31 @@ class LabelConfig:
         "all; the same command without it asks the rest.",
         None,
     )
+    plan: bool = option(
+        "Ask nothing: compare what to ask for, with its cost and the gain that was measured elsewhere, and "
+        "print the commands of the best. Needs --purpose.",
+        False,
+    )
+    budget_usd: float | None = option("With --plan: what all of it may cost.", None, shown="no limit")
+    purpose: str | None = option("With --plan: opposites or topics, as for ensemble.", None)
     retry_rejected: bool = option(
         "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
     )
 
     def __post_init__(self) -> None:
+        if self.plan and self.purpose not in PURPOSES:
+            raise InputError(
+                f"--plan needs --purpose, {' or '.join(PURPOSES)}: must opposites be kept apart, or not?"
+            )
+        if not self.plan and (self.budget_usd is not None or self.purpose is not None):
+            raise InputError(
+                "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
+            )
+        for name in ("size", "polarity", "pilot"):
+            if self.plan and getattr(self, name) is not None:
+                raise InputError(f"--plan decides what to ask for: leave out --{name}")
+        if self.budget_usd is not None and not self.budget_usd > 0:
+            raise InputError(f"--budget-usd must be above 0, got {self.budget_usd:g}")
         for name in ("size", "limit", "pilot"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -22,9 +22,9 @@ from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.prompts import Asked, PromptSet, degrees_schema, list_schema, load_prompts
-from angle_data.labelling.replies.degrees import Part, parse_degrees
+from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
-from angle_data.labelling.replies.parse import parse_reply
+from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
 from angle_data.text import stable_hash, whole_characters
@@ -226,18 +226,14 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         reply, source, ended = row["reply"], request.source, row.get("finish_reason")
-        if (polarity := _polarity(request)) is None:
-            prompt = self._prompts["degrees"].template
+        polarity = _polarity(request)
+        prompt = self._prompts[polarity or "degrees"].template
+        if polarity is None:
             return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
-        found = parse_reply(
-            reply,
-            source=source,
-            finish_reason=ended,
-            size=self._size,
-            polarity=polarity,
-            prompt=self._prompts[polarity].template,
+        size = self._size
+        return parse_reply(
+            reply, source=source, finish_reason=ended, size=size, polarity=polarity, prompt=prompt
         )
-        return [*map(Part, found.sentences), *(Part(text, reason) for reason, text in found.rejected)]
 
 
 def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:

@@ -52,14 +52,12 @@ class _InputFile(ABC, Generic[_Item]):
         self._wanted = bytearray()  # whether the item of each row is given out
         seen: dict[int, int] = {}
         for where, row in self._rows():
-            item, known = self._read(where, row), len(seen)
-            if item is None:
-                self.blank += 1
-            else:
-                self._note(where, item, seen)
-            self.repeated += item is not None and len(seen) == known
-            self._wanted.append(len(seen) > known)
-            self.count = len(seen)
+            item = self._read(where, row)
+            new = item is not None and self._is_new(where, item, seen)
+            self.blank += item is None
+            self.repeated += item is not None and not new
+            self._wanted.append(new)
+            self.count += new
             if self.count == limit:
                 break
         if not self.count:
@@ -88,8 +86,8 @@ class _InputFile(ABC, Generic[_Item]):
         """Return the item of a row, None if it is blank."""
 
     @abstractmethod
-    def _note(self, where: str, item: _Item, seen: dict[int, int]) -> None:
-        """Put the hash of an item among those that were seen before."""
+    def _is_new(self, where: str, item: _Item, seen: dict[int, int]) -> bool:
+        """Put the hash of an item among those `seen`, and return whether it is none of them."""
 
 
 class TextFile(_InputFile[Text]):
@@ -125,10 +123,11 @@ class TextFile(_InputFile[Text]):
         given = "" if identity is None else whole_characters(str(identity).strip())
         return Text(given or content_id(text), text)
 
-    def _note(self, where: str, item: Text, seen: dict[int, int]) -> None:
-        content = hash(item.text)
+    def _is_new(self, where: str, item: Text, seen: dict[int, int]) -> bool:
+        content, known = hash(item.text), len(seen)
         if seen.setdefault(hash(item.id), content) != content:
             raise InputError(f"{where}: id {item.id!r} stands for two different texts; make the ids unique")
+        return len(seen) > known
 
     def _rows(self) -> _Rows:
         path = self._path
@@ -167,22 +166,18 @@ class PairFile(_InputFile[Pair]):
         super().__init__(paths[0], limit, "pairs")
 
     def _rows(self) -> _Rows:
-        columns = tuple(chain.from_iterable(_PAIR_COLUMNS))
-        return chain.from_iterable(read_table(path, columns=columns) for path in self._paths)
+        return chain.from_iterable(map(read_table, self._paths))
 
     def _read(self, where: str, row: dict[str, Any]) -> Pair | None:
         names = next((names for names in _PAIR_COLUMNS if all(name in row for name in names)), None)
         if names is None:
-            # The row is read again: of a parquet file only the columns of the texts were.
-            rows = chain.from_iterable(map(read_table, self._paths))
-            row = next(row for place, row in rows if place == where)
             known = "; ".join(" and ".join(names) for names in _PAIR_COLUMNS)
             raise InputError(f"{where}: no two texts; fields found: {_names(row)}; needed: {known}")
         text1, text2 = (_clean(row[name], where, f"field {name!r}", f"field {name!r}") for name in names)
         return make_pair(text1, text2) if text1 and text2 else None
 
-    def _note(self, where: str, item: Pair, seen: dict[int, int]) -> None:
-        seen.setdefault(item.rank, 0)
+    def _is_new(self, where: str, item: Pair, seen: dict[int, int]) -> bool:
+        return seen.setdefault(item.rank, len(self._wanted)) == len(self._wanted)
 
 
 def make_pair(text1: str, text2: str) -> Pair:

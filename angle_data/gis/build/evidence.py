@@ -23,7 +23,7 @@ from angle_data.gis.build.facts import (
     rank,
 )
 from angle_data.gis.build.forms import FormLines
-from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
+from angle_data.gis.comments.reading import WRITE_ROLES, is_program, read_thread
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
@@ -301,7 +301,9 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
     guessed = {_key(found, item.link.repo, item.link.number) for item in said.standing}
     for index, item in enumerate(said.links):
         link, comment = item.link, comments[item.comment]
-        if not item.comment and not _states(link, comment):
+        # People compare, ask and quote much in an issue's own text.
+        outright = link.certainty == "explicit" and link.family == "duplicate"
+        if not item.comment and not (outright and not is_program(comment.author)):
             continue
         key = _key(found, link.repo, link.number)
         # Of several guesses none is backed by a label.
@@ -347,12 +349,6 @@ def _opening(found: Scan, thread: _Thread) -> Comment:
         0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text, issue.created_at,
         issue.updated_at, found.url(thread.here),
     )  # fmt: skip
-
-
-def _states(link: MarkerLink, opening: Comment) -> bool:
-    """Whether a link read in an issue's own text counts: people compare, ask and quote much there."""
-    program = opening.author is not None and opening.author.endswith("[bot]")
-    return link.certainty == "explicit" and link.family == "duplicate" and not program
 
 
 def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from angle_data.gis.comments.markdown import own_words
-from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, Remark, Thread
+from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, Remark, Thread, is_program
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
@@ -116,7 +116,7 @@ def gather_facts(
     the other issue is the duplicate, what is known of this one backs nothing: only the association is filled
     in, and whether a program wrote it.
     """
-    bot = comment.author is not None and comment.author.endswith("[bot]")
+    bot = is_program(comment.author)
     if link.direction == "other_is_dup_of_this":
         return Facts(association=comment.author_association, bot=bot)
     return Facts(
@@ -172,7 +172,8 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
         if link.certainty == "explicit" or link.family not in GUESSES or not alone:
             continue
         later = range(item.comment + 1, len(remarks))
-        answer = next((n for n in later if _answers(remarks[n], guesser)), None)
+        others = (n for n in later if remarks[n][0] != guesser and not is_program(remarks[n][0]))
+        answer = next(others, None)
         if answer is None or answer in against:
             continue
         login, role, body = remarks[answer]
@@ -181,11 +182,6 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
         if entitled and _YES.match(text) and not _TURNS.search(text):
             found.add(index)
     return found
-
-
-def _answers(remark: Remark, guesser: str | None) -> bool:
-    login = remark[0]
-    return login != guesser and not (login or "").endswith("[bot]")
 
 
 def bare_reference(

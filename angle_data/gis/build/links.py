@@ -8,7 +8,7 @@ duplicates, both ends resolved: renamed repositories by id, transferred issues t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
@@ -21,7 +21,6 @@ REASONS: dict[str, str] = {
     "guess": "tentative: a guess or a question",
     "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
     "disputed": "tentative: somebody objected",
-    "circle": "tentative: programs alone say so, and in a circle, so that no issue is the original",
     "retracted": "the writer or somebody with write access took it back",
     "unmarked": "the mark was removed later",
     "reopened": "the duplicate was opened again afterwards and stands open",
@@ -111,14 +110,7 @@ class Pair:
 
 def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
     """Return a link for every statement, in their order; `cross_repo` allows ends in two repositories."""
-    links = [_judge(scan, said, texts, cross_repo=cross_repo) for said in scan.statements]
-    circles = _bot_circles(links)
-    return [
-        replace(link, status="tentative", reason="circle")
-        if link.status == "accepted" and link.ends in circles
-        else link
-        for link in links
-    ]
+    return [_judge(scan, said, texts, cross_repo=cross_repo) for said in scan.statements]
 
 
 def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
@@ -210,16 +202,3 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
     if not all(cleaned):
         return "empty"
     return "dummy" if any(map(is_dummy, cleaned)) else ""
-
-
-def _bot_circles(links: list[Link]) -> set[tuple[Node, ...]]:
-    """The ends of the accepted links that stand on the word of programs and lie in a circle."""
-    accepted = [(link.ends, link.statement) for link in links if link.ends and link.status == "accepted"]
-    by_people = {frozenset(ends) for ends, said in accepted if not said.facts.bot}
-    left = {ends for ends, _ in accepted if frozenset(ends) not in by_people}
-    size = -1
-    while len(left) != size:
-        size = len(left)
-        starts, goals = {start for start, _ in left}, {goal for _, goal in left}
-        left = {(start, goal) for start, goal in left if start in goals and goal in starts}
-    return left

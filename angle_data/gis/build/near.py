@@ -48,11 +48,10 @@ def overlap(one: Grams, other: Grams) -> float:
 class NearTexts:
     """An index of texts by issue that answers which of them are near-identical to another.
 
-    `salt` chooses the hash functions, so that two indexes miss different pairs. `groups` joins the indexed
-    issues whose texts are near-identical, be it over others.
+    `groups` joins the indexed issues whose texts are near-identical, be it over others.
     """
 
-    def __init__(self, texts: Texts, salt: str = "") -> None:
+    def __init__(self, texts: Texts) -> None:
         import numpy as np
 
         self.groups: DisjointSets[Node] = DisjointSets()
@@ -62,7 +61,7 @@ class NearTexts:
         # Half of each part is enough to compare, and these stay in memory.
         self._signatures = np.zeros((64, _PARTS), dtype=np.uint32)
         self._buckets: dict[tuple[int, bytes], list[int]] = {}
-        factors = [stable_hash(f"{salt}-{i}") | 1 for i in range(_PARTS)]
+        factors = [stable_hash(f"-{i}") | 1 for i in range(_PARTS)]
         self._factors = np.array(factors, dtype=np.uint64)[:, None]
         self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node)))
 

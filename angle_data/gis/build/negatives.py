@@ -18,8 +18,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
-from functools import cached_property, lru_cache, partial
-from itertools import chain, zip_longest
+from functools import cached_property, lru_cache
+from itertools import zip_longest
 from typing import Any
 from zlib import crc32
 
@@ -293,12 +293,11 @@ class _Draw:
             subjects = Bm25(about.items())
             for split, anchor in own:
                 one = c.texts.get(anchor.one)
-                near = chain(
-                    self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
-                    self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
-                )
-                apart = partial(_apart, words, one, words.overlap(one, c.texts.get(anchor.other)), c.texts)
-                self._take(split, anchor, "hard", self._matched(anchor, near, apart))
+                near = [
+                    *self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
+                    *self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
+                ]
+                self._take(split, anchor, "hard", sorted(near, key=self._preference(anchor, words)))
             log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
     def take_random(self, split: str, anchors: list[Pair]) -> None:
@@ -323,17 +322,17 @@ class _Draw:
         near = [(node, f"{how}:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
         return near[_FIRST_RANK - 1 :]
 
-    def _matched(
-        self, anchor: Pair, near: Iterable[tuple[Node, str]], apart: Callable[[Node], float]
-    ) -> list[tuple[Node, str]]:
-        """In the order of preference: of positive pairs, then least `apart` from the positive pair."""
-        c = self._candidates
+    def _preference(self, anchor: Pair, index: Bm25) -> Callable[[tuple[Node, str]], Any]:
+        """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
+        c, one = self._candidates, self._candidates.texts.get(anchor.one)
+        target = index.overlap(one, c.texts.get(anchor.other))
 
         def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
             node = item[0]
-            return node not in c.positive, apart(node), c.uses[node], self._shuffle(anchor, node)
+            apart = abs(index.overlap(one, c.texts.get(node)) - target)
+            return node not in c.positive, apart, c.uses[node], self._shuffle(anchor, node)
 
-        return sorted(near, key=preference)
+        return preference
 
     def _like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
@@ -350,11 +349,6 @@ class _Draw:
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
-
-
-def _apart(words: Bm25, one: str, target: float, texts: Texts, node: Node) -> float:
-    """How far the overlap of an issue's words is from that of the positive pair."""
-    return abs(words.overlap(one, texts.get(node)) - target)
 
 
 def _month(created_at: str) -> int:

@@ -34,7 +34,6 @@ ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every 
 
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _SAMPLES, _EXCERPT = 3, 160
 
 
@@ -55,35 +54,27 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
     path = Path(named)
     path = path / "tokenizer.json" if path.is_dir() else path
     try:
+        from huggingface_hub import hf_hub_download
         from tokenizers import Tokenizer
 
         if not path.is_file():
-            if tokenizer and not _HUB_NAME.fullmatch(tokenizer):
-                raise InputError(
-                    f"--tokenizer {named}: no tokenizer.json there; give the file, its folder, or a hub name"
-                )
-            path = _from_hub(named, fetch=fetch or tokenizer is not None)
+            cached = not (fetch or tokenizer)
+            path = Path(hf_hub_download(named, "tokenizer.json", local_files_only=cached))
         loaded = Tokenizer.from_file(str(path))
-    except InputError:
-        raise
-    except ImportError:
-        if tokenizer is None:
-            return ESTIMATE, _estimate
-        raise MissingExtraError("--tokenizer", "train") from None
     except Exception as error:  # noqa: BLE001 - the libraries raise what they like
         if tokenizer is None:
             return ESTIMATE, _estimate
-        raise InputError(f"--tokenizer {tokenizer}: no tokenizer that can be read ({error})") from None
+        if isinstance(error, ImportError):
+            raise MissingExtraError("--tokenizer", "train") from None
+        why = str(error).partition("\n")[0]
+        raise InputError(
+            f"--tokenizer {tokenizer}: no tokenizer that can be read ({why}); give tokenizer.json, its "
+            "folder, or a hub name"
+        ) from None
     loaded.no_truncation()
     loaded.no_padding()
     name = named if not Path(named).exists() else path.parent.name or str(path)
     return name, lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
-
-
-def _from_hub(name: str, *, fetch: bool) -> Path:
-    from huggingface_hub import hf_hub_download
-
-    return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
 
 
 def _estimate(text: str) -> int:
@@ -120,7 +111,13 @@ class Lexical:
         """
         often = Counter(word for found in self.texts.values() for word in found)
         rare = {word: math.log(len(self.texts) / count) for word, count in often.items()}
-        return _sorted_areas({"rare": self._scores(rare), "plain": self._scores(dict.fromkeys(often, 1.0))})
+        found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        for name, weight in (("rare", rare), ("plain", dict.fromkeys(often, 1.0))):
+            scores = self._scores(weight)
+            positives = sorted(scores.pop("duplicate", []))
+            for kind in sorted(scores) if positives else ():
+                found[kind][name] = round(_area(positives, scores[kind]), 3)
+        return dict(found)
 
     def _scores(self, weight: Mapping[int, float]) -> dict[str, list[float]]:
         scores: defaultdict[str, list[float]] = defaultdict(list)
@@ -128,16 +125,6 @@ class Lexical:
             whole = math.fsum(weight[word] for word in one | other)
             scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
         return scores
-
-
-def _sorted_areas(scores: Mapping[str, Mapping[str, list[float]]]) -> dict[str, dict[str, float]]:
-    """The areas by kind of negative and by score; none without positives."""
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for name, by_kind in scores.items():
-        positives = sorted(by_kind.get("duplicate", []))
-        for kind in sorted(by_kind.keys() - {"duplicate"}) if positives else ():
-            found[kind][name] = round(_area(positives, by_kind[kind]), 3)
-    return dict(found)
 
 
 def _area(positives: list[float], others: list[float]) -> float:
@@ -306,10 +293,7 @@ def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int
 
 
 def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Texts) -> dict[str, int]:
-    """Count what is in two splits: issues, clusters, and near-identical texts; all should be 0.
-
-    The search for near-identical texts uses other hash functions than the build.
-    """
+    """Count what is in two splits: issues, clusters, and near-identical texts; all should be 0."""
     places: defaultdict[Node, set[str]] = defaultdict(set)
     groups: defaultdict[Node, set[str]] = defaultdict(set)
     for name, pairs in splits.items():
@@ -317,7 +301,7 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
             for node in (pair.one, pair.other):
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
-    near, straddling = NearTexts(texts, "check"), 0
+    near, straddling = NearTexts(texts), 0
     for node in sorted(places):
         straddling += any(places[other] != places[node] for other in near.add(node))
     return {

@@ -8,10 +8,8 @@ In reading order:
 `grammar`: decides which references a sentence ties to the issue, and how surely.
 `phrases`: the phrasings, each with an example; a new phrasing goes here.
 `vocabulary`: kinds of statement, words for "duplicate" in any language, cue words; a new word goes here.
-What surrounds a phrase, each kind of judgement in one file:
-`subject`: who it speaks of, this issue or a third one.
-`negation`: whether it is denied, before it or after it.
-`doubt`: hedges, hearsay (what a bot says), questions, conditions; whether the writer closes the issue.
+`context`: what surrounds a phrase: who it speaks of, denials, hedges, hearsay (what a bot says), questions,
+    conditions; whether the writer closes the issue.
 `corrections`: withdrawals ("unmarking …") and corrected targets ("Edit: I mean #27").
 `explain`: shows all of this for a file of comments.
 

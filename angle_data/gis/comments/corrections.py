@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from angle_data.gis.comments.doubt import is_conditional
+from angle_data.gis.comments.context import is_conditional
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
 from angle_data.gis.comments.vocabulary import expand

@@ -1,7 +1,7 @@
 """From sentences to hits: which references a comment ties to its issue, how, and how surely.
 
-Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`subject`, `negation`,
-`doubt`, `corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
+Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`,
+`corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
 duplicate. Please follow #5.").
 """
 
@@ -13,13 +13,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from angle_data.gis.comments import doubt
+from angle_data.gis.comments.context import (
+    about_another,
+    about_this,
+    closes,
+    denies_the_last,
+    is_conditional,
+    is_doubted,
+    is_negated,
+    is_question,
+    is_taken_back,
+    is_unsaid,
+)
 from angle_data.gis.comments.corrections import corrections, outlived, withdraws
-from angle_data.gis.comments.negation import denies_the_last, is_negated, is_taken_back
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
-from angle_data.gis.comments.subject import about_another, about_this
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
 Verdict = Literal["explicit", "tentative", "denied"]
@@ -128,7 +137,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
-    closing = None if bot else any(doubt.closes(sentence.text) for sentence in sentences)
+    closing = None if bot else any(closes(sentence.text) for sentence in sentences)
     hits: list[list[Hit]] = []
     listing = -1
     for index, sentence in enumerate(sentences):
@@ -180,7 +189,7 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[Hit]]) -> None:
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
     """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
-    if _POSSIBLE_DUPLICATES.search(sentence.text) and not doubt.closes(sentence.text):
+    if _POSSIBLE_DUPLICATES.search(sentence.text) and not closes(sentence.text):
         opens = sentence.ending == ":" or bot or f": {REF}" in sentence.text or _PERCENT.search(sentence.text)
         follows = (
             index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
@@ -230,10 +239,10 @@ def _judge(
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
-    asked = doubt.is_question(text, end)
+    asked = is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if doubt.is_unsaid(left, right) and not is_negated(left, asked=asked):
+    if is_unsaid(left, right) and not is_negated(left, asked=asked):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         # "the duplicate of #5 is #6"
@@ -241,17 +250,17 @@ def _judge(
         if (names or about_another(left)) and not _SO_IS_THIS.match(right):
             return "another"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
-        return None if doubt.is_conditional(left) or asked else "denied"
+        return None if is_conditional(left) or asked else "denied"
     if " not " in text[match.end("r") : end] or is_taken_back(left, right):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
-    if not named and not (closing and doubt.closes(right)):
+    if not named and not (closing and closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
     if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or "cause as" in match[0]):
         return "tentative"
-    return "tentative" if doubt.is_doubted(text, start, end, closing=closing) else "explicit"
+    return "tentative" if is_doubted(text, start, end, closing=closing) else "explicit"
 
 
 def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
@@ -286,11 +295,7 @@ def _unbound(
         for place, low, high in _places(sentences, index, match):
             if verdict == "denied" and (place != index or hits[index]):
                 break
-            found = [
-                hit
-                for hit in _targets(sentences[place], low, high, verdict)
-                if not any(old.ref == hit.ref and old.verdict == "denied" for old in hits[place])
-            ]
+            found = _targets(sentences[place], low, high, verdict)
             if found:
                 found += _list_below(sentences, place, verdict)
                 first = sentence.offset(match.start())
@@ -311,19 +316,17 @@ def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> 
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Verdict | None:
     text = sentence.text
     left = text[: match.start()]
-    asked = doubt.is_question(text, match.end())
+    asked = is_question(text, match.end())
     several = match[0].lower().endswith(("s", "ing")) and not text.endswith(":")
     if several or about_another(left):
         return None
     if is_negated(left, asked=asked):
-        return None if asked or doubt.is_conditional(left) else "denied"
+        return None if asked or is_conditional(left) else "denied"
     if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
     if _ADJECTIVE.search(left) or not about_this(left):
         return None
-    if asked or doubt.is_conditional(left):
-        return "tentative"
-    return "tentative" if doubt.is_doubted(text, *match.span(), closing=closing) else "explicit"
+    return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
 def _places(
@@ -333,11 +336,8 @@ def _places(
     length = len(sentences[index].text)
     yield index, match.end(), length
     yield index, 0, match.start()
-    heads_list = sentences[index].ending == ":"
-    for step in (1, -1, 2, -2):
-        place = index + step
-        asks = step > 0 and place < len(sentences) and sentences[place].ending == "?"
-        if 0 <= place < len(sentences) and not asks and not (heads_list and step < 0):
+    for place in (index + 1, index - 1, index + 2, index - 2):
+        if 0 <= place < len(sentences):
             yield place, 0, len(sentences[place].text)
 
 
@@ -362,6 +362,4 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
         if verdict == "denied" or not other:
             found.append(_mention(ref, verdict))
         position = text.find(REF, position + 1, high)
-        if sentence.item:
-            break
     return found

@@ -47,8 +47,6 @@ _MAIL = re.compile(
 _BLOCK_TAG = re.compile(
     r"<(/?)(pre|code|blockquote|details|kbd|samp|tt|del|s|strike|script|style)\b[^<>]{0,300}>", re.IGNORECASE
 )
-# Finds: "duplicate"
-_SPOKEN_CODE = re.compile(r"dup(?:e|licate)?", re.IGNORECASE)
 # Finds: "~~Duplicate of #5~~"
 _STRIKE = re.compile(r"~~(?=\S)[^~\n]{1,1000}~~")
 # Finds: "\"dup of #5\""
@@ -141,8 +139,7 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
     index = 0
     while index < len(runs):
         other = partner[index]
-        said = other > 0 and _SPOKEN_CODE.fullmatch(text, runs[index][1], runs[other][0])
-        if other > 0 and not said and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
+        if other > 0 and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
             yield runs[index][0], runs[other][1]
             index = other
         index += 1

@@ -86,8 +86,7 @@ def read_comment(
     text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
-    bot = author is not None and author.endswith("[bot]")
-    hits = find_hits(sentences, bot=bot)
+    hits = find_hits(sentences, bot=is_program(author))
     backs = [sentence for sentence in sentences if takes_back(sentence)]
     regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
@@ -99,6 +98,11 @@ def read_comment(
         retracts=regret >= 0,
         denies=not all(map(regrets, backs)),
     )
+
+
+def is_program(login: str | None) -> bool:
+    """Whether a login is that of a program."""
+    return login is not None and login.endswith("[bot]")
 
 
 def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:

@@ -76,16 +76,12 @@ _ISSUE_URL = re.compile(
 _RELATIVE = re.compile(
     r"(?:\.\./){0,4}/?(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[?#].*)?", re.IGNORECASE
 )
-# Finds: "github.com:443"
-_USUAL_PORT = re.compile(r":(?:80|443)\Z")
 # Finds: "[1]: https://github.com/lumen/editor/issues/26"
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]{1,60})\]: {0,4}<?(\S{1,500}?)>? *$", re.MULTILINE)
 # Finds: "Duplicate"
 _MARKER_TEXT = re.compile(
     r"dup|track|favou?r|same|clos|already|supersed|reported|covered by|replaced by", re.IGNORECASE
 )
-# Finds: "#26"
-_LOOKS_LIKE_NUMBER = re.compile(r"\s*[\w./-]*[#＃]?\d+\s*")
 
 # "#3" counts things in these; it is no issue.
 # Finds: "see option "
@@ -99,9 +95,8 @@ _COUNTED_BEFORE = re.compile(
 )
 # Finds: " priority"
 _COUNTED_AFTER = re.compile(
-    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most(?! likely| "
-    r"probably)|in a series|in the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) "
-    r"(?:list|series)|above|below|choice|pick|favou?rite)\b",
+    r"\s(?:priority|reason|cause|request|feature|concern|thing|rule|choice|pick|favou?rite|above|below|"
+    r"in (?:a series|the (?:list|guide))|of (?:the|this|my) (?:list|series))\b",
     re.IGNORECASE,
 )
 # Finds: "background"
@@ -180,8 +175,7 @@ def _link(
     relative = _RELATIVE.fullmatch(address)
     if relative and kind != "label":
         found = Reference(start, end, repo, int(relative["number"]), relative["kind"].lower() == "pull")
-    speaks = _MARKER_TEXT.search(match[group]) is not None
-    if (found.number and not speaks) or _LOOKS_LIKE_NUMBER.fullmatch(match[group]):
+    if found.number and not _MARKER_TEXT.search(match[group]):
         yield found
     else:
         # The closing bracket stays, so that text and address do not run together.
@@ -190,7 +184,7 @@ def _link(
 
 def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
     parsed = _ISSUE_URL.fullmatch(url)
-    if parsed and _USUAL_PORT.sub("", parsed["host"].casefold()) in hosts:
+    if parsed and parsed["host"].casefold() in hosts:
         pull = parsed["kind"].casefold() == "pull"
         return Reference(start, end, parsed["repo"], int(parsed["number"]), pull)
     return Reference(start, end, "", 0)

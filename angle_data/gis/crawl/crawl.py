@@ -144,7 +144,6 @@ def crawl_repos(
             counts = load_archives(store, config.archives, names, config.start)
             return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep, now=now)
-        store.check_server(config.api_url)
         round_ = Round(store, (signals, config.since, *names))
         day = datetime.fromtimestamp(now(), UTC).date().isoformat()
         crawl = _Crawl(config, store, client, signals, round_, day)
@@ -192,21 +191,20 @@ class _Crawl:
             # After all listings, so that an issue that moved between listed repositories is found there.
             read = [repo for repo in self.store.repos() if f"step:{repo.id}:read" in done]
             for repo in read if self.signals != "comments" else ():
-                self._read_set_aside(crawler, repo)
-            self._follow(crawler, read)
+                try:
+                    read_set_aside(crawler, repo)
+                except Refused as error:
+                    log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
+            try:
+                follow_references(crawler, read, graphql=self.client.authenticated)
+            except InputError:  # a server whose GraphQL is too old
+                if self.signals != "comments":
+                    raise
+                follow_references(crawler, read, graphql=False)
         self.expected = crawler.expected
         statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
-
-    def _follow(self, crawler: Crawler, read: list[Repo]) -> None:
-        """Follow references, in bulk where there is GraphQL."""
-        try:
-            follow_references(crawler, read, graphql=self.client.authenticated)
-        except InputError:  # a server whose GraphQL is too old
-            if self.signals != "comments":
-                raise
-            follow_references(crawler, read, graphql=False)
 
     def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
@@ -257,12 +255,6 @@ class _Crawl:
             self._once(repo, "comments", partial(read_listing, crawler, repo, "comments"))
         if not self.store.count("issues", repo.id):
             raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
-
-    def _read_set_aside(self, crawler: Crawler, repo: Repo) -> None:
-        try:
-            read_set_aside(crawler, repo)
-        except Refused as error:
-            log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
 
 
 # What it will cost
@@ -353,7 +345,7 @@ class _Forecaster:
     signals: Signals
 
     def over_graphql(self, names: Sequence[str]) -> list[RepoForecast]:
-        """One query for many repositories, and one request each for those that it does not find."""
+        """One query for many repositories."""
         found: list[RepoForecast] = []
         ids: set[int] = set()  # a repository listed under two names is read once
         for first in range(0, len(names), NAMES_A_QUERY):
@@ -367,15 +359,8 @@ class _Forecaster:
                     found.append(RepoForecast(name, count, rest=1, graphql=queries))
                     ids.add(raw["databaseId"])
                 else:
-                    found.append(self._refused(name))
+                    found.append(_unreadable(name, "not found, or its issues are disabled"))
         return found
-
-    def _refused(self, name: str) -> RepoForecast:
-        try:
-            self.client.get(f"/repos/{name}")
-        except Refused as error:
-            return _unreadable(name, str(error))
-        return _unreadable(name, "410 issues are disabled")
 
     def over_rest(self, names: Iterable[str]) -> list[RepoForecast]:
         """Two requests for every repository, for its issues and its comments."""

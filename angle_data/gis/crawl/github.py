@@ -38,9 +38,8 @@ Resource = Literal["core", "graphql"]
 _ATTEMPTS, _FIRST_ATTEMPTS = 10, 3
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
-_LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
+# A token in its place has small letters, or is longer.
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{,34}")
 
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
@@ -124,8 +123,7 @@ class Connection:
         Raises:
             InputError: An option or the token cannot be used; what may be a secret is not shown.
         """
-        unset = token_env not in os.environ
-        if not _VARIABLE.fullmatch(token_env) or (unset and _LIKE_A_TOKEN.fullmatch(token_env)):
+        if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
             raise InputError("--token-env takes the name of a variable, not the token itself")
         return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
 
@@ -245,11 +243,14 @@ class GitHubClient:
 
         return dict(self._repeat(ask))
 
+    def _tell(self, seconds: float, reason: object) -> None:
+        until = time.strftime("%H:%M:%S", time.localtime(self._now() + seconds))
+        level = logging.INFO if seconds >= _WORTH_A_LINE_S else logging.DEBUG
+        log.log(level, "waiting %.0f s, until %s: %s", seconds, until, reason)
+
     def pause(self, seconds: float, reason: str) -> None:
         """Wait, with a line in the log when it is long."""
-        if seconds >= _WORTH_A_LINE_S:
-            until = time.strftime("%H:%M:%S", time.localtime(self._now() + seconds))
-            log.info("waiting %.0f s, until %s: %s", seconds, until, reason)
+        self._tell(seconds, reason)
         self._sleep(seconds)
 
     def status_line(self) -> str:
@@ -269,7 +270,9 @@ class GitHubClient:
                 wait=_wait,
                 stop=lambda state: state.attempt_number >= (_ATTEMPTS if self._answers else _FIRST_ATTEMPTS),
                 sleep=self._sleep,
-                before_sleep=_log_retry,
+                before_sleep=lambda state: self._tell(
+                    state.upcoming_sleep, state.outcome and state.outcome.exception()
+                ),
                 reraise=True,
             )(call)
         except Transient as error:
@@ -344,13 +347,6 @@ class GitHubClient:
         name, url = self.connection.token_env, self.connection.api_url
         said = f"rejected the token in {name}" if self.authenticated else "wants a token"
         return CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
-
-
-def _log_retry(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    seconds = state.next_action.sleep if state.next_action else 0.0
-    level = logging.INFO if seconds >= _WORTH_A_LINE_S else logging.DEBUG
-    log.log(level, "waiting %.0f s before the next try (%s)", seconds, error)
 
 
 # What an answer means, and how long to wait

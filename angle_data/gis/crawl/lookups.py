@@ -20,7 +20,8 @@ from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_q
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
 from angle_data.gis.crawl.store import Store, hosts_of
 
-_GONE = frozenset({404, 410, 451})
+GONE = frozenset({404, 410, 451})
+"""The statuses of what is deleted or blocked."""
 
 Node = Mapping[str, Any]
 
@@ -46,7 +47,9 @@ def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool)
         repo = store.repo(repo_id)
         assert repo is not None
         try:
-            _look_up(crawler, repo, {n for name in repo.names for n in referred.get(name, ())}, graphql)
+            newest = store.newest_number(repo_id)
+            named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
+            look_up(crawler, repo, named, graphql=graphql)
         except Refused as error:
             log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
             states.clear()
@@ -113,11 +116,10 @@ def ask_names(
     return [found[f"r{i}"] for i in range(len(names))]
 
 
-def _look_up(crawler: Crawler, repo: Repo, named: set[int], graphql: bool) -> None:
-    """Store the issues of these numbers that have no row and are not beyond the newest known."""
-    store, newest = crawler.store, crawler.store.newest_number(repo.id)
-    known = {issue.number for issue in store.issues(repo.id, named)}
-    numbers = sorted(n for n in named - known if 0 < n <= newest)
+def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> None:
+    """Store the issues of these numbers that have no row, or their tombstones."""
+    store = crawler.store
+    numbers = sorted(named - {issue.number for issue in store.issues(repo.id, named)})
     for first in range(0, len(numbers), NUMBERS_A_QUERY):
         chunk = numbers[first : first + NUMBERS_A_QUERY]
         if graphql:
@@ -187,16 +189,14 @@ def _ask_name(client: GitHubClient, name: str) -> Node | None:
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
     try:
-        crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
+        crawler.store.upsert_page(issues=[_ask_number(crawler.client, repo, number)])
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
     crawler.tell(repo.name)
 
 
-def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+def _ask_number(client: GitHubClient, repo: Repo, number: int) -> Issue:
     """Return an issue by one REST request, or a tombstone where it moved or was deleted.
-
-    `gone` are the statuses that mean that it was deleted.
 
     Raises:
         Refused: GitHub does not answer for another reason.
@@ -204,7 +204,7 @@ def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset
     try:
         page = client.get(f"/repositories/{repo.id}/issues/{number}")
     except Refused as error:
-        if error.status not in gone:
+        if error.status not in GONE:
             raise
         return tombstone(repo.id, number, "deleted")
     assert page is not None

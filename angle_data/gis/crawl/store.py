@@ -346,16 +346,6 @@ class Store:
         if api_url is not None and self.meta(_SERVER) != api_url:
             self.set_meta(_SERVER, api_url)
 
-    def check_server(self, api_url: str) -> None:
-        """Check that a crawl from `api_url` may go into the store.
-
-        Raises:
-            InputError: The store was crawled from another host.
-        """
-        noted = self.meta(_SERVER)
-        if noted is not None and urlsplit(noted).hostname != urlsplit(api_url).hostname:
-            raise InputError(f"{self.path} was crawled from {noted}; give another --out for {api_url}")
-
     # Details
 
     def _select(

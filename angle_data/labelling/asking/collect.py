@@ -32,7 +32,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.text import counted, whole_characters
+from angle_data.text import whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -69,8 +69,8 @@ class Collector:
         self._next: ChatRequest | None = None
         self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
         self._times: list[float] = [time.monotonic()] if job.is_pilot else []  # of the start and the answers
-        self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
-        self._counted = self._warned = False  # a reply came with its tokens; one came without
+        self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
+        self._warned = False  # of a reply that came without its tokens
 
     def has_more(self) -> bool:
         """Whether anything is left to ask; the requests up to the next open one are read for it."""
@@ -115,9 +115,6 @@ class Collector:
                 self.stopped = True
             finally:
                 silence.cancel()
-                for (kind, message), count in self._reasons.items():
-                    if count > 1:
-                        log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
 
     def _say_what_for(self) -> None:
         spec = self._spec
@@ -182,11 +179,10 @@ class Collector:
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
-            # Without a limit a guess is needed only as long as the service may turn out not to count.
-            guess = self._guess(request) if self._ledger.limited or not self._counted else None
+            guess = guess_tokens(request, self._job.reply_chars(request))
             if holder is not None and holder.holds(request.key):
                 held -= 1
-            elif guess is not None and self._ledger.limited:
+            elif self._ledger.limited:
                 if not self._ledger.affords(request, guess):
                     if held > 0:
                         self._next = None  # left to a later session; what is held comes after it
@@ -198,7 +194,7 @@ class Collector:
             self._next = None
             yield self._pull(request, guess)
 
-    def _pull(self, request: ChatRequest, guess: Tokens | None) -> ChatRequest:
+    def _pull(self, request: ChatRequest, guess: Tokens) -> ChatRequest:
         """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
         self._in_flight[request.key] = (replace(request, messages=()), guess)
         self._pulled += 1
@@ -220,24 +216,19 @@ class Collector:
                 self._anew.add(request.key)
                 yield request
 
-    def _guess(self, request: ChatRequest) -> Tokens:
-        return guess_tokens(request, self._job.reply_chars(request))
-
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
         if self._times:
             self._times.append(time.monotonic())
-        if guess is not None:
-            self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
+        self._ledger.settle(outcome.key, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
             reason = outcome.kind, outcome.message
             self._reasons[reason] += 1
-            if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
-                log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
+            log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
         else:
             self.has_reply = self._replied = True
             row = {
@@ -248,13 +239,10 @@ class Collector:
             }
             self._write(request, row)
 
-    def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
+    def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
         usage = reply.usage
-        if "prompt_tokens" in usage and "completion_tokens" in usage:
-            self._counted = True
-            return usage
-        if self._spec.engine == "recorded":
+        if self._spec.engine == "recorded" or {"prompt_tokens", "completion_tokens"} <= usage.keys():
             return usage
         if not self._warned:
             self._warned = True
@@ -262,10 +250,8 @@ class Collector:
                 "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
             )
             log.warning(said, self._spec.name)
-        spent = self._ledger.spent
-        prompt = guess.prompt if guess is not None else spent.prompt_tokens / max(spent.rows, 1)
         counted = {
-            "prompt_tokens": math.ceil(prompt),
+            "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
         }
         return {**counted, **usage, "estimated": 1}

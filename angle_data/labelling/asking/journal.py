@@ -22,14 +22,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from angle_data.annotators.base import Failure
-from angle_data.errors import AngleError, InputError, StoppedError
+from angle_data.errors import InputError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
+from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
+_NO_ROW = "not a valid journal row"
 _KEY = re.compile(r"[0-9a-f]{32}")
 _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
@@ -112,25 +114,15 @@ class Journal:
         self.failures[failure.key] = failure
         self.spent.take(failure.usage)
 
-    def rescued(self) -> AngleError:
+    def rescued(self) -> InputError:
         """Put what found no room into a file elsewhere, and return the error that says what to do with it."""
-        self._write()
-        path, lines = self._file.name, self.unwritten
-        if not lines:
-            return StoppedError(
-                f"{path}: there was no room for a moment; run the same command again to go on"
-            )
-        replies = "1 reply" if len(lines) == 1 else f"{len(lines)} replies"
-        said = f"{path}: {self._fault and self._fault.strerror}"
-        try:
-            with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
-                other.write(b"".join(lines))
-        except OSError as error:
-            return InputError(
-                f"{said}, and {tempfile.gettempdir()}: {error.strerror}; {replies} are lost; free one"
-            )
-        then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
-        return InputError(f"{said}; {replies} went to {other.name}: {then}")
+        path = self._file.name
+        with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
+            other.write(b"".join(self.unwritten))
+        return InputError(
+            f"{path}: {self._fault and self._fault.strerror}; {counted(len(self.unwritten), 'row')} went to "
+            f"{other.name}: make room, then run `cat {other.name} >> {path}` and the same command again"
+        )
 
     def _write(self) -> None:
         """Write whole lines as long as there is room."""
@@ -158,9 +150,9 @@ class Journal:
         self._file.seek(offset)
         try:
             row = _parse(self._file.readline())
-        except ValueError as fault:
+        except ValueError:
             name = self._file.name
-            raise InputError(f"{name}: {fault} at byte {offset}; repair or remove the line") from None
+            raise InputError(f"{name}: {_NO_ROW} at byte {offset}; repair or remove the line") from None
         return row if row["key"] == key else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -188,11 +180,11 @@ class Journal:
         for number, line in enumerate(self._file, start=1):
             try:
                 row = _parse(line)
-            except ValueError as fault:
+            except ValueError:
                 # Only a line without its end can be a row cut off by a crash.
                 if not line.endswith(b"\n"):
                     break
-                raise InputError(f"{path}:{number}: {fault}; repair or remove the line") from None
+                raise InputError(f"{path}:{number}: {_NO_ROW}; repair or remove the line") from None
             if row["model"] != model:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
@@ -245,16 +237,10 @@ def _parse(line: bytes) -> dict[str, Any]:
     """Read a row.
 
     Raises:
-        ValueError: It is none; the error says why.
+        ValueError: It is none.
     """
-    try:
-        row = json.loads(line)
-    except ValueError:
-        raise ValueError("not a valid journal row") from None
-    if not isinstance(row, dict):
-        raise ValueError("not a JSON object")
-    if missing := [name for name in _FIELDS if not isinstance(row.get(name), str)]:
-        raise ValueError(f"a journal row needs the string {missing[0]!r}")
-    if not _KEY.fullmatch(row["key"]):
-        raise ValueError("no request key")
-    return row
+    row = json.loads(line)
+    fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
+    if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):
+        raise ValueError
+    return dict(row)

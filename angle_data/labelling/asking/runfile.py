@@ -76,7 +76,7 @@ class RunFile:
     def warn_of_changes(self) -> None:
         """Say in one line which settings differ from the last session's, since the results follow the new."""
         changed = [
-            _change(name, self._before[name], value)
+            name
             for name, value in self._asked().items()
             if name in self._before and _differs(self._before[name], value)
         ]
@@ -172,13 +172,6 @@ def _differs(before: Any, now: Any) -> bool:
         parts = before if isinstance(before, list) else [before]
         return len(parts) != len(now) or any(map(_differs, parts, now))
     return bool(before != json.loads(json.dumps(now)))
-
-
-def _change(name: str, before: Any, now: Any) -> str:
-    """Show a setting that has changed; of a table or list of settings only its name."""
-    if isinstance(now, dict | list):
-        return name
-    return f"{name} {'none' if before is None else before} -> {'none' if now is None else now}"
 
 
 def _versions() -> dict[str, str]:

@@ -4,7 +4,7 @@ What says the degree of a sentence:
 
 - in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such as
   `degree` beside it;
-- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, `1. (5) …`, or a heading like these above it.
+- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, or a heading like these above it.
 
 A list numbered upwards from 1 says nothing: its numbers may be degrees, or places in the order that was asked
 for. Nor do numbers that do not fit a scale from 5 to 1. Nothing is guessed then: the reply is `unparseable`.
@@ -16,25 +16,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from angle_data.labelling.replies.layout import list_items, only_answer, without_fences, without_thinking
-from angle_data.labelling.replies.parse import Judged, judge
+from angle_data.labelling.replies.layout import list_items, without_fences
+from angle_data.labelling.replies.parse import Part, read_reply
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
-    Kind,
+    Field,
     Piece,
     around,
-    as_text,
     decode,
+    fields_of,
     starts,
     strings,
     unquoted,
 )
 from angle_data.records import DEGREES
-from angle_data.text import normalise, whole_characters
 
-_MOST_WITHIN = 5
 _OFF_SCALE = 99
 _WORD = r"(?:degree|level|score|similarity|grade|rating)"
 _NAME = re.compile(
@@ -64,61 +62,21 @@ _LABEL = (
     rf"[ \t]*(?:[(\[]{_RUBRIC}[)\]]:?[ \t]*)?"
 )
 _LABELLED = re.compile(_LABEL, re.I)
-_PLACED = re.compile(rf"[ \t>|*_•·‣-]*(?P<place>\d{{1,2}})[.)][ \t]+{_LABEL}", re.I)
+_FURTHER = re.compile(r"\s[*_(\[]*[1-4][)\]]?[*_]*[:.)]")  # all degrees on one line are not read
 _BARE_KEY = re.compile(r"""([{,]\s*)(\d)(?=\s*:\s*["'])""")
 _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 _OPENS = re.compile(r"""[{\[]\s*["'{]""")
 
 
-class Part(NamedTuple):
-    """A part of a reply: a sentence, or something dropped for a `reason`; `degree` is its label, if any."""
-
-    text: str
-    reason: str | None = None
-    degree: int | None = None
-
-
 def parse_degrees(raw: str, *, source: str, finish_reason: str | None, prompt: str = "") -> list[Part]:
     """Return the sentences of the reply `raw` from degree 5 to 1, then what was dropped; never raises.
 
-    `finish_reason` and `prompt` are those of `parse_reply`.
-    Reasons are keys of `parse.REASONS`.
+    The other arguments are those of `parse_reply`.
     """
-    raw = whole_characters(raw)
-    text, next_turn = only_answer(without_thinking(raw), source)
-    cut = finish_reason == "length"
-    if not text.strip():
-        return [Part(raw, "truncated" if cut else "empty")]
-    # Once more: an escape in JSON can stand for half a pair.
-    pieces = [replace(piece, text=whole_characters(piece.text)) for piece in _split(text)]
-    unread = not pieces
-    if unread:
-        pieces = [Piece(line, "line") for line in text.splitlines() if line.strip()]
-    judged = judge(
-        pieces,
-        source=source,
-        size=len(DEGREES),
-        finish_reason=finish_reason,
-        ended=bool(next_turn),
-        prompt=prompt,
+    size = len(DEGREES)
+    return read_reply(
+        raw, _split, "unparseable", source=source, size=size, finish_reason=finish_reason, prompt=prompt
     )
-    if judged is None or unread:
-        return [Part(text.strip(), "refusal" if judged is None else "truncated" if cut else "unparseable")]
-    parts = list(_parts(judged))
-    parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
-    return parts + ([Part(next_turn, "echo_prompt")] if next_turn else [])
-
-
-def _parts(judged: Sequence[Judged]) -> Iterator[Part]:
-    """Yield what was judged; a sentence that is given for two degrees has none."""
-    given: dict[str, set[int | None]] = {}
-    for found in judged:
-        if found.why in (None, "duplicate"):
-            given.setdefault(normalise(found.sentence), set()).add(found.piece.degree)
-    for piece, sentence, why in judged:
-        if why is None and len(given[normalise(sentence)]) > 1:
-            why = "duplicate"
-        yield Part(sentence if why is None else piece.text.strip(), why, piece.degree)
 
 
 def _split(text: str) -> list[Piece]:
@@ -180,59 +138,34 @@ def _talk(text: str) -> list[Piece]:
     return [piece for piece in around(text) if re.search(r"\w", piece.text)]
 
 
-def _of_value(value: Any, depth: int = 0) -> Iterator[Piece]:
-    if depth > _MOST_WITHIN:
-        return
-    if isinstance(value, dict):
-        yield from _of_object({as_text(name): item for name, item in value.items()}, depth)
-    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-        pieces = _of_lines([" ".join(item.split()) for item in value])
-        kinds: tuple[Kind, Kind] = "beside", "structured"
-        yield from (replace(piece, kind=kinds[piece.degree is not None]) for piece in pieces)
-        yield from (Piece(item, "beside") for item in value if not pieces)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _of_value(item, depth + 1)
-    elif isinstance(value, str):
-        yield Piece(value, "beside")
+def _of_value(value: Any) -> Iterator[Piece]:
+    """Yield the pieces of {"5": …}, {"degree": 5, "sentence": …}, "5: …" in a list, or any of them."""
+    fields = [field for field in fields_of(value) if not _is_degree(field.names[-1:])]
+    pieces = [Piece(field.text, "structured", _degree_of(field)) for field in fields]
+    if all(piece.degree is None for piece in pieces):
+        pieces = _of_lines([" ".join(field.text.split()) for field in fields])
+    for piece in pieces:
+        yield replace(piece, kind="beside" if piece.degree is None else "structured")
 
 
-def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
-    """Yield the pieces of {"5": …}, of {"degree": 5, "sentence": …}, or of what an object holds within."""
-    numbers = {name: _number(_NAME.fullmatch(name)) for name in fields}
-    degree = next((_plain(item) for name, item in fields.items() if _DEGREE_KEY.fullmatch(name)), None)
-    within = [as_text(name) for item in fields.values() if isinstance(item, dict) for name in item]
-    if degree is not None:
-        yield from _sentences({k: v for k, v in fields.items() if not _DEGREE_KEY.fullmatch(k)}, degree)
-    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, within)):
-        for item in fields.values():  # names that are numbers may be places: the objects have their own
-            yield from _of_value(item, depth + 1)
-    else:
-        for name, item in fields.items():
-            number = numbers[name]
-            if number is not None:
-                yield from _sentences(item, number)
-            elif item and isinstance(item, str | list | dict):
-                yield Piece(as_text(item), "beside")
+def _is_degree(names: tuple[str, ...]) -> bool:
+    """Whether the field that these names end with says the degree of those beside it."""
+    return any(map(_DEGREE_KEY.fullmatch, names))
 
 
-def _sentences(item: Any, number: int) -> Iterator[Piece]:
-    """Yield the sentence that a value holds, or several, and what it holds beside them."""
-    if isinstance(item, str):
-        yield Piece(item, "structured", number)
-    elif isinstance(item, list):
-        for each in item:
-            text = isinstance(each, str)
-            yield Piece(each, "structured", number) if text else Piece(as_text(each), "beside")
-    elif isinstance(item, dict):
-        texts = [name for name, value in item.items() if isinstance(value, str)]
-        named = [name for name in texts if name and TEXT_KEY.fullmatch(as_text(name))]
-        only = named if len(texts) > 1 else texts
-        for name, value in item.items():
-            if only == [name]:
-                yield Piece(value, "structured", number)
-            elif value and isinstance(value, str | list | dict):
-                yield Piece(as_text(value), "beside")
+def _degree_of(field: Field) -> int | None:
+    """Return the degree of a string: that of a field beside it, or the last number among its names.
+
+    Of several strings in an object only those count that have the name of a sentence, or a number.
+    """
+    texts = [name for name, item in field.within.items() if isinstance(item, str) and not _is_degree((name,))]
+    name = field.names[-1] if field.names else ""
+    if len(texts) > 1 and not (name and TEXT_KEY.fullmatch(name)) and not _NAME.fullmatch(name):
+        return None
+    # Names that are numbers may be places, where the objects have their own.
+    beside = [_plain(item) for name, item in field.within.items() if _is_degree((name,))]
+    numbers = [_number(_NAME.fullmatch(name)) for name in reversed(field.names)]
+    return next((number for number in (*beside, *numbers) if number is not None), None)
 
 
 def _plain(value: Any) -> int | None:
@@ -251,13 +184,7 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
     """Return the items of a labelled list and the lines around them; empty when no line has a label."""
     lines = [line.strip(" |") if line.lstrip().startswith("|") else line for line in lines]  # a table
     found = _labels(lines)
-    if len(found) == 1:
-        ((place, match),) = found.items()
-        parts = _broken_up(lines[place], match)
-        lines[place : place + 1] = parts
-        # A single further label may be a number of the sentence.
-        found = _labels(lines) if len(parts) != 2 else {}
-    if not found:
+    if not found or (len(found) == 1 and any(_FURTHER.search(lines[i], m.end()) for i, m in found.items())):
         return []
     before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
     items = list_items(lines, {i: match.end() for i, match in found.items()})
@@ -268,9 +195,6 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
 
 def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     """Return line number -> label, where the numbers can be nothing but degrees."""
-    placed = {i: match for i, line in enumerate(lines) if (match := _PLACED.match(line))}
-    if placed and [int(match["place"]) for match in placed.values()] == list(range(1, len(placed) + 1)):
-        return placed
     found = {i: match for i, line in enumerate(lines) if (match := _LABELLED.match(line))}
     if named := {i: match for i, match in found.items() if match["word"] or match["of"]}:
         return named
@@ -280,16 +204,3 @@ def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     if numbers and falls and (numbers[0] == top or numbers[0] > numbers[-1]):
         return found
     return {i: match for i, match in found.items() if re.search(_TELLING, match["gloss"] or "", re.I)}
-
-
-def _broken_up(line: str, match: re.Match[str]) -> list[str]:
-    """Return the items of a list that is written on one line, "5: A 4: B 3: C"."""
-    parts, end = [], match.end()
-    for number in range(int(match["n"]) - 1, 0, -1):
-        label = rf"\s(?=[*_]*[(\[]?(?:{_WORD}\W{{0,4}})?{number}[)\]]?[*_]*(?:{_GLOSS})?[*_]*[:.)]+[*_]*\s)"
-        following = re.compile(label, re.I).search(line, end)
-        if following is None:
-            break
-        parts.append(line[: following.start()])
-        line, end = line[following.end() :], 1
-    return [*parts, line]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
+from angle_data.labelling.replies.structured import decode, starts
 
 TOP_GRADE = 5.0
 
@@ -96,15 +96,13 @@ def _json_values(text: str) -> Iterator[Any]:
     Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
     pair.
     """
-    decoder = json.JSONDecoder(strict=False)
-    position = 0
-    while match := re.compile(r"[{\[]").search(text, position):
-        try:
-            value, position = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            position = match.end()
+    done = 0
+    for start in starts(text):
+        decoded = decode(text, start) if start >= done else None
+        if decoded is None:
             continue
-        if isinstance(value, dict) or _is_objects(value) or (match.start(), position) == (0, len(text)):
+        value, done = decoded
+        if isinstance(value, dict) or _is_objects(value) or (start, done) == (0, len(text)):
             yield value
 
 

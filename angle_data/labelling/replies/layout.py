@@ -9,29 +9,24 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from angle_data.labelling.replies.chatter import is_chatter, is_heading, polarity_named
+from angle_data.labelling.replies.chatter import is_chatter, is_heading
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
 from angle_data.records import Polarity
-from angle_data.text import words
 
 
 def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None = None) -> list[Piece]:
     """Return the pieces of `text` in order; nothing but blank lines, markers and markup is lost.
 
-    With `polarity`, of a reply that holds sentences of both under their headings, the others are `beside`.
+    With `polarity`, of JSON that holds sentences of both, the others are `beside`.
     """
     text = unquoted(without_fences(text))
     pieces = json_pieces(text, source, polarity)
     if pieces is not None:
         return pieces
-    if "<" not in source:
-        text = _BREAK.sub("\n", text)
-        text = _TAG.sub("\n", text) if _TAG_FIRST.search(text) else text
     if "|" not in source and _TABLE.search(text):
         return [Piece(text, "data")]
-    lines, others = _asked_sections(_break_headings(text.splitlines(), source), polarity)
-    pieces = _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
-    return pieces + [Piece(line, "beside") for line in others]
+    lines = _break_headings(text.splitlines(), source)
+    return _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
 
 
 # --- marked lists -------------------------------------------------------------------------------------
@@ -53,7 +48,7 @@ _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
 _OPEN = r"\s*(?:\*\*|__)?\s*"
 _SIGN = "|".join(("[A-H]", *_ROMAN, *_WORDS, f"[{_CHINESE}{_CIRCLED}]"))
 # number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; heading: "**Sentence 1**" alone; bullet: "- A";
-# sign: "> A", "→ A"; counted: "a) A", "Option B: A", "First, A", "1: A", "ii. A", "一、A", "① A".
+# counted: "a) A", "Option B: A", "First, A", "1: A", "ii. A", "一、A", "① A".
 _FAMILIES: dict[str, re.Pattern[str]] = {
     "number": re.compile(
         rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
@@ -65,8 +60,7 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
         rf"\s*(?:(?:#{{1,6}}\s*|\*\*|_{{1,2}})(?:{_LABEL_WORDS}\s*#?)?|{_LABEL_WORDS}\s*#?)(?P<n>\d{{1,2}})[\s*_:]*$",
         re.I,
     ),
-    "bullet": re.compile(r"\s*[-*•‣·●◦▪–—]\s+(?:\[[ xX]\]\s+)?(?=\S)"),
-    "sign": re.compile(r"\s*(?:[>+»→➤►✓✔✅]\ufe0f?|->|=>|>>|\\item)\s+(?=\d{1,2}[.)]\s|[^\W\d]|[\"“'*_(\[])"),
+    "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—→➤►✓✔✅]\ufe0f?|->|=>|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
     "counted": re.compile(
         rf"{_OPEN}(?:{_LABEL_WORDS}\s+)?[(（#]?(?P<n>\d{{1,2}}|{_SIGN})(?:\ufe0f?\u20e3)?(?:\*\*)?"
         r"[:：.．、)）,\s–—-]\s*(?:\*\*)?",
@@ -123,11 +117,7 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     values = [_value(match) for match in hits.values()]
     if name in _SURE:
         return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
-    if name == "sign":  # a mark of one line among others is the line's own
-        counted = len(hits) > 1 or len([line for line in lines if line.strip()]) == 1
-    else:
-        counted = values[:2] == [1, 2]
-    return counted and _FAMILIES[name].match(source) is None
+    return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
 
 
 def list_items(
@@ -185,10 +175,8 @@ def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
 _STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.I)
 _HEADED = re.compile(r"(.{1,400}?[:：])\s*(\S.*)")
 _GREETED = re.compile(r"((?:sure(?: thing)?|certainly|of course|absolutely)!)\s+(\S.*)", re.I)
+_OPEN_END = re.compile(r"[:：][\s*_]*$")
 _QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\s+)?"[^"]+")+[.,]?')
-_JOINER = re.compile(
-    r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
-)
 
 
 def _break_headings(lines: list[str], source: str) -> list[str]:
@@ -213,22 +201,6 @@ def _is_announcement(head: str, rest: str, source: str) -> bool:
     return is_heading(head) and (head.endswith("!") or _STRONG.search(head) is not None)
 
 
-def _asked_sections(lines: list[str], polarity: Polarity | None) -> tuple[list[str], list[str]]:
-    """Split off the lines under headings of the other polarity, when both have one."""
-    if polarity is None:
-        return lines, []
-    named = [polarity_named(line) if is_heading(line) else None for line in lines]
-    if not {"synonym", "antonym"} <= set(named):
-        return lines, []
-    asked: list[str] = []
-    others: list[str] = []
-    section: Polarity | None = None
-    for line, heading in zip(lines, named, strict=True):
-        section = heading or section
-        (asked if section in (None, polarity) else others).append(line)
-    return asked, [line for line in others if line.strip()]
-
-
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     """Return every non-blank line; a line of quotations only, or of `size` parts between " / ", is split."""
     pieces: list[Piece] = []
@@ -238,31 +210,14 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
             pieces += [Piece(quotation, "line") for quotation in re.findall(r'"[^"]+"', line)]
         elif len(parts) == size and not re.search(r"\s[/|]\s", source):
             pieces += [Piece(part, "line") for part in parts]
-        elif pieces and _JOINER.fullmatch(line):
-            pieces.append(Piece(line, "around"))
         else:
             pieces.append(Piece(line, "line"))
-    spoken = [piece for piece in pieces if piece.kind == "line"]
-    for index, piece in enumerate(pieces):
-        others = [other.text for other in spoken if other is not piece]
-        if piece.kind == "line" and _announces(piece.text, others, source, size):
-            pieces[index] = Piece(piece.text, "around")
-            spoken.remove(piece)
+    # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.
+    spoken = [i for i, piece in enumerate(pieces) if piece.kind == "line"]
+    opens = [i for i in spoken if _OPEN_END.search(pieces[i].text) and not _OPEN_END.search(source)]
+    for index in opens[: max(0, len(spoken) - size)]:
+        pieces[index] = Piece(pieces[index].text, "around")
     return pieces
-
-
-def _announces(line: str, others: list[str], source: str, size: int) -> bool:
-    """Whether one of several lines is talk in words that `chatter` lacks ("Aquí tienes dos oraciones:").
-
-    Judged only where enough other lines are left, so that no more than one of too many is lost: it ends in a
-    colon and shares no word with the source.
-    """
-    ends_open = line.rstrip(" *_").endswith((":", "：")) and not source.rstrip().endswith((":", "："))
-    return ends_open and len(others) >= size and not _content(source) & _content(line)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if len(word) >= 4)
 
 
 # --- markup -------------------------------------------------------------------------------------------
@@ -282,13 +237,6 @@ _ROLE = re.compile(
     r"\s*(?:#{1,6}[ \t]*|\*\*)?assistant(?:\*\*)?[ \t]*(?::(?:\*\*)?|(?=\n))\s*", re.IGNORECASE
 )
 _END = re.compile(rf"(?:{_TOKEN})+(?P<more>[ \t]*\n\s*(?!{_TOKEN}|user\b|human\b|system\b)(?=\S))?")
-_TAGS = (
-    r"</?(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|result|response|item|text|li|ol|ul|p)"
-    r"s?(?:[_-]?\d{1,2})?\s?>"
-)
-_TAG = re.compile(_TAGS, re.IGNORECASE)
-_TAG_FIRST = re.compile(rf"^[^\w<]*(?:\d{{1,2}}[^\w<]*)?{_TAGS}", re.IGNORECASE | re.MULTILINE)
-_BREAK = re.compile(r"<br\s?/?>", re.IGNORECASE)
 _TABLE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*\|", re.MULTILINE)
 
 

@@ -14,9 +14,10 @@ What counts as cut off (`truncated`):
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
@@ -71,12 +72,12 @@ _END_MARKS = (".", "!", "?", "…", "。", "！", "？")
 _TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
-    """The sentences of a reply in their order, and `(reason, text)` of everything dropped from it."""
+class Part(NamedTuple):
+    """A part of a reply: a sentence, or something dropped for a `reason`; `degree` is its label, if any."""
 
-    sentences: tuple[str, ...]
-    rejected: tuple[tuple[str, str], ...]
+    text: str
+    reason: str | None = None
+    degree: int | None = None
 
 
 def parse_reply(
@@ -87,41 +88,54 @@ def parse_reply(
     size: int,
     polarity: Polarity | None = None,
     prompt: str = "",
-) -> ParsedReply:
-    """Return at most `size` sentences of the reply `raw` to a request about `source`; never raises.
+) -> list[Part]:
+    """Return at most `size` sentences of the reply `raw` to a request about `source`, and what was dropped.
 
-    `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
-    `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the instruction without
-    the source: its own words are no answer. Halves of surrogate pairs, which no file in UTF-8 can hold,
-    become U+FFFD.
+    Never raises. `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None
+    when unknown. `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the
+    instruction without the source: its own words are no answer. Halves of surrogate pairs, which no file in
+    UTF-8 can hold, become U+FFFD. Reasons are keys of `REASONS`.
     """
-    raw = whole_characters(raw)
+    split = partial(split_reply, source=source, size=size, polarity=polarity)
+    return read_reply(
+        raw, split, "empty", source=source, size=size, finish_reason=finish_reason, prompt=prompt
+    )
+
+
+def read_reply(
+    raw: str,
+    split: Callable[[str], list[Piece]],
+    unread: str,
+    *,
+    source: str,
+    size: int,
+    finish_reason: str | None,
+    prompt: str,
+) -> list[Part]:
+    """Return the parts of a reply whose text is `split` into pieces, the sentences of high degrees first.
+
+    `unread` is the reason to give where there are none. The others are arguments of `parse_reply`.
+    """
+    raw, cut = whole_characters(raw), finish_reason == "length"
     text, next_turn = only_answer(without_thinking(raw), source)
     if not text.strip():
-        reason = "truncated" if finish_reason == "length" else "empty"
-        return ParsedReply((), ((reason, raw),))
+        return [Part(raw, "truncated" if cut else "empty")]
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))
     # Once more: an escape in JSON can stand for half a pair.
-    pieces = [
-        Piece(whole_characters(piece.text), piece.kind)
-        for piece in split_reply(text, source=source, size=size, polarity=polarity)
-    ]
-    judged = judge(
-        pieces, source=source, size=size, finish_reason=finish_reason, ended=bool(new_task), prompt=prompt
-    )
-    if judged is None:
-        return ParsedReply((), (("refusal", text.strip()),))
-    sentences = [found.sentence for found in judged if found.why is None]
-    rejected = [(found.why, found.piece.text.strip()) for found in judged if found.why is not None]
+    pieces = [replace(piece, text=whole_characters(piece.text)) for piece in split(text)]
+    pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
+    lines = [Piece(line, "line") for line in text.splitlines() if line.strip()]
+    if _is_refused(pieces or lines, source, size):
+        return [Part(text.strip(), "refusal")]
+    parts = list(_judge(pieces, source, size, prompt, None if new_task else finish_reason or ""))
+    parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
     if new_task:
-        rejected.append(("echo_prompt", new_task))
-    if not sentences and not rejected:
-        rejected.append(("truncated" if finish_reason == "length" else "empty", raw))
-    return ParsedReply(tuple(sentences), tuple(rejected))
+        parts.append(Part(new_task, "echo_prompt"))
+    return parts or [Part(raw if unread == "empty" else text.strip(), "truncated" if cut else unread)]
 
 
-class Judged(NamedTuple):
+class _Judged(NamedTuple):
     """A piece, the sentence in it, and why that is no candidate; None where it is one."""
 
     piece: Piece
@@ -129,25 +143,17 @@ class Judged(NamedTuple):
     why: str | None
 
 
-def judge(
-    pieces: Sequence[Piece],
-    *,
-    source: str,
-    size: int,
-    finish_reason: str | None,
-    ended: bool = False,
-    prompt: str = "",
-) -> list[Judged] | None:
-    """Return what the pieces of a reply are worth, in their order; None if the reply is a refusal.
+def _judge(
+    pieces: list[Piece], source: str, size: int, prompt: str, finish_reason: str | None
+) -> Iterator[Part]:
+    """Yield what the pieces of a reply are worth, in their order.
 
-    A reply that `ended` by itself was not cut off, whatever its `finish_reason`. `prompt`: see `parse_reply`.
+    `finish_reason` is empty where the service did not say it, None where the reply ended by itself for sure.
+    A sentence that is given for two degrees has none.
     """
-    pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
-    if _is_refused(pieces, source, size):
-        return None
-    cut = None if ended else _cut_off(pieces, source, finish_reason)
-    judged: list[Judged] = []
-    kept: list[Judged] = []
+    cut = None if finish_reason is None else _cut_off(pieces, source, finish_reason)
+    judged: list[_Judged] = []
+    kept: list[_Judged] = []
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
         full = piece.kind == "structured" and len(piece.text) == longest_answer(source)  # what schemas allow
@@ -159,12 +165,16 @@ def judge(
         taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
         if why is None and (taken or len(kept) >= size):
             why = "surplus"
-        judged.append(Judged(piece, sentence, why))
+        judged.append(_Judged(piece, sentence, why))
         kept += judged[-1:] if why is None else []
-    if finish_reason == "length" and not ended and not kept:
-        unread = ("empty", "unparseable")
-        judged = [found._replace(why="truncated") if found.why in unread else found for found in judged]
-    return judged
+    given = {(_normalised(j.sentence), j.piece.degree) for j in judged if j.why in (None, "duplicate")}
+    often = Counter(sentence for sentence, _ in given)
+    for piece, sentence, why in judged:
+        if finish_reason == "length" and not kept and why in ("empty", "unparseable"):
+            why = "truncated"
+        elif why is None and often[_normalised(sentence)] > 1:
+            why = "duplicate"
+        yield Part(sentence if why is None else piece.text.strip(), why, piece.degree)
 
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
@@ -191,7 +201,7 @@ def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
     return is_refusal(opening.text, source)
 
 
-def _cut_off(pieces: list[Piece], source: str, finish_reason: str | None) -> int | None:
+def _cut_off(pieces: list[Piece], source: str, finish_reason: str) -> int | None:
     """Return the index of the piece that was cut off, if any; see the module's docstring."""
     if not pieces:
         return None
@@ -203,7 +213,7 @@ def _cut_off(pieces: list[Piece], source: str, finish_reason: str | None) -> int
         return None
     if finish_reason == "length" or _opens_quote(last.text):
         return index
-    if finish_reason is not None:
+    if finish_reason:
         return None
     fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
     expected = fellows and all(map(_is_complete, [source, *(p.text for p in fellows)]))
@@ -238,22 +248,18 @@ def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
 
 def _clean(text: str, source: str) -> str:
     """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
-    text = _after_source(text.strip(), source)
-    label = _LABEL.match(text.strip())
+    text = text.strip()
+    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
+    text = text[arrow.end() :] if arrow else text  # "SOURCE -> sentence"
+    label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
-        text = text.strip()[label.end() :]
+        text = text[label.end() :]
     text = text.strip()
     if "**" in text or "__" in text:
         text = _BOLD.sub(r"\2", text)
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
     return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
-
-
-def _after_source(text: str, source: str) -> str:
-    """Return what an item says behind "SOURCE -> ", if it opens like that."""
-    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
-    return text[arrow.end() :] if arrow else text
 
 
 def _unwrap(text: str) -> str:
@@ -278,7 +284,7 @@ def _closes_early(quoted: str) -> bool:
     return closing in inner
 
 
-def _reason(sentence: str, piece: Piece, kept: Sequence[Judged], source: str) -> str | None:
+def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -> str | None:
     """Return why the piece is no candidate, or None when it is one."""
     if piece.kind in ("data", "beside"):
         return "unparseable" if piece.kind == "data" else "other_data"

@@ -10,11 +10,12 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal
+from itertools import islice, repeat
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
 from angle_data.records import Polarity
@@ -52,6 +53,7 @@ _ANSWER = (
 )
 _ANSWER_KEY = re.compile(rf"{_ANSWER}s?(?:[ _-]?(?:sentence|text)s?)?[ _-]?\d*", re.I)
 TEXT_KEY = re.compile(rf"(?:(?:sentence|text|{_ANSWER})s?(?:[ _-]?(?:sentence|text)s?)?)?[ _-]?\d*", re.I)
+_NUMBERED = re.compile(r"[ _-]?\d+$")
 _BROKEN = re.compile(r"""(?:\{\s*"[^"\n]{1,40}"\s*:\s*\[?|\[)\s*(?:\{\s*"[^"\n]{1,40}"\s*:\s*)?["']""")
 _OPENS = re.compile(r"""\s*\{\s*["']""")
 _LITERAL = re.compile(r'"((?:\\.|[^\\])*?)"(?=\s*(:|,\s*["{]|[\]}]|,?\s*\Z))', re.DOTALL)
@@ -77,7 +79,7 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         if decoded is None:
             continue
         value, end = decoded
-        sentences, others = _parts(value, source, polarity)
+        sentences, others = _sentences(value, source, polarity)
         if text.strip() == text[start:end].strip():
             unread = (not sentences and value != [] and not _is_empty(value)) or _holds_list(sentences)
             if unread:
@@ -86,7 +88,7 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
             continue
         found += [piece for piece in around(text[done:start]) if not _MARKER.fullmatch(piece.text)]
         found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
-        found += [Piece(as_text(other), "beside") for other in others]
+        found += [Piece(other, "beside") for other in others]
         structured, done = True, end
     if structured:
         return found + around(text[done:])
@@ -113,7 +115,7 @@ def _stands_alone(text: str, start: int, end: int, value: Any, source: str) -> b
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(key and TEXT_KEY.fullmatch(key) for key in map(as_text, value))
+        return any(key and TEXT_KEY.fullmatch(key) for key in map(_name_of, value))
     if all(isinstance(item, str) for item in value):
         return all(len(item.split()) >= _FEWEST_WORDS for item in value)
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
@@ -137,61 +139,68 @@ def decode(text: str, start: int) -> tuple[list[Any] | dict[Any, Any], int] | No
     return (value, end) if isinstance(value, list | dict) else None
 
 
-def _parts(value: Any, source: str, polarity: Polarity | None, depth: int = 0) -> tuple[list[str], list[Any]]:
-    """Return the sentences in a JSON value, and what it holds beside them."""
-    sentences: list[str] = []
-    others: list[Any] = []
-    if isinstance(value, list):
+class Field(NamedTuple):
+    """A string in a JSON value: the names of the fields that lead to it, and the object that holds it.
+
+    `within` is empty for an item of a list.
+    """
+
+    names: tuple[str, ...]
+    text: str
+    within: Mapping[str, Any]
+
+
+def fields_of(
+    value: Any, names: tuple[str, ...] = (), within: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+) -> Iterator[Field]:
+    """Yield the strings of a JSON value in their order, down to a depth."""
+    if isinstance(value, str):
+        yield Field(names, value, within)
+    elif isinstance(value, dict) and depth <= _MOST_WITHIN:
+        fields = {_name_of(name): item for name, item in value.items()}
+        for name, item in fields.items():
+            yield from fields_of(item, (*names, name), fields, depth + 1)
+    elif isinstance(value, list) and depth <= _MOST_WITHIN:
         for item in value:
-            if isinstance(item, str):
-                sentences.append(item)
-            elif isinstance(item, dict) and depth < _MOST_WITHIN:
-                inside, beside = _parts(item, source, polarity, depth + 1)
-                sentences += inside
-                others += beside
-            else:
-                others.append(item)
-    elif isinstance(value, dict):
-        fields = {as_text(key): item for key, item in value.items()}
-        chosen = _chosen(fields, source, polarity, depth)
-        for name in chosen:
-            item = fields[name]
-            inside, beside = _parts([item] if isinstance(item, str) else item, source, polarity, depth + 1)
-            sentences += inside
-            others += beside
-        others += [v for k, v in fields.items() if k not in chosen and v and isinstance(v, str | list | dict)]
-    return sentences, others
+            yield from fields_of(item, names, depth=depth + 1)
 
 
-def _chosen(fields: dict[str, Any], source: str, polarity: Polarity | None, depth: int) -> list[str]:
-    """Return the names of the fields that hold sentences: one list or object, or the strings named so.
+def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list[str], list[str]]:
+    """Return the sentences in a JSON value, and its other strings.
 
+    Sentences are the items of one list, or the strings of objects, with the most telling names.
     `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
-    nested = [name for name, item in fields.items() if isinstance(item, list | dict) and depth < _MOST_WITHIN]
-    for name in sorted(nested, key=lambda name: _rank(name, polarity)):
-        if _parts(fields[name], source, polarity, depth + 1)[0]:
-            return [name]
-    named = [name for name, item in fields.items() if isinstance(item, str) and TEXT_KEY.fullmatch(name)]
-    new = [name for name in named if normalise(fields[name]) != normalise(source)] or named
-    return [name for name in new if _ANSWER_KEY.fullmatch(name)] or new
+    fields = list(fields_of(value))
+    places = [_place(field, polarity) for field in fields]
+    known = normalise(source)
+    offered = [place for place in places if place]
+    new = [p for p, field in zip(places, fields, strict=True) if p and normalise(field.text) != known]
+    best = min(new or offered, key=lambda place: place[0], default=None)
+    chosen = [best is not None and place == best for place in places]
+    pairs = list(zip(fields, chosen, strict=True))
+    return [field.text for field, taken in pairs if taken], [f.text for f, taken in pairs if not taken]
 
 
-def _rank(name: str, polarity: Polarity | None) -> tuple[bool, bool, bool]:
-    """Return how telling the name of a field is, the most telling first."""
-    named = polarity_named(name) if polarity else None
-    return (named not in (None, polarity), named is None, not TEXT_KEY.fullmatch(name))
+def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
+    """Return how telling the names of a string are, the most telling first, and what list or objects hold it.
+
+    None for a string that its name does not offer.
+    """
+    name = field.names[-1] if field.names else ""
+    if field.within and not TEXT_KEY.fullmatch(name):
+        return None
+    named = polarity_named(" ".join(field.names)) if polarity else None
+    rank = (named not in (None, polarity), named is None, not _ANSWER_KEY.fullmatch(name))
+    holder = field.names[:-1] if field.within else field.names
+    return (*rank, not TEXT_KEY.fullmatch(name)), tuple(map(_NUMBERED.sub, repeat(""), holder))
 
 
-def as_text(value: Any) -> str:
-    """Return a string as it is, and any other JSON value as JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):
-        # A Python literal can hold what JSON cannot: a number of thousands of digits, a tuple as a key.
-        return f"({type(value).__name__} that cannot be shown)"
+def _name_of(key: Any) -> str:
+    """Return the name of a field as text; in a Python literal it may be a number of thousands of digits."""
+    with suppress(ValueError, RecursionError):
+        return str(key)
+    return ""
 
 
 def without_numbers(sentences: list[str]) -> list[str]:

@@ -77,8 +77,6 @@ def test_submit_leave_come_back_fetch(tmp_path):
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)
         first = client.run(requests(5))
-        sent = json.loads(server.files["file-1"][1].splitlines()[1])["body"]
-        assert (sent["temperature"], sent["max_tokens"], sent["seed"]) == (0.5, 64, 3)
         assert isinstance(first, StoppedError)
         assert "1 batch is being worked on (5 requests)" in str(first)
         assert "same command again" in str(first)
@@ -107,6 +105,25 @@ def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
         assert client.until_done(requests(3, first=10)) is None
         assert len(server.batches) == 2
     assert client.texts() == answers(2) | answers(3, first=10)
+
+
+def test_rows_of_an_input_file_are_the_requests(tmp_path):
+    with FakeBatch() as server:
+        Client(server, tmp_path).run(requests(2))
+        name, content = server.files["file-1"]
+    assert name.endswith(".jsonl")
+    assert json.loads(content.splitlines()[1]) == {
+        "custom_id": f"{1:032x}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "tiny",
+            "messages": [{"role": "user", "content": "prompt 1"}],
+            "temperature": 0.5,
+            "max_tokens": 64,
+            "seed": 3,
+        },
+    }
 
 
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
@@ -170,13 +187,15 @@ def test_replies_to_requests_no_longer_asked_are_kept_for_later(tmp_path):
     assert list((tmp_path / "batch").iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", ["expired", "cancelled"])
-def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending):
+@pytest.mark.parametrize(
+    ("ending", "kinds"), [("expired", {"batch_expired"}), ("cancelled", {"batch_cancelled"})]
+)
+def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending, kinds):
     with FakeBatch(ending=ending) as server:
         client = Client(server, tmp_path, wait_s=30)
         assert client.run(requests(10)) is None
         assert client.texts() == answers(5)
-        assert {failure.kind for failure in client.failures.values()} == {f"batch_{ending}"}
+        assert {failure.kind for failure in client.failures.values()} == kinds
         server.ending = "completed"
         assert client.run(requests(10)) is None
     assert client.texts() == answers(10)
@@ -195,6 +214,19 @@ def test_a_refused_batch_says_why_and_its_requests_can_be_asked_again(tmp_path):
         assert client.until_done(requests(3)) is None
         assert len(server.batches) == 2
     assert client.texts() == answers(3)
+
+
+def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path, batch_size=2)
+        client.run(requests(4))
+        first, second = server.batches.values()
+        server.complete(first)
+        server.refusals = ["model_not_found"]
+        server.validate(second)
+        assert "not today" in str(client.run(requests(6)))
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +265,7 @@ def store(server, batch, rows):
     server.files[batch.output_file] = ("o", "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
-def test_odd_rows_cost_their_own_request_and_no_other(tmp_path):
+def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
     """Of one request no row, of one no completion, of one a second answer, and a row of nobody's."""
     with FakeBatch(strangers=1) as server:
         client = Client(server, tmp_path)
@@ -247,6 +279,8 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path):
     kinds = {int(key, 16): failure.kind for key, failure in client.failures.items()}
     assert kinds == {0: "missing", 1: "no_reply"}
     assert client.texts() == answers(2, first=2)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
 
 
 @pytest.mark.parametrize("operation", ["file", "content"])
@@ -346,8 +380,9 @@ NO_QUOTA = "insufficient_quota"
         ("create", Fault(400, message=f"nothing for {KEY}"), AnnotatorError, "nothing for [key]"),
         ("upload", Fault(404, message="none"), AnnotatorError, "takes no batch files (use --engine server)"),
         ("create", Fault(429, {}, "no money", NO_QUOTA), AnnotatorError, "do not allow it: no money"),
+        ("create", Fault(429, {}, "no money", error_type=NO_QUOTA), AnnotatorError, "allow it: no money"),
     ],
-    ids=["key", "refused", "no batches", "quota"],
+    ids=["key", "refused", "no batches", "quota by code", "quota by type"],
 )
 def test_what_ends_the_run_is_one_line_without_the_key(tmp_path, monkeypatch, operation, fault, kind, words):
     monkeypatch.setenv("SOME_KEY", KEY)
@@ -375,6 +410,7 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
     [
         ({"wait": 3}, "knows no option 'wait'"),
         ({"wait_s": "soon"}, "wait_s must be a number"),
+        ({"wait_s": -1}, "wait_s must be a number"),
         ({"wait_s": float("nan")}, "wait_s must be a number"),
         ({"batch_size": 0}, "batch_size must be a whole number"),
     ],
@@ -382,6 +418,11 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
 def test_engine_options_are_checked(tmp_path, options, words):
     with pytest.raises(InputError, match=words):
         OpenAIBatch(batch_spec("http://localhost:1/v1", tmp_path, engine_options=options))
+
+
+def test_a_run_directory_is_needed():
+    with pytest.raises(InputError, match="--out"):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
 
 
 @pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])

@@ -223,6 +223,24 @@ def test_prices():
         price("gpt-x", max_usd=1.0)
 
 
+def test_a_table_of_ones_own_comes_before_ours(tmp_path):
+    table = tmp_path / "prices.toml"
+    table.write_text('mine = [1, 2]\n"gpt-4o-mini" = [9, 9]\n["h"]\nmine = [3.0, 4.0]\n')
+    assert price("gpt-4o-mini-2024-07-18", prices=table) == Price(9.0, 9.0)
+    assert price("gpt-4o", prices=table) == price("gpt-4o")
+    assert price("mine", prices=table) == Price(1.0, 2.0)
+    assert price("mine", prices=table, base_urls=("http://h:80/v1",)) == Price(3.0, 4.0)
+    assert price("mine", prices=table, engine="batch") == Price(0.5, 1.0)
+    for content, said in [
+        ("mine = 3", "'mine' needs two prices, as in"),
+        ("x = [", "TOML"),
+        (None, "--prices"),
+    ]:
+        table.write_text(content) if content else table.unlink()
+        with pytest.raises(InputError, match=said):
+            price("mine", prices=table)
+
+
 @pytest.mark.parametrize(
     ("model", "tokens", "left_out"),
     [

@@ -7,7 +7,7 @@ import socket
 from contextlib import aclosing
 
 import pytest
-from fake_openai import FakeOpenAI, Fault
+from fake_openai import FakeOpenAI, Fault, Limit
 from tiny_llm import numbered_requests as requests
 
 from angle_data.annotators.base import Failure, Reply
@@ -133,10 +133,10 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
 def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
     """Long texts may stand together; a server that works refuses them one by one."""
     several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
-    with FakeOpenAI(faults=[None, *several]) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(62))
+    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
     assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 60, Reply]
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -277,8 +277,11 @@ def test_a_403_shows_what_the_server_said_beside_the_advice(monkeypatch, name):
     assert ("--api-key-env" in str(ended)) == (name is None)
 
 
-def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch):
-    monkeypatch.setenv("MY_KEY", "  ")
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch, value):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("MY_KEY", value)
     with pytest.raises(CredentialsError, match="set the environment variable MY_KEY"):
         OpenAIServer(server_spec("http://127.0.0.1:9/v1", api_key_env="MY_KEY"))
 
@@ -286,10 +289,11 @@ def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch):
 @pytest.mark.parametrize(
     ("formats", "asked"),
     [
+        (("json_schema", "json_object", "text"), ["json_schema"] * 4),
         (("json_object", "text"), ["json_schema", *["json_object"] * 4]),
         (("text",), ["json_schema", "json_object", *[None] * 4]),
     ],
-    ids=["object", "text"],
+    ids=["schema", "object", "text"],
 )
 def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog):
     with FakeOpenAI(formats=formats) as server:
@@ -379,6 +383,15 @@ def test_a_paused_server_leaves_the_work_to_the_other():
     assert len(paused.seen) <= 4
 
 
+def test_a_real_limit_of_tokens_is_found():
+    limit = Limit(tokens_per_s=3000, token_burst=150, told="ms", headers=True)  # 200 requests a second
+    with FakeOpenAI(limit=limit, latency_s=0.005) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 200
+    assert server.counts["200"] == 200
+
+
 PAGE = Fault(kind="html")
 ELSEWHERE = Fault(301, {"Location": "https://elsewhere.example/v1/chat/completions"})
 QUOTA = Fault(429, {"Retry-After": "3600"}, "You exceeded your current quota", "insufficient_quota")
@@ -412,8 +425,10 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
 @pytest.mark.parametrize(
     ("faults", "kept", "kind", "words"),
     [
-        ([Fault(400, message="no seed")] * 30, 19, AnnotatorError, "URL: 20 requests in a row failed, the"),
-        ([None, *[Fault(400, message="no")] * 120], 100, AnnotatorError, "URL: 100 requests in a row failed"),
+        ([Fault(400, message="no seed")] * 9, 4, AnnotatorError, "URL rejects every request: no seed"),
+        ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
+        ([None, *[Fault(400, message="no")] * 30], 20, AnnotatorError, "URL rejects every request: no"),
+        ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
         (
             [None, *[BROKEN] * 120],
             20,
@@ -421,7 +436,7 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
             "URL: 20 requests in a row failed, the last one with: out",
         ),
     ],
-    ids=["refused at first", "refused later", "broken later"],
+    ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
 )
 def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
     with FakeOpenAI(faults=faults) as server:

@@ -1,8 +1,6 @@
 """Runs in which sentences were asked for at degrees of similarity."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -10,10 +8,10 @@ from pyarrow import parquet
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.principled import principled
-from angle_data.ensembling.read import Grades, group_by_source
+from angle_data.ensembling.read import group_by_source
 from angle_data.ensembling.screen import gate, screen
-from angle_data.ensembling.strategies import Outcome, cap, concat, vote
-from angle_data.records import Candidate, Polarity
+from angle_data.ensembling.strategies import concat, vote
+from angle_data.records import Candidate
 from angle_data.text import pair_key
 
 WORDS = {
@@ -26,15 +24,13 @@ WORDS = {
 NOUNS = ("disk", "fan", "node", "link", "probe")
 
 
-def asked(
-    model: str, what: Polarity | int, text: str, number: int = 0, *, source: str | None = None
-) -> Candidate:
+def asked(model, what, text, number=0, *, source=None):
     polarity, degree = (None, what) if isinstance(what, int) else (what, None)
     source = source or f"The {NOUNS[number % 5]} of unit{number} is down."
     return Candidate(f"t{number}", source, polarity, text, model, f"{model}{polarity}{number}", degree)
 
 
-def ladder(model: str = "d", sources: int = 30) -> list[Candidate]:
+def ladder(model="d", sources=30):
     """A sentence at each degree for every source; the first is sources x 5 rows."""
     return [
         asked(model, degree, text.format(NOUNS[i % 5], i), i)
@@ -43,21 +39,18 @@ def ladder(model: str = "d", sources: int = 30) -> list[Candidate]:
     ]
 
 
-def write_run(folder: Path, rows: list[Candidate]) -> Path:
+def write_run(folder, rows):
     folder.mkdir()
     (folder / "candidates.jsonl").write_text("".join(json.dumps(row.to_dict()) + "\n" for row in rows))
     return folder
 
 
-def train(out: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = parquet.read_table(
-        out / "dataset" / "data" / "train-00000-of-00001.parquet"
-    ).to_pylist()
-    return rows
+def train(out):
+    return parquet.read_table(out / "dataset" / "data" / "train-00000-of-00001.parquet").to_pylist()
 
 
 @pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
-def test_degrees_become_scores_and_a_supervision_of_their_own(tmp_path: Path, strategy: str) -> None:
+def test_degrees_become_scores_and_a_supervision_of_their_own(tmp_path, strategy):
     run = write_run(tmp_path / "run", ladder())
     summary = build_ensemble(EnsembleConfig((run,), tmp_path / "out", strategy, ratios=(1.0,)))
     assert summary.pairs == {"train": {"degrees": 150, "random": 30}}
@@ -73,14 +66,14 @@ def test_degrees_become_scores_and_a_supervision_of_their_own(tmp_path: Path, st
     assert "| d | 0 | 0 | 150 |" in card
 
 
-def test_binary_labels_part_four_from_three(tmp_path: Path) -> None:
+def test_binary_labels_part_four_from_three(tmp_path):
     run = write_run(tmp_path / "run", ladder())
     build_ensemble(EnsembleConfig((run,), tmp_path / "out", labels="binary", ratios=(1.0,)))
     rows = train(tmp_path / "out")
     assert sorted(row["score"] for row in rows) == [0.0] * 90 + [1.0] * 60
 
 
-def test_degrees_and_polarities_need_no_grades_to_be_put_together(tmp_path: Path) -> None:
+def test_degrees_and_polarities_need_no_grades_to_be_put_together(tmp_path):
     runs = (
         write_run(tmp_path / "d", ladder()),
         write_run(
@@ -97,57 +90,50 @@ def test_degrees_and_polarities_need_no_grades_to_be_put_together(tmp_path: Path
 @pytest.mark.parametrize(
     ("degree", "reason"), [(5, "length_ratio"), (3, "length_ratio"), (2, None), (1, None)]
 )
-def test_a_low_degree_may_be_of_any_length(degree: int, reason: str | None) -> None:
+def test_a_low_degree_may_be_of_any_length(degree, reason):
     assert gate("The disk of the build host is full.", "Why? " * 30, degree=degree) == reason
 
 
-def test_a_first_degree_shares_no_word_and_is_on_topic() -> None:
+def test_a_first_degree_shares_no_word_and_is_on_topic():
     others = [asked("a", "synonym", f"The {NOUNS[i % 5]} of unit{i} has failed.", i) for i in range(30)]
     rows = ladder()[4:]  # for the first source a first degree is all there is
     passed, dropped = screen(group_by_source([*rows, *others]))
     assert (len(passed), dropped) == (176, [])
 
 
-def test_a_reply_that_lost_its_subject_goes_as_a_whole() -> None:
+def test_a_reply_that_lost_its_subject_goes_as_a_whole():
     others = [asked("a", "synonym", f"The {NOUNS[i % 5]} of unit{i} has failed.", i) for i in range(30)]
     lost = [asked("d", degree, f"Invoices were paid by wire {degree} times.") for degree in WORDS]
     _, dropped = screen(group_by_source([*ladder()[5:], *lost, *others]))
     assert [(r.reason, r.degree) for r in dropped] == [("off_topic", degree) for degree in (1, 2, 3, 4, 5)]
 
 
-def kept(outcome: Outcome) -> list[tuple[str | int | None, tuple[str, ...]]]:
+def kept(outcome):
     return [(c.candidate.polarity or c.candidate.degree, c.models) for c in outcome.kept]
 
 
 @pytest.mark.parametrize("strategy", [concat, vote, principled])
-def test_a_degree_and_a_polarity_that_agree_are_one_pair(strategy: Any) -> None:
+def test_a_degree_and_a_polarity_that_agree_are_one_pair(strategy):
     rows = [asked("a", "synonym", "It broke, the disk."), asked("d", 5, "it broke, the disk")]
     outcome = strategy(group_by_source(rows))
     assert kept(outcome) == [(5, ("a", "d"))]
     assert [(r.reason, r.model) for r in outcome.dropped] == [("duplicate", "a")]
 
 
-def test_a_degree_and_a_polarity_that_do_not_agree_contradict_each_other() -> None:
+def test_a_degree_and_a_polarity_that_do_not_agree_contradict_each_other():
     rows = [asked("a", "synonym", "It broke, the disk."), asked("d", 2, "it broke, the disk")]
     assert kept(concat(group_by_source(rows))) == [("synonym", ("a",)), (2, ("d",))]
     for strategy in (vote, principled):
         assert [r.reason for r in strategy(group_by_source(rows)).dropped] == ["conflict", "conflict"]
 
 
-def test_a_cap_holds_for_each_degree() -> None:
-    rows = [asked(model, degree, f"{degree}: {model} about the disk") for model in "abc" for degree in (5, 4)]
-    outcome = concat(group_by_source(rows))
-    cap(outcome, 1, seed=0)
-    assert sorted(c.candidate.degree or 0 for c in outcome.kept) == [4, 5]
-
-
 @pytest.mark.parametrize(("degree", "flags"), [(5, ()), (4, ()), (3, ("near_copy",)), (2, ("near_copy",))])
-def test_a_low_degree_that_differs_by_a_word_is_flagged(degree: int, flags: tuple[str, ...]) -> None:
+def test_a_low_degree_that_differs_by_a_word_is_flagged(degree, flags):
     outcome = vote(group_by_source([asked("d", degree, "The disk of unit0 is up.")]))
     assert [c.flags for c in outcome.kept] == [flags]
 
 
-def grade(rows: list[Candidate], odd: dict[str, float]) -> Grades:
+def grade(rows, odd):
     """As asked for, a tenth of a point less, but for texts with other grades."""
     return {
         pair_key(row.source, row.text): dict.fromkeys("xyz", odd.get(row.text, (row.degree or 0) - 0.1))
@@ -155,7 +141,7 @@ def grade(rows: list[Candidate], odd: dict[str, float]) -> Grades:
     }
 
 
-def test_grades_that_contradict_a_degree_drop_it_and_it_is_never_flipped() -> None:
+def test_grades_that_contradict_a_degree_drop_it_and_it_is_never_flipped():
     rows = ladder()
     odd = {WORDS[5].format("disk", 0): 1.0, WORDS[2].format("disk", 0): 5.0, WORDS[3].format("disk", 0): 5.0}
     outcome = principled(group_by_source(rows), grade(rows, odd))
@@ -164,7 +150,7 @@ def test_grades_that_contradict_a_degree_drop_it_and_it_is_never_flipped() -> No
     assert not [c for c in outcome.kept if "flipped" in c.flags]
 
 
-def test_grades_move_the_scores_of_degrees(tmp_path: Path) -> None:
+def test_grades_move_the_scores_of_degrees(tmp_path):
     """All 3 are graded 2, and one of them 4; the 5 are not graded."""
     rows = ladder()
     odd = {WORDS[3].format(NOUNS[i % 5], i): 2.0 for i in range(30)} | {WORDS[3].format("disk", 0): 4.0}
@@ -185,32 +171,3 @@ def test_grades_move_the_scores_of_degrees(tmp_path: Path) -> None:
     assert 0.38 < usual["score"] < 0.45 < one["score"] < 0.8
     assert top["score"] == 1.0
     assert top["weight"] < usual["weight"] < 1
-
-
-def test_degrees_judge_graders_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = ladder()
-    scores = tmp_path / "scores"
-    scores.mkdir()
-    lines = [
-        {"text1": r.source, "text2": r.text, "score": (7 * (i // 5) + 3 * (r.degree or 0)) % 5, "model": "x"}
-        for i, r in enumerate(rows)
-    ]
-    (scores / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = write_run(tmp_path / "run", rows)
-    build_ensemble(EnsembleConfig((run,), tmp_path / "out", scores=(scores,), labels="graded"))
-    assert "x hardly tells synonyms from antonyms (area under the curve" in caplog.text
-    assert {r["score"] for r in train(tmp_path / "out")} == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
-
-
-def test_an_annotator_with_its_degrees_upside_down_is_dropped_and_not_flipped() -> None:
-    honest = [
-        asked(model, row.degree or 0, f"{row.text} So says {model}.", int(row.source_id[1:]))
-        for model in "ab"
-        for row in ladder()
-    ]
-    rows = ladder()
-    grades = {**grade(honest, {}), **grade(rows, {r.text: 6.0 - (r.degree or 0) for r in rows})}
-    outcome = principled(group_by_source([*honest, *rows]), grades)
-    assert {(r.reason, r.model) for r in outcome.dropped} == {("contradicted", "d")}
-    assert len(outcome.dropped) == 4 * 30
-    assert not [c for c in outcome.kept if "flipped" in c.flags]

@@ -3,17 +3,17 @@ from dataclasses import replace
 import pytest
 
 from angle_data.ensembling.graders import Verdict, judge
-from angle_data.ensembling.read import Grades, group_by_source
-from angle_data.records import Candidate, Polarity
+from angle_data.ensembling.read import group_by_source
+from angle_data.records import Candidate
 from angle_data.text import pair_key
 
-TEXTS: tuple[tuple[Polarity, str], ...] = (
+TEXTS = (
     ("synonym", "We lost the {} of unit {} again, {} says."),
     ("antonym", "The {} of unit {} works as it should, {} says."),
 )
 
 
-def candidates(*annotators: str, sources: int = 20) -> list[Candidate]:
+def candidates(*annotators, sources=20):
     """A synonym and an antonym of each annotator for every source; no two are alike."""
     nouns = ("disk", "fan", "node", "link", "probe")
     return [
@@ -26,7 +26,7 @@ def candidates(*annotators: str, sources: int = 20) -> list[Candidate]:
     ]
 
 
-def graded(rows: list[Candidate], *graders: str, wrong: int = 0) -> Grades:
+def graded(rows, *graders, wrong=0):
     """Synonyms 4 and antonyms 1 by every grader; the first `wrong` rows get what the other polarity has."""
     return {
         pair_key(row.source, row.text): dict.fromkeys(
@@ -36,14 +36,14 @@ def graded(rows: list[Candidate], *graders: str, wrong: int = 0) -> Grades:
     }
 
 
-def join(*many: Grades) -> Grades:
+def join(*many):
     return {
         pair: {name: grade for grades in many for name, grade in grades.get(pair, {}).items()}
         for pair in set().union(*many)
     }
 
 
-def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out() -> None:
+def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     rows = candidates("a")
     # Ten of twenty synonyms and as many antonyms the wrong way round: half of the wins, half of the losses.
     grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
@@ -59,7 +59,7 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "auc", "used"), [(10, 0.75, True), (12, 0.7, False)])
-def test_the_limit(wrong: int, auc: float, used: bool) -> None:
+def test_the_limit(wrong, auc, used):
     """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
     rows = candidates("a")
     judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
@@ -67,7 +67,7 @@ def test_the_limit(wrong: int, auc: float, used: bool) -> None:
     assert judgement.used == ["x"] * used
 
 
-def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
+def test_a_grader_of_too_few_pairs_to_know_is_used():
     rows = candidates("a")
     antonyms = [row for row in rows if row.polarity == "antonym"]
     some = [row for row in rows if row not in antonyms[:1]]
@@ -77,16 +77,8 @@ def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
     assert (judgement.graded, judgement.pairs) == (39, 40)
 
 
-def test_a_grader_of_one_polarity_is_used() -> None:
-    rows = candidates("a", sources=25)
-    synonyms = [row for row in rows if row.polarity == "synonym"]
-    judgement = judge(group_by_source(rows), graded(synonyms, "x"))
-    assert judgement.verdicts == {"x": Verdict(None, {}, None)}
-    assert judgement.used == ["x"]
-
-
 @pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
-def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number: int, trusted: bool) -> None:
+def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     rows = candidates("a")
     given = pair_key("One text.", "Another.")
     grades = {**graded(rows[:number], "x"), given: {"x": 3.0}}
@@ -99,7 +91,7 @@ def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number: int, truste
     assert "x graded given pairs" not in str(judge(group_by_source(rows), graded(rows, "x")).notes(None))
 
 
-def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
+def test_a_grader_of_its_own_or_of_other_pairs_is_not_used():
     rows = candidates("a", "b")
     mine = [row for row in rows if row.model == "a"]
     grades = join(graded(mine, "a"), {pair_key("What else?", "Nothing."): {"stray": 3.0}})
@@ -109,35 +101,28 @@ def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
     assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
 
 
-def test_what_the_gate_drops_needs_no_grade() -> None:
-    rows = candidates("a")
-    blank = replace(rows[0], text="...")
-    judgement = judge(group_by_source([*rows, blank]), graded(rows[:-3], "x"))
-    assert (judgement.graded, judgement.pairs) == (37, 40)
-
-
-def test_disputed_pairs_do_not_judge_a_grader() -> None:
+def test_disputed_pairs_do_not_judge_a_grader():
     rows = candidates("a")
     disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
     judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
     assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
 
 
-def turned(rows: list[Candidate], *annotators: str) -> list[Candidate]:
+def turned(rows, *annotators):
     """The candidates, those of some annotators with the other polarity."""
-    other: dict[Polarity, Polarity] = {"synonym": "antonym", "antonym": "synonym"}
+    other = {"synonym": "antonym", "antonym": "synonym"}
     return [replace(r, polarity=other[r.polarity]) if r.model in annotators else r for r in rows]
 
 
 @pytest.mark.parametrize(("names", "wrong"), [("ab", "b"), ("abc", "b")])
-def test_an_annotator_turned_round_vetoes_no_good_grader(names: str, wrong: str) -> None:
+def test_an_annotator_turned_round_vetoes_no_good_grader(names, wrong):
     rows = candidates(*names)
     judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
     assert judgement.used == ["x"]
     assert judgement.verdicts["x"].annotators == {name: float(name not in wrong) for name in names}
 
 
-def test_annotators_that_confuse_the_polarities_veto_no_good_grader() -> None:
+def test_annotators_that_confuse_the_polarities_veto_no_good_grader():
     """Of a and b half are the wrong way round, whatever the grader says."""
     rows = candidates("a", "b", "c")
     mixed = [turned([row], "a", "b")[0] if int(row.source_id[1:]) % 2 else row for row in rows]
@@ -147,7 +132,7 @@ def test_annotators_that_confuse_the_polarities_veto_no_good_grader() -> None:
 
 
 @pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
-def test_annotators_turned_round_or_the_scale_upside_down(names: str, wrong: str) -> None:
+def test_annotators_turned_round_or_the_scale_upside_down(names, wrong):
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
     rows = candidates(*names)
     judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))

@@ -1,60 +1,42 @@
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from angle_data.ensembling.principled import principled
 from angle_data.ensembling.read import group_by_source
-from angle_data.ensembling.strategies import Outcome, vote
-from angle_data.jsonl import read_jsonl
-from angle_data.labelling.replies.parse import parse_reply
-from angle_data.records import Candidate, Polarity
+from angle_data.ensembling.strategies import vote
+from angle_data.records import Candidate
 from angle_data.text import pair_key
 
-OTHER: dict[Polarity, Polarity] = {"synonym": "antonym", "antonym": "synonym"}
-Grade = Callable[[bool, random.Random], float]
+OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
-@pytest.fixture(scope="module")
-def corpus() -> list[Candidate]:
-    """The recorded candidates for half of the demo corpus, polarities as the annotators were asked for."""
-    folder = Path(__file__).parents[3] / "examples" / "cloud-ops" / "replies"
-    rows = []
-    for file in sorted(folder.glob("annotator-[abc].jsonl")):
-        for number, row in read_jsonl(file):
-            if number <= 360:
-                key = f"{row['annotator']}-{row['id']}-{row['polarity']}"
-                parsed = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
-                rows += [
-                    Candidate(row["id"], row["text"], row["polarity"], text, row["annotator"], key)
-                    for text in parsed.sentences
-                ]
-    return rows
+@pytest.fixture
+def half(corpus):
+    """Half of the demo corpus."""
+    return [row for row in corpus if int(row.source_id[1:]) <= 180]
 
 
-def normal(is_synonym: bool, rng: random.Random) -> float:
+def normal(is_synonym, rng):
     """AUC 0.9: normal grades, 1.81 standard deviations apart, squeezed into 0..5."""
     return min(5.0, max(0.0, 2.5 + 0.7 * ((1.81 if is_synonym else -1.81) / 2 + rng.gauss(0, 1))))
 
 
-def whole_numbers(is_synonym: bool, rng: random.Random) -> float:
+def whole_numbers(is_synonym, rng):
     """AUC 0.93: as an LLM answers, mostly 5 or 0, now and then far off."""
     grade = rng.choices(range(6), (0.03, 0.05, 0.04, 0.08, 0.25, 0.55))[0]
     return float(grade if is_synonym else 5 - grade)
 
 
-def flip(
-    rows: list[Candidate], annotator: str, share: float, *, replies: bool
-) -> tuple[list[Candidate], set[str]]:
+def flip(rows, annotator, share, *, replies):
     """Flip a share of one annotator's polarities; return the rows and the flipped texts.
 
     Sentence by sentence, each gets a request of its own: nothing tells which were flipped together.
     """
     rng = random.Random(7)
-    coins: dict[str, float] = {}
+    coins = {}
     out, turned = [], set()
     for row in rows:
         key = row.key if replies else f"{row.key}-{row.text}"
@@ -65,7 +47,7 @@ def flip(
     return out, turned
 
 
-def grade(rows: list[Candidate], graders: dict[str, Grade]) -> dict[tuple[str, str], dict[str, float]]:
+def grade(rows, graders):
     """Grade the corpus as it was before anything was flipped: what was asked for is the truth."""
     rng = random.Random(11)
     truth = {pair_key(row.source, row.text): row.polarity == "synonym" for row in rows}
@@ -75,14 +57,14 @@ def grade(rows: list[Candidate], graders: dict[str, Grade]) -> dict[tuple[str, s
     }
 
 
-def reliability(outcome: Outcome) -> dict[str, float]:
+def reliability(outcome):
     return {
         name: sum(found["reliability"] for found in sides.values()) / len(sides)
         for name, sides in outcome.details["reliability"].items()
     }
 
 
-def found(outcome: Outcome, annotator: str) -> set[str]:
+def found(outcome, annotator):
     """Texts of an annotator that were flipped, or dropped because of their polarity."""
     texts = {
         c.candidate.text for c in outcome.kept if "flipped" in c.flags and c.candidate.model == annotator
@@ -99,11 +81,9 @@ def found(outcome: Outcome, annotator: str) -> set[str]:
     ],
     ids=["three graders", "two peers", "one grader, whole replies"],
 )
-def test_flipped_polarities_are_found(
-    corpus: list[Candidate], graders: dict[str, Grade], replies: bool, precision: float, recall: float
-) -> None:
-    rows, turned = flip(corpus, "annotator-b", 0.2, replies=replies)
-    outcome = principled(group_by_source(rows), grade(corpus, graders))
+def test_flipped_polarities_are_found(half, graders, replies, precision, recall):
+    rows, turned = flip(half, "annotator-b", 0.2, replies=replies)
+    outcome = principled(group_by_source(rows), grade(half, graders))
     offered = {row.text for row in rows if row.model == "annotator-b"}
     hits = found(outcome, "annotator-b")
     assert len(hits & turned) >= precision * len(hits)
@@ -117,50 +97,50 @@ def test_flipped_polarities_are_found(
 
 
 @pytest.mark.parametrize("judge", [normal, whole_numbers])
-def test_clean_data_are_hardly_touched(corpus: list[Candidate], judge: Grade) -> None:
-    outcome = principled(group_by_source(corpus), grade(corpus, {"x": judge}))
-    assert sum("flipped" in c.flags for c in outcome.kept) < 0.005 * len(corpus)
-    assert Counter(r.reason for r in outcome.dropped)["contradicted"] < 0.04 * len(corpus)
+def test_clean_data_are_hardly_touched(half, judge):
+    outcome = principled(group_by_source(half), grade(half, {"x": judge}))
+    assert sum("flipped" in c.flags for c in outcome.kept) < 0.005 * len(half)
+    assert Counter(r.reason for r in outcome.dropped)["contradicted"] < 0.04 * len(half)
     assert min(reliability(outcome).values()) > 0.94
 
 
-def polarities(outcome: Outcome) -> dict[tuple[str, str], Polarity]:
+def polarities(outcome):
     return {pair_key(c.source.text, c.candidate.text): c.candidate.polarity for c in outcome.kept}
 
 
-def test_a_wholly_swapped_annotator_is_turned_round(corpus: list[Candidate]) -> None:
-    rows, _ = flip(corpus, "annotator-b", 1.0, replies=True)
-    outcome = principled(group_by_source(rows), grade(corpus, {"x": normal, "y": normal, "z": normal}))
-    truth = {pair_key(row.source, row.text): row.polarity for row in corpus}
+def test_a_wholly_swapped_annotator_is_turned_round(half):
+    rows, _ = flip(half, "annotator-b", 1.0, replies=True)
+    outcome = principled(group_by_source(rows), grade(half, {"x": normal, "y": normal, "z": normal}))
+    truth = {pair_key(row.source, row.text): row.polarity for row in half}
     wrong = [pair for pair, polarity in polarities(outcome).items() if polarity != truth[pair]]
-    assert len(wrong) < 0.01 * len(corpus)
+    assert len(wrong) < 0.01 * len(half)
     assert reliability(outcome)["annotator-b"] < 0.15 < 0.97 < reliability(outcome)["annotator-a"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
-def test_without_grades_it_keeps_what_the_vote_keeps(corpus: list[Candidate], share: float) -> None:
-    sources = group_by_source(flip(corpus, "annotator-b", share, replies=False)[0])
+def test_without_grades_it_keeps_what_the_vote_keeps(half, share):
+    sources = group_by_source(flip(half, "annotator-b", share, replies=False)[0])
     assert polarities(principled(sources)) == polarities(vote(sources))
     assert not any("flipped" in choice.flags for choice in principled(sources).kept)
 
 
 @pytest.mark.parametrize("high", [0.0, 5.0], ids=["useless", "upside down"])
-def test_a_grader_that_tells_nothing_changes_nothing(corpus: list[Candidate], high: float) -> None:
-    def poor(is_synonym: bool, rng: random.Random) -> float:
+def test_a_grader_that_tells_nothing_changes_nothing(half, high):
+    def poor(is_synonym, rng):
         return rng.uniform(0, 5) if high == 0 else (0.0 if is_synonym else high)
 
-    rows = [row for row in corpus if row.source_id < "t0060"]
+    rows = [row for row in half if row.source_id < "t0060"]
     sources = group_by_source(rows)
     assert polarities(principled(sources, grade(rows, {"x": poor}))) == polarities(principled(sources))
 
 
-def test_copies_of_a_grader_count_for_hardly_more_than_one(corpus: list[Candidate]) -> None:
-    rows, _ = flip(corpus, "annotator-b", 0.2, replies=False)
-    one = grade(corpus, {"x": normal})
+def test_copies_of_a_grader_count_for_hardly_more_than_one(half):
+    rows, _ = flip(half, "annotator-b", 0.2, replies=False)
+    one = grade(half, {"x": normal})
     copies = {pair: dict.fromkeys("wxyz", found["x"]) for pair, found in one.items()}
     alone, four = (principled(group_by_source(rows), grades) for grades in (one, copies))
-    apart = principled(group_by_source(rows), grade(corpus, dict.fromkeys("wxyz", normal)))
-    turned = flip(corpus, "annotator-b", 0.2, replies=False)[1]
+    apart = principled(group_by_source(rows), grade(half, dict.fromkeys("wxyz", normal)))
+    turned = flip(half, "annotator-b", 0.2, replies=False)[1]
     right = [len(found(outcome, "annotator-b") & turned) for outcome in (alone, four, apart)]
     assert right[1] < 1.05 * right[0] < 0.8 * right[2]
 
@@ -170,7 +150,7 @@ SOURCES = [
 ]
 
 
-def pairs(*offers: tuple[str, Polarity, str]) -> list[Candidate]:
+def pairs(*offers):
     """Offers (annotator, polarity, text), "{}" being the source's subject, for every one of the sources."""
     return [
         Candidate(f"t{i}", source, polarity, text.format(source[4:-9]), model, f"{model}-{i}-{polarity}")
@@ -187,9 +167,7 @@ HONEST = pairs(
 )
 
 
-def judged(
-    rows: list[Candidate], odd: dict[tuple[str, str], float], seed: int = 1
-) -> dict[tuple[str, str], dict[str, float]]:
+def judged(rows, odd, seed=1):
     """Two judges that give synonyms 4 or 5 and antonyms 0 or 1; `odd` overrides."""
     rng = random.Random(seed)
     return {
@@ -201,7 +179,7 @@ def judged(
     }
 
 
-def test_a_swapped_reply_is_turned_round_and_flagged() -> None:
+def test_a_swapped_reply_is_turned_round_and_flagged():
     swapped = replace(HONEST[1], polarity="synonym", key="swapped")  # "works as it should", as a synonym
     other = replace(swapped, text="The disk of rack 0 has never been better.")
     rows = [row for row in HONEST if row != HONEST[1]] + [swapped, other]
@@ -220,7 +198,7 @@ def test_a_swapped_reply_is_turned_round_and_flagged() -> None:
     ("text", "flipped"),
     [("Invoices for March were paid by wire.", False), ("Invoices for the disk were paid by wire.", True)],
 )
-def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, flipped: bool) -> None:
+def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text, flipped):
     """Its reply is on topic thanks to the other sentence; all judges give it 0."""
     poor = replace(HONEST[0], text=text)
     grades = judged(HONEST, {}) | {pair_key(poor.source, text): {"judge": 0.0, "jury": 0.0}}
@@ -234,14 +212,7 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, fli
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)
 
 
-def test_an_undecided_pair_is_dropped_as_contradicted() -> None:
-    text = "We lost the disk of rack 0 again."
-    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0}}
-    outcome = principled(group_by_source(HONEST), grades)
-    assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)]
-
-
-def test_grades_decide_where_annotators_contradict_each_other() -> None:
+def test_grades_decide_where_annotators_contradict_each_other():
     text = HONEST[1].text
     rows = [*HONEST, replace(HONEST[2], text=text)]  # b calls it a synonym, a an antonym
     assert {r.reason for r in principled(group_by_source(rows)).dropped} == {"conflict"}
@@ -250,54 +221,3 @@ def test_grades_decide_where_annotators_contradict_each_other() -> None:
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-
-
-def test_an_annotators_grades_of_its_own_pairs_do_not_count() -> None:
-    mine = {
-        key: {"a": 5.0 - grades["judge"]}
-        for key, grades in judged([row for row in HONEST if row.model == "a"], {}).items()
-    }
-    outcome = principled(group_by_source(HONEST), mine)
-    assert {row["checked"] for row in outcome.details["reliability"]["a"].values()} == {0}
-    assert outcome.dropped == []
-
-
-def test_weights_are_probabilities_and_rise_with_evidence() -> None:
-    grades = judged(HONEST, {})
-    del grades[pair_key(SOURCES[0], HONEST[0].text)]
-    weights = {c.candidate.text: c.weight for c in principled(group_by_source(HONEST), grades).kept}
-    alone = principled(group_by_source(HONEST)).kept
-    assert {c.weight for c in alone} == {0.97}  # the prior: nobody speaks against anybody
-    assert (
-        0.97 < weights[HONEST[0].text] < min(w for text, w in weights.items() if text != HONEST[0].text) <= 1
-    )
-
-
-def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", logger="angle.ensemble"):
-        principled(group_by_source(HONEST))
-        assert "--scores RUN of `angle-data llm-score` would show swapped polarities too" in caplog.text
-        caplog.clear()
-        principled(group_by_source(HONEST), judged(HONEST, {}))
-        assert caplog.text == ""
-
-
-def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rows = HONEST + [
-        row
-        for name in "cdef"
-        for row in pairs(
-            (name, "synonym", f"Nothing comes from the {{}} any more, {name} says."),
-            (name, "antonym", f"The {{}} is fine again, {name} says."),
-        )
-    ]
-    theirs = {pair_key(row.source, row.text) for row in rows if row.model == "b"}
-    grades = {
-        key: {name: 5 - grade if key in theirs else grade for name, grade in found.items()}
-        for key, found in judged(rows, {}).items()
-    }
-    principled(group_by_source(rows), grades)
-    assert "b: the graders contradict most of its synonyms" in caplog.text
-    assert "a: the graders" not in caplog.text

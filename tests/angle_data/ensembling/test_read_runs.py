@@ -1,6 +1,4 @@
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -8,7 +6,7 @@ from angle_data.ensembling.read import read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
-ROW: dict[str, Any] = {
+ROW = {
     "text1": "Disk full.",
     "text2": "No space left.",
     "score": 4,
@@ -17,13 +15,13 @@ ROW: dict[str, Any] = {
 }
 
 
-def write(path: Path, *rows: dict[str, Any]) -> Path:
+def write(path, *rows):
     path.mkdir(parents=True, exist_ok=True)
     (path / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def test_grades_of_several_runs_and_graders(tmp_path: Path) -> None:
+def test_grades_of_several_runs_and_graders(tmp_path):
     one = write(tmp_path / "one", ROW, ROW | {"text1": "no space LEFT", "text2": "disk full", "score": 3.0})
     two = write(
         tmp_path / "two", ROW | {"model": "other", "score": 0}, ROW | {"text2": "Disk empty.", "score": 1.5}
@@ -36,11 +34,6 @@ def test_grades_of_several_runs_and_graders(tmp_path: Path) -> None:
     }
     assert graded.rows == {"judge": 3, "other": 1}
     assert read_scores([two, one]) == graded
-
-
-def test_the_digest_tells_other_grades_apart(tmp_path: Path) -> None:
-    one, two = write(tmp_path / "one", ROW), write(tmp_path / "two", ROW | {"score": 4.5})
-    assert read_scores([one]).digest != read_scores([two]).digest
 
 
 @pytest.mark.parametrize(
@@ -57,13 +50,13 @@ def test_the_digest_tells_other_grades_apart(tmp_path: Path) -> None:
         ({"model": None}, r":2: model must be a non-empty string, got None"),
     ],
 )
-def test_malformed_rows_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_named(tmp_path, change, message):
     run = write(tmp_path / "run", ROW, ROW | change)
     with pytest.raises(InputError, match=message):
         read_scores([run])
 
 
-def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
         read_scores([tmp_path])
     run = write(tmp_path / "run", ROW)

@@ -1,8 +1,8 @@
 import pytest
 
-from angle_data.ensembling.read import Offer, group_by_source, offers
+from angle_data.ensembling.read import group_by_source, offers
 from angle_data.ensembling.screen import REASONS, content_words, fold, gate, is_near_copy, off_topic
-from angle_data.records import Candidate, Polarity
+from angle_data.records import Candidate
 
 SOURCE = "Failover is disabled on the primary database."
 
@@ -33,7 +33,7 @@ SOURCE = "Failover is disabled on the primary database."
         (SOURCE, "Failover über den primären Knoten ist aus.", None),
     ],
 )
-def test_gate_reason(source: str, text: str, reason: str | None) -> None:
+def test_gate_reason(source, text, reason):
     assert gate(source, text) == reason
     assert reason is None or reason in REASONS
 
@@ -51,7 +51,7 @@ def test_gate_reason(source: str, text: str, reason: str | None) -> None:
         (26, 5, "length_ratio"),
     ],
 )
-def test_gate_length_ratio(source_length: int, length: int, reason: str | None) -> None:
+def test_gate_length_ratio(source_length, length, reason):
     assert gate("a" * source_length, "b" * length) == reason
 
 
@@ -69,7 +69,7 @@ def test_gate_length_ratio(source_length: int, length: int, reason: str | None) 
         ("The alert fired.", "The alert stayed silent all night long.", False),
     ],
 )
-def test_is_near_copy(source: str, antonym: str, near: bool) -> None:
+def test_is_near_copy(source, antonym, near):
     assert is_near_copy(source, antonym) is near
 
 
@@ -85,7 +85,7 @@ def test_is_near_copy(source: str, antonym: str, near: bool) -> None:
         ("as", "as"),
     ],
 )
-def test_fold(words: str, folded: str) -> None:
+def test_fold(words, folded):
     assert {fold(word) for word in words.split()} == {folded}
 
 
@@ -96,7 +96,7 @@ SOURCES = [
 ]
 
 
-def offer_all(rows: list[tuple[int, Polarity, str, str]]) -> list[Offer]:
+def offer_all(rows):
     candidates = [
         Candidate(f"t{source}", SOURCES[source], polarity, text, model, f"{model}{source}{polarity}")
         for source, polarity, model, text in rows
@@ -104,20 +104,20 @@ def offer_all(rows: list[tuple[int, Polarity, str, str]]) -> list[Offer]:
     return list(offers(group_by_source(candidates)))
 
 
-def rewordings(model: str) -> list[tuple[int, Polarity, str, str]]:
+def rewordings(model):
     return [(i, "synonym", model, source) for i, source in enumerate(SOURCES)]
 
 
-def lost(rows: list[tuple[int, Polarity, str, str]]) -> list[str]:
+def lost(rows):
     return [offer.candidate.text for offer in off_topic(offer_all(rows))]
 
 
-def test_content_words_drop_function_words_and_inflection() -> None:
+def test_content_words_drop_function_words_and_inflection():
     found = content_words("The nodes were slowed down, and WALKING on 3 disks!")
     assert found == {"nod", "slow", "walk", "3", "disk"}
 
 
-def test_off_topic_reply_is_found_by_what_its_annotator_usually_does() -> None:
+def test_off_topic_reply_is_found_by_what_its_annotator_usually_does():
     rows = [*rewordings("a"), *rewordings("b"), (2, "synonym", "b", "The movie was great fun for everybody.")]
     # Shares of b: 1, 1, 1 and 0: the reply's best is 1, so the stray sentence alone condemns nothing.
     assert lost(rows) == []
@@ -126,33 +126,11 @@ def test_off_topic_reply_is_found_by_what_its_annotator_usually_does() -> None:
     assert lost(rows) == ["The movie was great fun."]
 
 
-def test_off_topic_tolerates_a_free_annotator() -> None:
-    free: list[tuple[int, Polarity, str, str]] = [
-        (0, "synonym", "b", "commits crawl now, thank fsync"),  # shares fsync: 1 of 4
-        (1, "synonym", "b", "disk throttled around 12"),  # shares disk: 1 of 4
-        (2, "synonym", "b", "kernel regression hits latency"),  # shares kernel: 1 of 4
-    ]
-    assert lost([*rewordings("a"), *free]) == []
-
-
-def test_off_topic_counts_words_of_other_annotators() -> None:
-    rows: list[tuple[int, Polarity, str, str]] = [
+def test_off_topic_counts_words_of_other_annotators():
+    rows = [
         *rewordings("a"),
         *rewordings("b")[:2],
         (2, "synonym", "b", "Linux patch reintroduced regression"),
     ]
     assert lost(rows) == ["Linux patch reintroduced regression"]
     assert lost([*rows, (2, "antonym", "a", "A Linux patch cured the regression")]) == []
-
-
-def test_off_topic_does_not_judge_a_lone_annotator() -> None:
-    rows = [*rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
-    assert lost([(i, p, "b", t) for i, p, _, t in rows]) == []  # type: ignore[misc]
-
-
-def test_off_topic_judges_polarities_apart() -> None:
-    antonyms: list[tuple[int, Polarity, str, str]] = [
-        (0, "antonym", "b", "fsync never hurt anybody here, trust me folks"),  # low shares are usual here
-        (1, "antonym", "b", "plenty credit remains whenever anybody looks"),
-    ]
-    assert lost([*rewordings("a"), *rewordings("b"), *antonyms]) == []

@@ -1,6 +1,5 @@
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,24 +7,22 @@ from hypothesis import strategies as st
 
 from angle_data.ensembling.read import NO_GRADES, group_by_source
 from angle_data.ensembling.screen import REASONS
-from angle_data.ensembling.strategies import STRATEGIES, Choice, Outcome, concat, load_strategy, vote
-from angle_data.jsonl import read_jsonl
-from angle_data.labelling.replies.parse import parse_reply
-from angle_data.records import Candidate, Polarity
+from angle_data.ensembling.strategies import STRATEGIES, concat, load_strategy, vote
+from angle_data.records import Candidate
 from angle_data.text import pair_key
 
 SOURCE = "The disk of the build host is full."
 
 
-def candidate(text: str, polarity: Polarity = "synonym", model: str = "a", source: str = SOURCE) -> Candidate:
+def candidate(text, polarity="synonym", model="a", source=SOURCE):
     return Candidate("t1", source, polarity, text, model, f"{model}-{polarity}")
 
 
-def kept(outcome: Outcome) -> list[tuple[str, str, tuple[str, ...]]]:
+def kept(outcome):
     return sorted((c.candidate.polarity, c.candidate.text, c.models) for c in outcome.kept)
 
 
-def dropped(outcome: Outcome) -> list[tuple[str, str, str]]:
+def dropped(outcome):
     return sorted((r.reason, r.model, r.text) for r in outcome.dropped)
 
 
@@ -39,7 +36,7 @@ CANDIDATES = [
 ]
 
 
-def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once() -> None:
+def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
     outcome = concat(group_by_source(CANDIDATES))
     assert kept(outcome) == [
         ("antonym", "The build host has free space.", ("a",)),
@@ -54,7 +51,7 @@ def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once() -> None:
     assert {c.weight for c in outcome.kept} == {1.0}
 
 
-def test_vote_drops_both_sides_of_an_undecided_contradiction() -> None:
+def test_vote_drops_both_sides_of_an_undecided_contradiction():
     outcome = vote(group_by_source(CANDIDATES))
     assert kept(outcome) == [
         ("antonym", "The disk of the build host is not full.", ("b",)),
@@ -68,7 +65,7 @@ def test_vote_drops_both_sides_of_an_undecided_contradiction() -> None:
     ]
 
 
-def test_vote_follows_the_majority() -> None:
+def test_vote_follows_the_majority():
     outcome = vote(
         group_by_source([*CANDIDATES, candidate("The build host has free space!", "antonym", "b")])
     )
@@ -76,7 +73,7 @@ def test_vote_follows_the_majority() -> None:
     assert ("conflict", "c", "The build host has free space") in dropped(outcome)
 
 
-def test_vote_weighs_by_reliability_and_support() -> None:
+def test_vote_weighs_by_reliability_and_support():
     outcome = vote(group_by_source(CANDIDATES))
     weights = {c.candidate.text: c.weight for c in outcome.kept}
     # b: 2 of 2 pass, (2 + 4) / (2 + 5) = 0.8571. a is as reliable: 0.8571 + 0.1 for the second supporter.
@@ -86,7 +83,7 @@ def test_vote_weighs_by_reliability_and_support() -> None:
     }
 
 
-def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less() -> None:
+def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     sources = ["The disk is full.", "The queue is empty.", "The node is down."]
     rows = [candidate(f"Update: {s}", "synonym", model, s) for s in sources for model in "ab"]
     rows[-1] = candidate("Pizza tastes better on Fridays.", "synonym", "b", sources[-1])
@@ -99,7 +96,7 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_near_copies_are_flagged_not_dropped(name: str) -> None:
+def test_near_copies_are_flagged_not_dropped(name):
     rows = [
         candidate("The disk of the build host is not full.", "antonym"),
         candidate("Plenty of space remains where we compile.", "antonym"),
@@ -128,9 +125,7 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 @given(rows=ROWS, data=st.data())
-def test_every_candidate_is_kept_or_dropped_once_in_any_order(
-    name: str, rows: list[Candidate], data: st.DataObject
-) -> None:
+def test_every_candidate_is_kept_or_dropped_once_in_any_order(name, rows, data):
     keys = sorted({pair_key(row.source, row.text) for row in rows})
     grades = {
         key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in keys if data.draw(st.booleans())
@@ -144,7 +139,7 @@ def test_every_candidate_is_kept_or_dropped_once_in_any_order(
     assert load_strategy(name)(group_by_source(data.draw(st.permutations(rows))), grades) == outcome
 
 
-def asked(choice: Choice) -> Candidate:
+def asked(choice):
     """The candidate as it was offered: a flipped one has the other polarity."""
     if "flipped" not in choice.flags:
         return choice.candidate
@@ -155,21 +150,15 @@ def asked(choice: Choice) -> Candidate:
 
 @pytest.mark.parametrize("name", ["principled", "vote"])
 @given(rows=ROWS)
-def test_no_pair_is_kept_twice_or_with_both_polarities(name: str, rows: list[Candidate]) -> None:
+def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
     kept_pairs = load_strategy(name)(group_by_source(rows), NO_GRADES).kept
     pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in kept_pairs)
     assert all(count == 1 for count in pairs.values())
 
 
-def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -> None:
+def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(corpus):
     """The recorded replies hold 14 off-topic replies, all of annotator-c; both sides of three conflicts."""
-    rows = []
-    for file in sorted((examples / "replies").glob("annotator-[abc].jsonl")):
-        for _, row in read_jsonl(file):
-            parsed = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
-            for text in parsed.sentences:
-                rows.append(Candidate(row["id"], row["text"], row["polarity"], text, row["annotator"], "k"))
-    outcome = vote(group_by_source(rows))
+    outcome = vote(group_by_source(corpus))
     lost = {(r.reason, r.source_id, r.polarity, r.model) for r in outcome.dropped if r.reason != "duplicate"}
     assert {key for key in lost if key[0] == "off_topic"} == {
         ("off_topic", source_id, polarity, "annotator-c")

@@ -188,15 +188,6 @@ def test_ids_only(crawled, built):
     assert summary.report["tokens"] == built[1].report["tokens"]
 
 
-@pytest.mark.usefixtures("plain")
-def test_by_repository(crawled):
-    summary = build_gis(BuildConfig(crawled, split_by="repo"))
-    repos = {}
-    for split, row in read_dataset(summary.dataset):
-        assert repos.setdefault(row["repo"], split) == split
-    assert len(repos) == 3
-
-
 def test_by_repository_needs_as_many_as_splits(tmp_path):
     store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path)
     with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
@@ -235,19 +226,6 @@ def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
         summary = build_gis(BuildConfig(tmp_path, seed=seed, ratios=(0.4, 0.3, 0.3), negatives=0))
         places = {row["number2"]: split for split, row in read_dataset(summary.dataset)}
         assert places[2] == places[12]
-
-
-@pytest.mark.usefixtures("plain")
-def test_denied_pairs_are_used(tmp_path):
-    issues, comments = pairs_of_issues(30)
-    issues += [make_issue(n, body=" ".join(f"w{n}x{i}" for i in range(30))) for n in (102, 108, 114)]
-    denials = [make_comment(800 + n, n, f"Not a duplicate of #{n + 100}", 301) for n in (2, 8, 14)]
-    write_store(tmp_path, issues=issues, comments=[*comments, *denials])
-    summary = build_gis(BuildConfig(tmp_path, ratios=(0.5, 0.5)))
-    found = [row for _, row in read_dataset(summary.dataset) if row["kind"] == "explicit_non_duplicate"]
-    assert {(row["number1"], row["number2"]) for row in found} <= {(2, 102), (8, 108), (14, 114)}
-    # A tenth of each half at most.
-    assert len(found) == 2
 
 
 def rows_of(out, **chosen):
@@ -326,12 +304,3 @@ def test_too_few_clusters_leave_splits_out(tmp_path):
     assert summary.counts["train"] == summary.counts["positives"] == 1
     assert "test" not in summary.counts
     assert summary.report["negatives"]["dropped"] == {"no_hard_partner": 1, "no_partner": 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("split_by", "moon"), ("negatives", -1.0), ("ratios", (0.5, 0.6)), ("max_pairs_per_cluster", 0)],
-)
-def test_options_are_checked(name, value):
-    with pytest.raises(InputError, match="--" + name.replace("_", "-")):
-        BuildConfig(Path("out"), **{name: value})

@@ -189,24 +189,6 @@ def test_a_label_does_not_back_a_stranger_against_a_mark_or_a_member(tmp_path, r
     ] * 3
 
 
-def automatic(number, other, id, **fields):
-    fields = {"role": "NONE", "author": "sweeper[bot]", **fields}
-    return said(f"This issue was automatically closed as a duplicate of #{other}.", number, id=id, **fields)
-
-
-def test_programs_that_go_in_a_circle_are_not_believed(tmp_path):
-    labelled = [make_issue(n, state="closed", labels=("duplicate",)) for n in range(1, 10)]
-    line = [automatic(7, 3, 100), automatic(8, 7, 101)]
-    assert [link[0] for link in links_of(tmp_path / "1", comments=line, issues=labelled)] == ["accepted"] * 2
-    circle = [*line, automatic(3, 8, 102), automatic(9, 8, 103)]
-    found = {link[2:]: link[:2] for link in links_of(tmp_path / "2", comments=circle, issues=labelled)}
-    assert found[9, 8] == ("accepted", "")
-    assert {found[pair] for pair in ((7, 3), (8, 7), (3, 8))} == {("tentative", "circle")}
-    # A member's word breaks it.
-    spoken = [*circle, said("Duplicate of #3", id=104)]
-    assert {link[0] for link in links_of(tmp_path / "3", comments=spoken, issues=labelled)} == {"accepted"}
-
-
 def test_a_programs_own_closing_stands_until_somebody_objects(tmp_path):
     closed = replaced(7, state="closed", closed_by="sweeper[bot]", closed_at=said().created_at)
     comments = [said("Closing as a duplicate of #3.", id=100, role="NONE", author="sweeper[bot]")]
@@ -216,23 +198,9 @@ def test_a_programs_own_closing_stands_until_somebody_objects(tmp_path):
     assert found == [("tentative", "disputed", 7, 3)]
 
 
-def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):
-    events = [
-        make_event("a", "marked", 7, 3, DAY, repo="x/y"),
-        make_event("b", "unmarked", 7, 3, 13, repo="z/w"),
-    ]
-    found = links_of(tmp_path, events=events)
-    assert [link[:2] for link in found] == [("rejected", "unknown_repository"), ("rejected", "unmarked")]
-
-
 def test_a_present_name_outranks_a_former_one(tmp_path):
     repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
     assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
-
-
-def test_links_in_a_circle_are_both_kept(tmp_path):
-    comments = [said(), said("Duplicate of #7", number=3, id=101)]
-    assert sorted(links_of(tmp_path, comments=comments)) == [("accepted", "", 3, 7), ("accepted", "", 7, 3)]
 
 
 def test_logins_are_not_in_the_audit(tmp_path):
@@ -262,3 +230,170 @@ def test_mentions_of_bodies_comments_and_events(tmp_path):
     assert [scan.mentioned((1, 7), (1, n)) for n in (2, 4, 5, 6)] == [True, True, True, False]
     assert scan.mentioned((1, 4), (1, 7))
     assert not scan.mentioned((1, 7), (2, 4))
+
+
+# Evidence that no single comment gives
+
+
+def thread_of(folder, *comments, events=(), **seventh):
+    """[(reason or evidence, duplicate, original)] of what (author, role, text) say on issue 7."""
+    issues = [make_issue(n, **{"author": "rita", **(seventh if n == 7 else {})}) for n in range(1, 10)]
+    spoken = [
+        make_comment(100 + n, 7, body, DAY + n, author=author, role=role)
+        for n, (author, role, body) in enumerate(comments)
+    ]
+    with Store.open(
+        write_store(folder, issues=issues, comments=spoken, events=events), read_only=True
+    ) as store:
+        links = judge(scan_store(store), Texts(store))
+    return [(link.reason or link.evidence, *(end[1] for end in link.ends)) for link in links]
+
+
+# The issue's own text
+
+
+@pytest.mark.parametrize("author", ["rita", None])
+def test_an_issues_own_text_states_its_original_however_young_that_is(tmp_path, author):
+    text = "It crashes when I open the settings.\n\nEDIT: this is a duplicate of #9"
+    assert thread_of(tmp_path, body=text, author=author) == [("body:duplicate:admitted", 7, 9)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Is this a duplicate of #3?",
+        "This is not a duplicate of #3.",
+        "Similar to #3.",
+        "Tracked upstream, see also #3.",
+        "> Duplicate of #3",
+        "<!-- Duplicate of #3 -->",
+    ],
+)
+def test_what_a_reporter_asks_compares_or_quotes_is_no_statement(tmp_path, body):
+    assert thread_of(tmp_path, body=body) == []
+
+
+def test_the_text_of_a_program_states_nothing(tmp_path):
+    assert thread_of(tmp_path, body="Duplicate of #3", author="import[bot]") == []
+
+
+def test_a_later_comment_takes_the_text_back(tmp_path):
+    body = "Duplicate of #3"
+    assert thread_of(tmp_path / "1", body=body) == [("body:duplicate:admitted", 7, 3)]
+    said = ("rita", "NONE", "Sorry, not a duplicate after all.")
+    assert thread_of(tmp_path / "2", said, body=body) == [("retracted", 7, 3)]
+
+
+# Guesses
+
+GUESS = ("joe", "NONE", "Dup of #3?")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (("rita", "NONE", "Yes, it is."), "comment:duplicate:confirmed"),
+        (("maria", "MEMBER", "Oh, indeed. Closing."), "comment:duplicate:confirmed"),
+        (("rita", "NONE", "Exactly. Thanks!"), "comment:duplicate:confirmed"),
+        (("rita", "NONE", "Correct, same thing."), "comment:duplicate:confirmed"),
+        (("rita", "NONE", "yes it is the same crash"), "comment:duplicate:confirmed"),
+        (("rita", "NONE", "Right now I can't test this."), "guess"),
+        (("rita", "NONE", "Exactly which version do you use?"), "guess"),
+        (("rita", "NONE", "Absolutely unrelated, I think."), "guess"),
+        (("rita", "NONE", "Definitely related."), "guess"),
+        (("rita", "NONE", "Yes, I saw that issue before opening this one."), "guess"),
+        (("rita", "NONE", "It does crash on 2.3 as well here."), "guess"),
+        (("ann", "NONE", "Yes."), "guess"),
+        (("joe", "NONE", "Yes."), "guess"),
+        (("sweeper[bot]", "MEMBER", "Yes."), "guess"),
+        (("maria", "MEMBER", "No."), "guess"),
+        (("maria", "MEMBER", "Yes, I saw that one, but it is about another window."), "guess"),
+        (("maria", "MEMBER", "Yes, but this is a different issue."), "retracted"),
+        (("maria", "MEMBER", "> Yes\n\nPlease attach a log."), "guess"),
+    ],
+)
+def test_a_guess_counts_when_the_first_answer_of_somebody_entitled_is_yes(tmp_path, answer, expected):
+    assert thread_of(tmp_path, GUESS, answer) == [(expected, 7, 3)]
+
+
+def test_yes_is_the_first_answer_and_to_one_guess_alone(tmp_path):
+    yes, log = ("maria", "MEMBER", "Yes."), ("ann", "NONE", "I have a log.")
+    assert thread_of(tmp_path / "1", GUESS, log, yes) == [("guess", 7, 3)]
+    assert thread_of(tmp_path / "own", ("maria", "MEMBER", GUESS[2]), yes) == [("guess", 7, 3)]
+    two = ("joe", "NONE", "Could this be a duplicate of #3 or of #4?")
+    assert {reason for reason, *_ in thread_of(tmp_path / "2", two, yes)} == {"guess"}
+
+
+# A label
+
+
+@pytest.mark.parametrize(
+    "body", ["#3", "See #3.", "Thanks @rita! #3", "https://github.com/org/one/issues/3", "-> #3"]
+)
+@pytest.mark.parametrize("closed", [{"labels": ("duplicate",)}, {"state_reason": "duplicate"}])
+def test_a_bare_number_beside_a_label_is_the_original(tmp_path, body, closed):
+    said = ("maria", "MEMBER", body)
+    assert thread_of(tmp_path, said, state="closed", **closed) == [("comment:label:corroborated", 7, 3)]
+
+
+@pytest.mark.parametrize(
+    ("comments", "issue"),
+    [
+        ([("maria", "MEMBER", "#3")], {"state": "closed"}),
+        ([("maria", "MEMBER", "#3")], {"labels": ("duplicate",)}),
+        ([("joe", "NONE", "#3")], {"state": "closed", "labels": ("duplicate",)}),
+        (
+            [("maria", "MEMBER", "#3"), ("maria", "MEMBER", "#4")],
+            {"state": "closed", "labels": ("duplicate",)},
+        ),
+        (
+            [("maria", "MEMBER", "The fix of this one broke #3.")],
+            {"state": "closed", "labels": ("duplicate",)},
+        ),
+        ([("maria", "MEMBER", "```\n#3\n```")], {"state": "closed", "labels": ("duplicate",)}),
+    ],
+)
+def test_a_number_alone_is_none(tmp_path, comments, issue):
+    assert thread_of(tmp_path, *comments, **issue) == []
+
+
+# What falls later
+
+MARK = make_event("a", "marked", 7, 3, DAY)
+WORD = ("maria", "MEMBER", "Duplicate of #3")
+
+
+def history(*kinds):
+    return [make_event(f"h{n}", kind, 7, None, DAY + 1 + n) for n, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize(
+    ("issue", "expected"),
+    [
+        ({"state_reason": "completed"}, {"completed"}),
+        ({"state_reason": "not_planned"}, {"event", "comment:duplicate:event"}),
+        ({"state_reason": "completed", "labels": ("duplicate",)}, {"event", "comment:duplicate:event"}),
+    ],
+)
+def test_reopened_and_then_solved_for_itself(tmp_path, issue, expected):
+    events = [MARK, *history("reopened", "closed")]
+    found = thread_of(tmp_path, WORD, events=events, state="closed", **issue)
+    assert {reason for reason, *_ in found} == expected
+
+
+def test_said_again_after_it_was_reopened(tmp_path):
+    log = ("ann", "NONE", "I have a log.")
+    found = thread_of(
+        tmp_path, WORD, log, log, WORD, events=history("reopened"), state="closed", state_reason="completed"
+    )
+    assert [reason for reason, *_ in found] == ["completed", "comment:duplicate:write_role"]
+
+
+def test_a_mark_falls_when_a_write_role_denies_it_by_number(tmp_path):
+    denied = ("maria", "MEMBER", "This is not a duplicate of #3, the stack is another.")
+    log = ("ann", "NONE", "I have a log.")
+    assert thread_of(tmp_path / "1", log, denied, events=[MARK]) == [("retracted", 7, 3)]
+    assert thread_of(tmp_path / "2", log, ("joe", "NONE", denied[2]), events=[MARK]) == [("event", 7, 3)]
+    assert thread_of(tmp_path / "3", log, ("maria", "MEMBER", "Not a duplicate of #4."), events=[MARK]) == [
+        ("event", 7, 3)
+    ]

@@ -43,11 +43,6 @@ def test_weak_words_make_a_pair_and_merge_nothing():
     assert sorted((pair.one[1], pair.other[1]) for pair in pairs) == [(2, 1), (3, 1)]
 
 
-def test_circles_do_no_harm():
-    clusters = find_clusters([link(2, 1), link(1, 2), link(3, 2), link(1, 3)])
-    assert clusters.sizes() == {(1, 1): 3}
-
-
 def test_the_best_statement_of_a_link_is_kept():
     ranked = [link(2, 1, rank=Rank.ADMITTED, at="2020"), link(2, 1, rank=Rank.EVENT, at="2022"), link(1, 2)]
     for order in permutations(ranked):

@@ -62,7 +62,6 @@ def test_pull_requests_are_told_apart():
         ("https://git.example.com/core/app/issues/5", None, []),
         ("https://git.example.com/core/app/issues/5", {"git.example.com"}, [("core/app", 5)]),
         ("https://github.com/core/app/issues/5", {"git.example.com"}, []),
-        ("https://www.github.com:443/core/app/issues/5", None, [("core/app", 5)]),
         ("https://git.example.com:8443/core/app/issues/5", {"git.example.com:8443"}, [("core/app", 5)]),
         ("https://git.example.com/core/app/issues/5", {"git.example.com:8443"}, []),
         ("https://git.example.com:8443/core/app/issues/5", {"git.example.com"}, []),

@@ -154,12 +154,6 @@ def test_a_server_that_is_not_there_is_named_after_a_few_tries():
     assert len(clock.slept) == 2
 
 
-@pytest.mark.parametrize("url", ["api.github.com", "ftp://host", "http://", "https://github.com", ""])
-def test_an_address_that_is_no_api_is_an_error(url):
-    with pytest.raises(InputError, match="--api-url"):
-        Connection(url)
-
-
 def test_a_redirection_is_followed_on_the_same_host_only(world):
     with FakeGitHub(world) as github:
         there, away = f"{github.url}/repositories/1000", "http://other.example/repositories/1000"

@@ -10,7 +10,7 @@ from full_disk import files_of_at_most
 
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import AngleError, AnnotatorError, InputError, StoppedError
+from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
@@ -168,18 +168,3 @@ def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said)
         with caplog.at_level(logging.INFO):
             collector.ask(load_annotator(job.spec))
     assert caplog.text.count(f"waiting for {server.url}; it may be loading tiny") == said
-
-
-def test_a_web_page_in_place_of_an_error_is_not_shown(tmp_path, caplog):
-    write_texts(tmp_path, 1)
-    page = "<!DOCTYPE html><html><head><title>Bad &amp; gone</title></head><body>much</body></html>"
-    with (
-        FakeOpenAI(page=(502, page)) as server,
-        caplog.at_level(logging.DEBUG),
-        pytest.raises(AngleError) as caught,
-    ):
-        label(config(tmp_path, server))
-    shown = str(caught.value) + caplog.text + (tmp_path / "run/rejected.jsonl").read_text()
-    assert "HTTP 502: Bad & gone" in shown
-    assert "<" not in str(caught.value) + caplog.text
-    assert "much" not in shown

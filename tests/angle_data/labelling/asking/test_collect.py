@@ -101,14 +101,6 @@ def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not
     assert caplog.text == ""
 
 
-def test_a_service_that_counts_only_at_first_is_charged_its_mean(tmp_path):
-    known = iter([USAGE] * 3 + [{}, {"prompt_tokens": 7}])
-    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage=next(known))), 5)
-    rows = [row["usage"] for _, row in read_jsonl(tmp_path / "journal.jsonl")]
-    assert rows[3] == {"prompt_tokens": 10, "completion_tokens": 13, "estimated": 1}
-    assert rows[4] == {"prompt_tokens": 7, "completion_tokens": 13, "estimated": 1}
-
-
 def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
     """64 requests could be in flight; guessed are 20 tokens a reply, 512 come, as many as are allowed."""
     usage = {"prompt_tokens": 10, "completion_tokens": 512}
@@ -240,18 +232,3 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         files = [server.files[batch.input_file][1] for batch in server.batches.values()]
         assert [len(content.splitlines()) for content in files] == [10, 1]
         assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 10
-
-
-def test_open_batches_count_for_the_limit_when_their_requests_are_not_asked_any_more(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", range(10))
-    with FakeBatch(answer, held=True) as server:
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server))
-        limit = held_tokens(tmp_path)
-        write_texts(tmp_path / "texts.jsonl", range(100, 120))
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, max_tokens_total=limit))
-        assert len(server.batches) == 1
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, max_tokens_total=2 * limit))
-        assert len(server.batches) == 2

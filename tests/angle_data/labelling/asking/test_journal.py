@@ -5,7 +5,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.asking.journal import open_journal, read_journal, refusal_of
+from angle_data.labelling.asking.journal import open_journal, read_journal
 
 KEYS = [f"{i:032x}" for i in range(4)]
 
@@ -39,17 +39,6 @@ def test_rows_are_found_by_key_in_this_and_later_runs(tmp_path):
         assert [journal.row(key) for key in KEYS] == [row(0), row(1), row(2), None]
         assert [key in journal for key in KEYS] == [True, True, True, False]
     assert finished(run) == set(KEYS[:3])
-
-
-def test_a_refused_request_is_finished_and_no_reply(tmp_path):
-    refused = {"key": KEYS[1], "model": "m", "reply": "", "refused": "http_400: no", "time": "t"}
-    with open_journal(tmp_path, "m") as journal:
-        journal.append(row(0))
-        journal.append(refused)
-        assert len(journal) == 1
-    with open_journal(tmp_path, "m") as journal:
-        assert (len(journal), journal.claim(KEYS[1])) == (1, False)
-        assert [refusal_of(journal.row(key)) for key in KEYS[:2]] == [None, "http_400: no"]
 
 
 def test_a_request_is_claimed_once(tmp_path):

@@ -120,17 +120,6 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     assert Echo.pulled == 3
 
 
-def test_an_annotator_that_cannot_be_built_leaves_nothing(tmp_path, monkeypatch, caplog):
-    def refuse(self, spec):
-        raise InputError("no such file")
-
-    monkeypatch.setattr(Echo, "__init__", refuse)
-    with pytest.raises(InputError, match="no such file"):
-        run(tmp_path / "run", ["a"])
-    assert not (tmp_path / "run").exists()
-    assert not caplog.records
-
-
 def test_an_annotator_that_cannot_be_built_leaves_a_run_as_it_was(tmp_path, monkeypatch, caplog):
     run(tmp_path, ["a"])
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -3,11 +3,8 @@
 import json
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from angle_data.labelling.replies.degrees import parse_degrees
-from angle_data.labelling.replies.parse import REASONS
 
 SOURCE = "The night backup ran out of disk space."
 SENTENCES = {
@@ -86,9 +83,6 @@ LAYOUTS = {
     "word and dash": lines("Degree {d} - {s}"),
     "word, upwards": lines("Level {d}: {s}", dict(reversed(SENTENCES.items()))),
     "of five": lines("{d}/5: {s}"),
-    "numbered": lines("{i}. ({d}) {s}"),
-    "numbered with word": lines("{i}. Degree {d}: {s}"),
-    "numbered with bold": lines("{i}. **{d}** - {s}"),
     "headings": lines("### {d}\n{s}", between="\n\n"),
     "headings with word": lines("## Degree {d}\n\n{s}", between="\n\n"),
     "headings with meaning": lines("**Degree {d}: {m}**\n{s}", between="\n\n"),
@@ -96,7 +90,6 @@ LAYOUTS = {
     "wrapped": lines("{d}: {s}").replace(" backup", "\n   backup"),
     "quoted": lines('{d}: "{s}"'),
     "table": lines("| {d} | {s} |"),
-    "one line": lines("{d}: {s}", between=" "),
     "windows lines": lines("{d}: {s}", between="\r\n"),
     "thinking": f"<think>{lines('{d}: no')}</think>{lines('{d}: {s}')}",
 }
@@ -122,6 +115,7 @@ NAMELESS = {
     "bullets": lines("- {s}"),
     "all of one number": lines("1. {s}"),
     "a number, then a list": "5:\n" + lines("{i}. {s}"),
+    "one line": lines("{d}: {s}", between=" "),
     "one label, and another or a date": f"5: {SENTENCES[5]} It was May 4. Then it went on.",
     "a list in json": json.dumps(list(SENTENCES.values())),
     "a list in a field": json.dumps({"sentences": list(SENTENCES.values())}),
@@ -175,11 +169,6 @@ def without(*degrees):
         (lines("{d}: {s}") + "\n\n" + lines("{d}: {m}."), SENTENCES,
          [(d, "surplus", f"{MEANING[d]}.") for d in SENTENCES]),
         (json.dumps(KEYS | {"0": "Rain fell."}), SENTENCES, [(None, "other_data", "Rain fell.")]),
-        (
-            json.dumps({"explanation": KEYS, "5": SENTENCES[5]}),
-            without(4, 3, 2, 1),
-            [(None, "other_data", json.dumps(KEYS))],
-        ),
         (
             json.dumps([item | {"why": "So."} for item in OBJECTS[:1]]),
             without(4, 3, 2, 1),
@@ -236,42 +225,3 @@ def test_sentences_of_the_domain_survive(sentence):
         keys = json.dumps({str(d): s for d, s in given.items()})
         for raw in (keys, lines("{d}: {s}", given), lines("**Degree {d}** - {s}", given)):
             assert parse(raw, finish_reason="stop") == (given, [])
-
-
-FRAGMENTS = [
-    "5: ", "4. ", "\n", '"', '{"5": "', '", "4": "', '"}', "**", "```json\n", "<think>", "</think>", "- ",
-    "Degree 3", "(2)", " - ", '{"degree": 5, "sentence": "', "I'm sorry, but I can't assist", "| 5 | a |",
-    "1. ",    "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":", "\\ud83d", "5/5", "same meaning",
-]  # fmt: skip
-
-
-@given(
-    raw=st.one_of(
-        st.text(), st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4))).map("".join)
-    ),
-    source=st.text(max_size=30),
-    finish_reason=st.sampled_from([None, "stop", "length"]),
-)
-@example(raw='{"5": "It \\ud83d is up.", "n": "\\ud83d"}', source="It runs.", finish_reason=None)
-def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason):
-    kept, dropped = parse(raw, source, finish_reason)
-    assert kept or dropped
-    assert kept.keys() <= SENTENCES.keys()
-    assert {reason for _, reason, _ in dropped} <= REASONS.keys()
-    assert {degree for degree, _, _ in dropped} <= SENTENCES.keys() | {None}
-    for sentence in kept.values():
-        assert sentence == " ".join(sentence.split())
-        assert any(character.isalnum() for character in sentence)
-    "".join([*kept.values(), *(text for _, _, text in dropped)]).encode()
-
-
-HOSTILE = [
-    '{"5": ' * 20_000, '{"5' * 50_000, "5: " * 30_000, "5 (" * 30_000, "5 - same " * 20_000, "- " * 50_000,
-    '{"degree":' * 50_000, "5\n" * 30_000, "same meaning " * 20_000, "[" * 100_000, '"' * 50_000,
-    "*" * 50_000, '{"5": "' + '"x ' * 50_000,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("raw", HOSTILE, ids=lambda raw: raw[:8])
-def test_hostile_replies_are_parsed_in_reasonable_time(raw):
-    assert parse_degrees(raw, source=SOURCE, finish_reason=None)

@@ -1,0 +1,346 @@
+"""What surrounds a phrase: who it speaks of, whether it is denied, doubted or asked; who closes the issue.
+
+A phrase speaks of this issue, or of another one that is the subject or object of the clause: walking from the
+phrase to the left, a reference with nothing but light words between is the subject. A negation reaches over
+the rest of its clause, however long ("I do not agree that … is a …"), and no further.
+"""
+
+from __future__ import annotations
+
+import re
+
+from angle_data.gis.comments.references import SELF
+from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
+
+# Who is spoken of
+
+_BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
+_WORD_EDGE = "\"'().,:;!?*[]“”«»^"
+
+# The last reference of the clause is its topic, is closed itself, or has an apposition.
+# Finds: "closing #5 because it "
+_ANOTHER = expand(
+    r"^(?:that|your|his|her|their|my) (?:\w+ )?(?:pr|pull request|patch|commit|branch)\b[^{REF}]*$|^(?:issue "
+    r"|bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as for|"
+    r"regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
+    r"(?:issue )?{REF}[^{REF}.;!?]{0,80}$|\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:{ISSUE}|both|"
+    r"also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}(?: as\b|(?:,|;| -| –| —| since| because) "
+    r"(?:it|that one|that)(?:'s)?\b)[^{REF}.;!?]{0,80}$"
+)
+# Finds: "#5 is already marked as a "
+_THIRD = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
+# Finds: ", so I mark this as a "
+_OWN_SUBJECT = expand(
+    r"\b(?:this|these|th(?:at|is)'s|that (?:is|one)|mine|ours|here|yours?|i(?:'[a-z]+)?|we(?:'[a-z]+)?|let's|"
+    r"closing|marking|resolving|flagging|so|thus|hence|therefore|but not|{SELF})\b|{SELF}"
+)
+# Finds: ", it is a "
+_IT = expand(r"(?:,|-|–|—|:|and) it(?:'s)?\b")
+# Finds: " was closed as"
+_VERB = expand(
+    r"→|\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|seems?|"
+    r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(|^ ?[,(] ?(?:an?|the)(?: \w+)? ?$|"
+    r"^ an? $"
+)
+# Finds: "#5 and #6"
+_ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
+# Finds: "as in #5, "
+_LIKE_REF = expand(
+    r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF} ?,(?! "
+    r"(?:which|that|who|itself)\b)[^{REF}]*$"
+)
+
+
+def _core(word: str) -> str:
+    return word.strip(_WORD_EDGE).lower()
+
+
+def about_another(left: str) -> bool:
+    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …")."""
+    if _ANOTHER.search(left):
+        return True
+    match = _THIRD.search(left)
+    if match is None:
+        return False
+    tail = match["tail"]
+    opens = _ONLY_REFS.fullmatch(left[: match.start() + 1]) is not None
+    if _OWN_SUBJECT.search(tail) or (not opens and _IT.search(tail)) or _LIKE_REF.search(left):
+        return False
+    if opens and tail.strip() in ("", ":", "-", "–", "—", "->", "=>", "="):
+        return True
+    return _VERB.search(tail) is not None
+
+
+def about_this(left: str) -> bool:
+    """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
+    noun = False
+    tokens = left.split()
+    for place in range(len(tokens) - 1, max(-1, len(tokens) - 17), -1):
+        token = tokens[place]
+        word = _core(token)
+        if word in THIS_WORDS or SELF in word:
+            if place and tokens[place - 1].lower() in ("for", "about", "on"):
+                continue
+            return True
+        if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
+            return not noun or word in NOUNS
+        if noun and word in ("the", "your", "my", "our", "same"):
+            return True
+        if word in NOUNS:
+            noun = True
+        elif word and not word.endswith("ly") and word not in LIGHT:
+            return False
+    return not noun or _core(tokens[0]) in NOUNS
+
+
+# Denied
+
+# Finds: " but "
+_CLAUSE = expand(
+    r"[;:(!–—|>→]| -+ |,(?! (?:dass|que|che|что|щоб|że)\b)|\b(?:but|so|and|because|since|as (?:it|this|that|"
+    r"there|we)|although|however|though|therefore|hence|instead(?! of))\b|\bof which\b"
+)
+# Finds: "I do not agree that this is a "
+_NEGATES = expand(
+    r"\b(?:not|never|neither|nor|cannot|\w+n't|(?:is|do|does|was|are|should|did|would|ca|wo)nt|hardly|nobody|"
+    r"nothing|without being|far from|rather than|instead of|anything but|thought to|stop(?:s|ped|ping)?|"
+    r"quit(?:s|ting)?|ceas\w+|(?:a )?mistake to|before (?:some|any)\w+|(?:fail\w*|hard|difficult|impossible) "
+    r"to (?:see|imagine|believe|understand)|refus\w+|(?:argu\w*|vot\w*|am|'m) against|disagree\w*|object\w* "
+    r"to|doubt\w*|wrong(?:ly)?|incorrectly|mistakenly|mistaken for|mistook|erroneously|falsely|"
+    r"accidentally(?! ?$| (?:creat|open|fil|post|submit|report)\w*)|non|nicht|keine?[nrsm]?|pas|não|nao|"
+    r"nunca|не|ні|nie|geen|niet|inte|ikke|nem|değil|no(?= (?:longer|way|reason|evidence|indication|sign|"
+    r"proof|point|case|such|one|an?|exact\w*|real|true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|"
+    r"o|que)\b| ?$))\b|不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|"
+    r"ではな[いく]|じゃな[いく]|ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
+)
+# Finds: " sure"
+_EXCUSED = expand(
+    r" (?:(?:100%|entirely|totally|completely|really|quite|too|very|so|yet|exactly) )?(?:sure|certain|clear|"
+    r"only|notice\w*|reali[sz]e\w*|know|aware|remember|spot|find|catch|expect|mind|worry|mistaken|"
+    r"surprise\w*)\b| (?:see|saw|seen|search|check)\b(?! (?:how|why|as|any|it as|this as|that this|that it|a "
+    r"reason)\b)"
+)
+# Finds: "why "
+_ASKED_BEFORE = re.compile(r"\b(?:why|or|if|whether|no|a|any|without) $", re.IGNORECASE)
+# Finds: "isn't"
+_ASKS = re.compile(
+    r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b|pas|nicht|não|nao|non|no|не",
+    re.IGNORECASE,
+)
+# Finds: " not the same"
+_NO_SUCH = (
+    r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|the case|it|"
+    r"at all)\b|[.,;!)]*$)"
+)
+# What takes a phrase (§) back: an objection after it, or the remark that the mark was a mistake.
+# Finds: "it is a §, but that one is different"
+_TAKEN_BACK = expand(
+    (
+        r"§(?:,? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|"
+        r"whereas|except|which|that)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|nothing to "
+        r"do|another (?:issue|problem|bug)|wrong|nonsense|incorrect|mistaken?|an? error|disagree|(?:do not|"
+        r"don't) (?:think|believe|agree))\b|\b(?:it|this|that|they|which|mine)(?:'s| is| are| was| does| "
+        r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
+        r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
+        r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
+        r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
+        r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
+        r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
+        r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"
+        r"seemed)\b[^.;]{0,30}§[^.;]{0,12},? (?:but|however)\b|§[^.;]{0,12}, (?:those|these|they|the "
+        r"two)\b[^.;]{0,20}\b(?:different|separate|unrelated|distinct)"
+    ).replace("{NO_SUCH}", _NO_SUCH)
+)
+# Finds: "It isn't."
+_DENIED_NEXT = expand(
+    r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
+    r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
+    r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
+    r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
+    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?:[^.;]{0,30}\b)?re-?open(?:ed|"
+    r"ing)?(?: this| it| the (?:issue|ticket))?(?: now| again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
+)
+
+
+def clause_of(left: str) -> str:
+    """Return the clause that the end of `left` stands in."""
+    return _CLAUSE.split(left)[-1]
+
+
+def is_negated(left: str, *, asked: bool) -> bool:
+    """Whether the text before a phrase denies it ("I don't think this is a …").
+
+    `asked`: the sentence is a question; "isn't this a duplicate of #5?" asks and does not deny.
+    """
+    clause = clause_of(left)[-110:]
+    for match in _NEGATES.finditer(clause):
+        if _EXCUSED.match(clause, match.end()) or _ASKED_BEFORE.search(clause, 0, match.start()):
+            continue
+        opens = len(clause[: match.start()].split()) <= 2
+        if not (asked and (opens or _ASKS.fullmatch(match[0]))):
+            return True
+    return False
+
+
+def is_taken_back(left: str, right: str) -> bool:
+    """Whether the words around a phrase refute it ("…, but that one is about fonts", "… by mistake")."""
+    return _TAKEN_BACK.search(f"{left}§{right}") is not None
+
+
+def denies_the_last(sentence: str) -> bool:
+    """Whether a sentence denies what the one before it said ("It isn't.")."""
+    return _DENIED_NEXT.match(sentence) is not None
+
+
+# Doubted, asked, conditional, hearsay
+
+# Finds: "maybe"
+_STRONG = expand(
+    r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|a likely|"
+    r"tentatively|provisionally|would (?:be (?:nice|good)|like)|(?:am|'m) \+1|vot(?:e|ing) (?:for|to)|"
+    r"inclined|lean(?:s|ing)?(?= to)|in spirit|to some (?:extent|degree)|half(?! an?\b)|(?:propos|suggest|"
+    r"recommend)\w* (?:to|that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! \d)|maybe|"
+    r"perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |completely |"
+    r"really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|wonder(?:ing)?|"
+    r"suspect(?:ed)?|probable|presumed|candidates?|unclear|don't know|dunno|suggests?|related|good chance|"
+    r"chances|otherwise|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|"
+    r"either an?(?= )|quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|"
+    r"poderia|forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|"
+    r"можливо)\b|\+1 (?:for|to)\b"
+)
+# Finds: "I think"
+_WEAK = expand(
+    r"(?<!this )(?<!that )(?<!the )(?<!any )(?<!some )(?<!all )\b(?:kind|sort) of\b|\b(?:arguably|(?:at|on) "
+    r"first (?:sight|glance)|vaguely|loosely|remotely|bet|my money|smells?|whiff|in a way|chyba|może|think|"
+    r"thinks|thought|believe|believes|seems?|seemingly|appears?|(?<!you )looks?(?! at| into| through)|"
+    r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|my understanding|would make|(?:pretty|fairly|quite|"
+    r"reasonably) (?:sure|confident|certain)|assum(?:e|ing)|imho|imo|presumably|probabl[ey]|likely|"
+    r"likelihood|guess|more or less|suppose|would say|i'd (?:say|close|mark|merge|fold|call|treat)|i would|"
+    r"says|said|as far as|should be an?(?= )|in my (?:opinion|view|eyes)|judging|strikes me|reminds me|reads "
+    r"like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you (?:mention|state|"
+    r"wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|probablement|"
+    r"semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|probabilmente|penso|"
+    r"похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|"
+    r"ようです|みたい|と思|でしょう|듯"
+)
+# Finds: "the bot says that this is a "
+_HEARSAY = expand(
+    r"\baccording to\b|(?:@[\w-]+|\b(?:people|someone|somebody|users?|reporters?|author|he|she|they|"
+    r"folks))\b[^.;,]{0,30}\b(?:says?|said|writes?|wrote|thinks?|thought|claim\w*|suggest\w*|mention\w*|"
+    r"believes?)\b[^.;,]{0,40}$|(?<![@\w-])(?:bots?|robot|ai|llm|(?:checker|detector|detection|classifier|"
+    r"automation|script|action|workflow)\b[^.;]{0,20} (?:sa(?:ys?|id)|mark|flag|clos|label|tag|th(?:ink|"
+    r"ought)|suggest|claim|call)\w*)\b(?! (?:is|was) right)[^.;]{0,60}$|\bauto(?:matically)?[- ]?(?:mark|"
+    r"label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
+)
+# Finds: " only by the bot"
+_BY_PROGRAM = expand(
+    r"[)\"']? (?:only |just )?by (?:the |a |our |that )?(?:\w+ )?(?:bot|action|script|automation|ai)\b"
+)
+# Finds: "I might be wrong"
+_MISTAKEN = expand(
+    r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not (?:100% |"
+    r"entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|where))|if i "
+    r"(?:understand|read|recall|remember)|^(?:but |so |and )?(?:unless|if(?! you (?:look|check|search|read|"
+    r"scroll|compare|see|take|follow)))\b[^;]{0,60},|unless i(?:'m| am)|^(?:once|as soon as) (?:you|we)\b|"
+    r"can(?:'t| not|not) (?:confirm|verify)|haven't (?:verified|checked|confirmed)|\b(?:some(?:one|body)|can "
+    r"you|could you|please)\b[^.;]{0,30}\b(?:verify|confirm|double.check)\b|可能|也许|或许|好像|疑似|大概|"
+    r"也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
+)
+# Finds: ", I think"
+_TAIL_DOUBT = expand(
+    r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
+    r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
+    r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
+    r"spirit|to some (?:extent|degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|"
+    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? "
+    r"but (?:for|on)(?! (?:now|the other hand)\b) \w"
+)
+# Finds: "if"
+_IF = expand(
+    r"\b(?:if(?! you (?:look|check|search|read|scroll|compare|see|take|follow))|unless|whether|in case|"
+    r"when(?:ever)?|assuming|^to mark|how to|for example|for instance|such as|e\.g\.?|i\.e\.|example|falls|"
+    r"wenn|ob|si|se|если|ли)\b|如果|もし"
+)
+# Finds: ", did you search?"
+_INTERROGATIVE = expand(
+    r"[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
+    r"why|how|when|which|who|where|please|any|mind|shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|"
+    r"right)\?)(?!.*\b(?:confirm|verify|check|correct|right|agree|think)\b)"
+)
+# Finds: "吗"
+_ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
+# Finds: "Closing as"
+_CLOSES = expand(
+    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|(?<!best )(?<!be )\bclosed (?:as|it|this|mine)\b|"
+    r"\bi(?:'ve| have) closed\b|\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're "
+    r"going to|we are going to|i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd "
+    r"rather)(?: (?:just|then|therefore|now|also|go ahead and|have to))* close\b(?! if)|(?:^|[,;:] )(?:so |"
+    r"please |pls )?close(?: (?:it|this|mine)\b(?! if)|[.!]*$)|\bthis(?: \w+)? (?:will be|gets|is being|has "
+    r"been) closed\b(?! (?:if|unless|in \d|automatic))|\bmarking\b|\bmarked as\b|\bwill be closed as\b|"
+    r"/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|"
+    r"chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
+)
+# What would be, advice, a form, or a part: § is the phrase.
+# Finds: "it would be a § if it were on v2"
+_UNSAID = expand(
+    r"(?:\bwould|'d)\b(?: \w+){0,4} ?§[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|"
+    r"weren't|wasn't|hadn't|didn't)\b|\b(?:if|whether)\b[^.;]*§[)\"']? before (?:you )?(?:post|open|submit|"
+    r"creat|fil|report|rais|ask|comment)|(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}§[)\"']?,?"
+    r"(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos|\b(?:template|form|checklist|"
+    r"faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)\w*\b[^.;:]{0,20}:.*§|"
+    r"§[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|another|different|separate)\b"
+)
+
+
+def is_unsaid(left: str, right: str) -> bool:
+    """Whether a phrase would hold in another case ("would be … if it were") or advises ("if so, close")."""
+    return _UNSAID.search(f"{left}§{right}") is not None
+
+
+def is_conditional(left: str) -> bool:
+    """Whether the clause before a phrase sets a condition, or gives an example ("if this is a …")."""
+    return _IF.search(clause_of(left)) is not None
+
+
+def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> bool:
+    """Whether the writer doubts the phrase at `sentence[start:end]`: in its clause, before or after it.
+
+    A weak doubt ("I think") does not count where the writer closes the issue; a strong one ("maybe") does,
+    and so does hearsay, unless a program speaks (`closing` None).
+    """
+    left, right = sentence[:start], sentence[end:]
+    clause = clause_of(left)
+    near = clause + sentence[start:end]
+    opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")
+    joined = opening.lower().startswith("as ") or opening.endswith(
+        ("but", "so", "because", "since", "although", "though", "however")
+    )
+    short = opening if len(opening.split()) <= 4 and not joined else ""
+    if (
+        _STRONG.search(near)
+        or (closing is not None and (_HEARSAY.search(clause) or _BY_PROGRAM.match(right)))
+        or _IF.search(clause)
+        or _STRONG.search(short)
+        or _IF.search(short)
+    ):
+        return True
+    if _MISTAKEN.search(sentence):
+        return True
+    return not closing and bool(_WEAK.search(near) or _TAIL_DOUBT.match(right) or _WEAK.search(short))
+
+
+def is_question(sentence: str, end: int) -> bool:
+    """Whether a sentence asks for the phrase that ends at `end`, and not for something after it."""
+    right = sentence[end:]
+    if _ASKS_CJK.search(right):
+        return True
+    if not sentence.rstrip(" \"')").endswith(("?", "？")):
+        return False
+    return _INTERROGATIVE.search(right) is None
+
+
+def closes(sentence: str) -> bool:
+    """Whether the writer closes the issue in this sentence, not merely talks of closing."""
+    if sentence.rstrip(" \"')").endswith(("?", "？")):
+        return False
+    return _CLOSES.search(sentence) is not None

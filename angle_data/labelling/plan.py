@@ -1,0 +1,258 @@
+"""`llm-label --plan`: how to spend a budget on annotation, from gains that were measured. Sends nothing.
+
+What a way of spending brings stands in gains.toml beside this file, with where it was measured; what it costs
+follows from the prompts, from the texts' lengths and from the model's price.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from angle_data.annotators.models import price_of
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens
+from angle_data.labelling.asking.journal import read_journal
+from angle_data.labelling.asking.session import Job
+from angle_data.labelling.config import LabelConfig, ScoreConfig
+from angle_data.labelling.label import LabelJob
+from angle_data.labelling.score import ScoreJob
+from angle_data.labelling.texts import TextFile
+
+_GAINS = Path(__file__).with_name("gains.toml")
+_SAMPLE = 500  # texts that tell what one takes
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing to ask about every text: `prompts` and `polarity` are the options, of so many `models`."""
+
+    prompts: str
+    polarity: str | None = None
+    models: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to spend money on texts, and what it brought.
+
+    `graded` pairs a text are graded: those `mined` among the texts, or else all candidates. `gains` has the
+    share of the purpose's best measured gain for each number of texts that was measured.
+    """
+
+    name: str
+    asks: tuple[Ask, ...]
+    graded: float
+    mined: bool
+    gains: Mapping[int, float]
+
+    def gain(self, texts: int) -> float:
+        """Return the share of the best measured gain that so many texts should bring.
+
+        Straight lines over the logarithm of the texts lead through what was measured. Fewer texts than that
+        bring in proportion; more go on as from the last two figures, for one doubling and no further.
+        """
+        known = sorted(self.gains)
+        if texts <= known[0]:
+            return self.gains[known[0]] * texts / known[0]
+        after = next((number for number in known if number >= texts), known[-1])
+        before = known[known.index(after) - 1]
+        slope = (self.gains[after] - self.gains[before]) / math.log2(after / before)
+        return self.gains[before] + slope * math.log2(min(texts, 2 * known[-1]) / before)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A way with the texts that the budget pays for, what that takes, and the share it should bring."""
+
+    way: Way
+    texts: int
+    tokens: int
+    usd: float | None
+    gain: float
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether more texts are used than were measured."""
+        return self.texts > max(self.way.gains)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingPlan:
+    """What was compared, the best first, and the commands that carry the best out."""
+
+    texts: int
+    model: str
+    measured_on: str
+    offers: Sequence[Offer]
+    commands: Sequence[str]
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return all of it as one table."""
+        offers = [
+            {"way": o.way.name, "texts": o.texts, "tokens": o.tokens, "usd": o.usd, "gain": round(o.gain, 3)}
+            for o in self.offers
+        ]
+        return {"texts": self.texts, "model": self.model, "offers": offers, "commands": list(self.commands)}
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        width = max(len(offer.way.name) for offer in self.offers)
+        lines = [f"{'to ask for':<{width}} {'texts':>9} {'tokens':>12} {'USD':>9} {'gain':>7}"]
+        for offer in self.offers:
+            usd = "unknown" if offer.usd is None else f"{offer.usd:,.2f}"
+            gain = f"{'~' if offer.is_beyond else ''}{100 * offer.gain:.0f} %"
+            lines.append(
+                f"{offer.way.name:<{width}} {offer.texts:>9,} {offer.tokens:>12,} {usd:>9} {gain:>7}"
+            )
+        lines += [
+            f"\ngain: share of the best gain measured, on {self.measured_on}; ~ beyond what was",
+            "measured. Yours will differ: trust the order more than the figures. Tokens are an estimate by",
+            "characters, --pilot 50 measures them. MODEL-2 stands for another model, at the same price.\n",
+            *self.commands,
+        ]
+        return "\n".join(lines)
+
+
+def plan_spending(config: LabelConfig) -> SpendingPlan:
+    """Compare the ways to spend `config.budget_usd` on the texts for `config.purpose`; None is no limit.
+
+    Raises:
+        InputError: The texts cannot be used, a budget is given and no price is known, or it is too small.
+    """
+    assert config.purpose is not None, "LabelConfig wants one beside plan"
+    job = LabelJob(config)
+    price, count = price_of(job.spec), job.texts.count
+    if price is None and job.spec.paid and config.budget_usd is not None:
+        raise InputError(
+            f"--budget-usd needs a price, and none is listed for {job.spec.checkpoint}: give --price IN,OUT "
+            "(USD per million tokens)"
+        )
+    each = _Taken(config)
+    offers = []
+    for way in ways_of(config.purpose):
+        takes = each.of(way)
+        usd = price.of(takes.prompt, takes.completion) if price else None
+        if usd is None and not job.spec.paid:
+            usd = 0.0
+        texts = count if not (usd and config.budget_usd) else min(count, int(config.budget_usd / usd))
+        tokens = round(texts * (takes.prompt + takes.completion))
+        offers.append(Offer(way, texts, tokens, None if usd is None else texts * usd, way.gain(texts)))
+    offers.sort(key=lambda offer: (-offer.gain, offer.usd or 0.0))
+    best = offers[0]
+    if not best.texts:
+        raise InputError(f"--budget-usd {config.budget_usd:g} does not pay for a single text; raise it")
+    commands = list(_commands(config, best, count))
+    return SpendingPlan(count, job.spec.checkpoint, _measured(config.purpose)["on"], offers, commands)
+
+
+def ways_of(purpose: str) -> Iterator[Way]:
+    """Yield what money can be spent on for a purpose."""
+    for row in _measured(purpose)["ways"]:
+        gains = {int(texts): float(share) for texts, share in row["gains"].items()}
+        asks = tuple(Ask(**ask) for ask in row["asks"])
+        yield Way(row["name"], asks, row.get("graded", 0.0), row.get("mined", False), gains)
+
+
+def _measured(purpose: str) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads(_GAINS.read_text(encoding="utf-8"))[purpose]
+    return table
+
+
+class _Taken:
+    """The tokens that a way takes for one text, by a sample of the texts."""
+
+    def __init__(self, config: LabelConfig) -> None:
+        limit = min(_SAMPLE, config.limit or _SAMPLE)
+        self._config = replace(config, limit=limit, plan=False, purpose=None, budget_usd=None)
+        self._asked, self._graded = cache(self._ask), cache(self._grade)
+
+    def of(self, way: Way) -> Tokens:
+        parts = [(float(ask.models), self._asked(ask.prompts, ask.polarity)) for ask in way.asks]
+        parts.append((way.graded, self._graded() if way.graded else NO_TOKENS))
+        prompt = sum(times * part.prompt for times, part in parts)
+        return Tokens(prompt, sum(times * part.completion for times, part in parts))
+
+    def _ask(self, prompts: str, polarity: str | None) -> Tokens:
+        with tempfile.TemporaryDirectory() as folder:
+            config = replace(self._config, prompts=prompts, polarity=polarity, out=Path(folder))
+            job = LabelJob(config)
+            return _mean_tokens(job, job.texts.count)
+
+    def _grade(self) -> Tokens:
+        """Grade neighbours in the file, which are as long as any other pairs."""
+        config = self._config
+        texts = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
+        contents = [text.text for text in texts]
+        with tempfile.TemporaryDirectory() as folder:
+            pairs = Path(folder) / "pairs.jsonl"
+            rows = ({"text1": a, "text2": b} for a, b in pairwise([*contents, "another text"]))
+            write_jsonl(pairs, rows)
+            job = ScoreJob(ScoreConfig(config.engine, out=Path(folder) / "run", pairs=(pairs,)))
+            return _mean_tokens(job, job.pairs.count)
+
+
+def _mean_tokens(job: Job, items: int) -> Tokens:
+    """Return what a job takes for one of its items."""
+    with read_journal(job.run, job.spec.name) as journal:
+        each = [guess_tokens(request, job.reply_chars(request)) for request in job.requests(journal)]
+    total = sum(each, NO_TOKENS)
+    return Tokens(total.prompt / items, total.completion / items)
+
+
+def _commands(config: LabelConfig, offer: Offer, texts: int) -> Iterator[str]:
+    """Yield what carries an offer out, down to the pairs that `fit` takes."""
+    out, engine = config.out, _engine_words(config.engine)
+    field = [] if config.text_field == "text" else ["--text-field", config.text_field]
+    limit = [] if offer.texts == texts and not config.limit else ["--limit", f"{offer.texts}"]
+    runs: list[str] = []
+    for ask in offer.way.asks:
+        polarity = ["--polarity", ask.polarity] if ask.polarity else []
+        for number in range(1, ask.models + 1):
+            runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
+            runs[-1] += f"-{number}" if ask.models > 1 else ""
+            model = ["--model", f"MODEL-{number}"] if number > 1 else engine
+            words = ["llm-label", "--texts", str(config.texts), *field, *limit, "--prompts", ask.prompts]
+            yield _shell(*words, *polarity, *model, "--out", runs[-1])
+    pairs, scores = [], []
+    if offer.way.graded:
+        scores = ["--scores", f"{out / 'grades'}"]
+        graded = runs
+        if offer.way.mined:
+            mined = f"{out / 'mined.jsonl'}"
+            drawn = round(offer.way.graded * offer.texts)
+            graded = pairs = ["--pairs", mined]
+            yield _shell("mine", "--texts", str(config.texts), *field, "--n", f"{drawn}", "--out", mined)
+        yield _shell("llm-score", *graded, *engine, "--out", scores[1])
+    assert config.purpose is not None
+    merged = f"{out / 'pairs'}"
+    yield _shell("ensemble", *runs, *pairs, *scores, "--purpose", config.purpose, "--out", merged)
+    yield _shell("grade", merged, "--out", f"{out / 'my.csv'}")
+
+
+def _engine_words(config: EngineConfig) -> list[str]:
+    """Return the options that say who is asked."""
+    price = None if config.price is None else ",".join(f"{part:g}" for part in config.price)
+    given: list[tuple[str, str | None]] = [("--model", config.model)]
+    given.append(("--engine", None if config.engine == "auto" else config.engine))
+    given.append(("--checkpoint", config.checkpoint))
+    given += [("--base-url", url) for url in config.base_urls]
+    given += [("--api-key-env", config.api_key_env), ("--price", price)]
+    files = {"--prices": config.prices, "--replies": config.replies}
+    given += [(name, None if path is None else str(path)) for name, path in files.items()]
+    return [word for name, value in given if value is not None for word in (name, value)]
+
+
+def _shell(*words: str) -> str:
+    return shlex.join(("angle-data", *words))
