@@ -18,8 +18,6 @@ from angle_data.console import duration
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.compare import SPEARMAN, Result
 
-_TESTS = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds are not the same"}
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -48,8 +46,7 @@ class Compared:
 def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     """Return a row for every result; if all are Spearman correlations, no column names the figure.
 
-    A set that does not have its published size is marked with `*`. A system of several seeds has its standard
-    deviation, and its verdict has the p-value of the test over seeds.
+    A set that does not have its published size is marked with `*`.
 
     Args:
         results: Set by set.
@@ -72,12 +69,11 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
                 str(result.count),
                 *([] if alone else [result.metric]),
                 result.model,
-                f"{100 * result.score.value:.1f}"
-                + ("" if result.spread is None else f" ± {100 * result.spread:.1f}"),
+                f"{100 * result.score.value:.1f}",
                 f"[{100 * result.score.low:.1f}, {100 * result.score.high:.1f}]",
                 f"{100 * difference.delta:+.1f}" if difference else "",
                 interval_text(difference) if difference else "",
-                _verdict(result),
+                difference.verdict if difference else "",
             ]
         )
     first = len(columns) - 1
@@ -90,31 +86,11 @@ def interval_text(difference: Difference) -> str:
     return f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
 
 
-def _verdict(result: Result) -> str:
-    if result.difference is None:
-        return ""
-    p_value = result.seed_test.p_value if result.seed_test else None
-    verdict = result.difference.verdict + seeds_note(result.difference)
-    return verdict + ("" if p_value is None else f", p = {p_value:.3g}")
-
-
-def seeds_note(difference: Difference) -> str:
-    """Return ` over seeds` where the items decide and the seeds do not agree, else nothing."""
-    return " over seeds" if difference.decided and difference.seeds_agree is False else ""
-
-
 def notes_on(results: Sequence[Result]) -> list[str]:
-    """Return sentences on seeds and on sizes of sets, where results have them."""
-    notes = []
-    if any(result.spread is not None for result in results):
-        notes.append("± standard deviation over seeds.")
-    kinds = {result.seed_test.kind for result in results if result.seed_test}
-    if kinds:
-        named = "; ".join(text for kind, text in _TESTS.items() if kind in kinds)
-        notes.append(f"p: over seeds, {named}. Better, worse: over items and over seeds, each at 95 %.")
+    """Return sentences that the table needs: on sizes of sets, where one differs."""
     if any(result.standard_size is False for result in results):
-        notes.append("* not of the published size: not comparable with published figures.")
-    return notes
+        return ["* not of the published size: not comparable with published figures."]
+    return []
 
 
 def aligned(table: Table) -> list[str]:
@@ -146,8 +122,7 @@ def results_table(results: Sequence[Result]) -> str:
 def compared_line(compared: Compared) -> str:
     """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
     found = compared.difference
-    verdict = found.verdict + seeds_note(found)
-    return f"{compared.name}: {verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
+    return f"{compared.name}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
 def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
@@ -182,7 +157,7 @@ def _advice_on_one(compared: Compared, old: str, use: str) -> str:
     if difference.verdict == "worse":
         return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}: keep {old}."
     size = f"{delta:+.1f} {interval_text(difference)}"
-    return f"Not reliably better than {old}{seeds_note(difference)} ({size} {where}): keep {old}."
+    return f"Not reliably better than {old} ({size} {where}): keep {old}."
 
 
 def tone(found: Sequence[Compared]) -> str:

@@ -490,33 +490,16 @@ def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
     assert [("s1 dashed", "backbone"), ("s2", "held out in turn"), ("ink", "chosen (ring)")] in legends(html)
 
 
-def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_page):
+def test_main_figures_are_compared_with_the_baseline(eval_page):
     made = made_suite()
-    side = replace(score("stsb", "seeds-*", [0.1], WORSE), metric="pearson", main=False)
-    html = eval_page(replace(made, results=[*made.results, side]))
-    text = plain(html)
+    side = replace(score("stsb", "tuned", 0.1, WORSE), metric="pearson", main=False)
+    text = plain(eval_page(replace(made, results=[*made.results, side])))
     for part in (
-        "seeds-*: Better than backbone on 1 of 2 sets, not reliably different on the others: use it.",
+        "tuned: Better than backbone on 1 of 2 sets, not reliably different on the others: use it.",
         "Warning: trec was not measured: data/trec/test.jsonl.gz is missing",
-        "“seeds-*” against “backbone”",
-        "to the baseline. ± standard deviation over seeds. p: over seeds, paired t-test.",
-        "* not of the published size: not comparable with published figures.",
+        "“tuned” against “backbone”",
+        "to the baseline. * not of the published size: not comparable with published figures.",
     ):
         assert part in text
-    alone = [replace(s, values=(), standard_size=True) for s in made.results]
-    text = plain(eval_page(replace(made, results=alone)))
-    assert "deviation over seeds" not in text
-    assert "published size" not in text
-
-
-def test_seeds_that_do_not_agree_with_the_items_are_named(eval_page):
-    made = made_suite()
-    shaky = [
-        replace(s, difference=replace(s.difference, seeds_agree=False)) if s.difference else s
-        for s in made.results
-    ]
-    text = plain(eval_page(replace(made, results=shaky[:2])))
-    assert "Not reliably better than backbone over seeds (+5.0 [+1.0, +9.0] on 1,379 pairs)" in text
-    assert "stsb: no reliable difference over seeds, +5.0 [+1.0, +9.0]" in text
-    # On sick-r the items do not decide either: seeds are not what it fails at.
-    assert "sick-r: no reliable difference, +1.0" in plain(eval_page(replace(made, results=shaky)))
+    alone = [replace(s, standard_size=True) for s in made.results]
+    assert "published size" not in plain(eval_page(replace(made, results=alone)))
