@@ -69,8 +69,6 @@ from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_on
 
 log = logging.getLogger("angle.fit")
 
-_INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
-
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
@@ -92,7 +90,7 @@ class FitConfig:
         device: `cpu`, `cuda` …; default the best there is.
         report_to: Programs that follow the run, see `arguments.TRACKERS`.
         require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
-            tuned model to be better; also in a run that was finished without this.
+            tuned model to be better.
     """
 
     data: Sequence[str]
@@ -385,49 +383,37 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
     """Write model and reports, and mark the run as finished."""
     config, directory = run.config, run.directory
     report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
-    doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
-    made = made_line(usd=usd)
-    instead = config.out / HIDDEN / _INSTEAD
-    instead.unlink(missing_ok=True)
-    if doubted and config.require_better:
+    if config.require_better and report.doubted:
         report = report.with_backbone()
-    elif doubted:
-        write_fit_page(instead, report.with_backbone(), trained.views(), made)
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-    with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
-        stream.write(config.recipe.to_toml_text())
-    _write(config, report, model)
-    write_fit_page(config.out / "report.html", report, trained.views(), made)
+        # It reads as many tokens as when it was measured.
+        tokens = report.details.get("lengths", {}).get("max_seq_length")
+        model = load_backbone(config.backbone, tokens, config.device)
+    with disk_errors_in_one_line(config.out):
+        with replace_file(config.out / "recipe.toml") as stream:
+            stream.write(config.recipe.to_toml_text())
+        report.write(config.out / "report.json")
+        save_model(model, config.out)
+        write_card(config.out / "README.md", report, model)
+        made = made_line(usd=sum(map(labels_usd, config.data)))
+        write_fit_page(config.out / "report.html", report, trained.views(), made)
     directory.finish()
     return report
 
 
-def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | None = None) -> None:
-    """Write report.json and the model that it says was kept, with its card."""
-    model = tuned
-    if model is None or report.kept == BACKBONE:  # it reads as many tokens as when it was measured
-        tokens = report.details.get("lengths", {}).get("max_seq_length")
-        model = load_backbone(config.backbone, tokens, config.device)
-    with disk_errors_in_one_line(config.out):
-        report.write(config.out / "report.json")
-        save_model(model, config.out)
-        write_card(config.out / "README.md", report, model)
-
-
 def _reopen(config: FitConfig) -> FitReport:
-    """Return the report of a finished run, after putting the backbone in its place if that is asked for.
+    """Return the report of a finished run.
 
-    The page that goes with the backbone has been waiting for that, and is moved last: where it still waits
-    beside a report of the backbone, this was cut off, and is done again.
+    Raises:
+        InputError: It saved a model that does not do what `require_better` asks for now.
     """
-    report, instead = FitReport.read(config.out / "report.json"), config.out / HIDDEN / _INSTEAD
-    if instead.is_file() and (config.require_better or report.kept == BACKBONE):
-        with hold(config.out / HIDDEN):
-            report = report if report.kept == BACKBONE else report.with_backbone()
-            log.info("%s", report.verdict()[0])
-            _write(config, report)
-            instead.replace(config.out / "report.html")
+    report = FitReport.read(config.out / "report.json")
+    if config.require_better and report.doubted:
+        raise InputError(
+            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of a "
+            "run without this option: use the backbone, or run again with --overwrite"
+        )
     return report
 
 

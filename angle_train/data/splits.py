@@ -19,7 +19,7 @@ from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.kinds import settle
-from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
+from angle_train.data.leaks import Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import (
     GRADES,
     HUMAN,
@@ -90,8 +90,8 @@ def load_run_data(
         human: Sources of human-graded training pairs.
         dev: Sources of the pairs that choose the weights.
         test: Sources of pairs to report on.
-        recipe: Says which training pairs to leave out, and the weight of the human-graded ones. What it
-            leaves open is chosen by the kind of their labels.
+        recipe: Says the weight of the human-graded pairs. What it leaves open is chosen by the kind of
+            their labels.
         scale: Scale of the scores, see `pairs.load_pairs`.
         drop_leaks: Leave out training pairs that are dev or test pairs too.
 
@@ -122,7 +122,7 @@ def load_run_data(
         others, held_out = _held_out(others, recipe.training.seed)
         dev_sets = [held_out]
     measured = [*dev_sets, *test_sets] if drop_leaks else None
-    others, human_pairs, dropped = _leave_out(others, human_pairs, measured, recipe)
+    others, human_pairs, dropped = _leave_out(others, human_pairs, measured)
     train = together(others, human_pairs, recipe.objective)
     if human_pairs is not None and not dev_sets:
         check_enough(human_pairs)
@@ -132,7 +132,7 @@ def load_run_data(
 
 
 def _leave_out(
-    others: PairSet | None, human: PairSet | None, measured: Sequence[PairSet] | None, recipe: Recipe
+    others: PairSet | None, human: PairSet | None, measured: Sequence[PairSet] | None
 ) -> tuple[PairSet | None, PairSet | None, dict[str, int]]:
     """Return the training pairs that stay, and how many were left out, by reason."""
     dropped: dict[str, int] = {}
@@ -146,8 +146,6 @@ def _leave_out(
 
     if human is not None and others is not None:
         others = keep("graded by humans", others, without_pairs_of(others, [human]))
-    if recipe.training.skip_near_copies and others is not None:
-        others = keep("near copies", others, without_near_copies(others, recipe.objective.negative_score))
     if measured is not None:
         others = others and keep("leaks", others, without_pairs_of(others, measured))
         human = human and keep("leaks", human, without_pairs_of(human, measured))

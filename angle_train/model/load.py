@@ -26,9 +26,8 @@ from angle_train.model.adapters import (
     four_bit_settings,
     has_adapters,
     merge_adapters,
-    round_adapters,
 )
-from angle_train.model.pooling import freeze_fixed_weights, is_causal, set_pooling
+from angle_train.model.pooling import is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
@@ -257,7 +256,6 @@ def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, An
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     """Supply what checkpoints leave out: a padding token, the pooling of a plain one."""
-    freeze_fixed_weights(model)
     tokenizer: Any = getattr(model, "tokenizer", None)
     if model.transformers_model is None or tokenizer is None:
         return
@@ -392,15 +390,12 @@ def load_for_training(
         MissingExtraError: Something that is needed is not installed.
     """
     model = load_backbone(id_or_path, max_seq_length, device, config)
-    if has_adapters(model):  # of an earlier run
-        if config.lora_save == "adapter":
-            raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
+    if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
         # be 4-bit integers, which have no gradient.
         if not config.lora_rank:
             model.requires_grad_(True)
-            freeze_fixed_weights(model)
     if config.pooling != CHECKPOINT:
         set_pooling(model, config.pooling)
         say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
@@ -430,8 +425,7 @@ def finish_training(
 ) -> None:
     """Make a trained model what will be saved, in place, so that it can be measured as users will have it.
 
-    Its adapters are merged, unless they are saved alone; either way they are put on weights that are not
-    quantized, which are what a saved model is loaded with.
+    Its adapters are merged into weights that are not quantized, which are what a saved model is loaded with.
 
     Args:
         model: What was trained.
@@ -443,10 +437,7 @@ def finish_training(
         copy_adapters(model, plain)
         for position, module in enumerate(plain):
             model[position] = module
-    if config.lora_save == "merged":
-        merge_adapters(model)
-    else:
-        round_adapters(model)
+    merge_adapters(model)
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:

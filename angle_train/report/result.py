@@ -184,6 +184,11 @@ class FitReport:
         return tone(self.compared) == "good"
 
     @property
+    def doubted(self) -> bool:
+        """Whether the tuned weights are saved although they are not `shown_better`."""
+        return self.kept == TUNED and not self.shown_better
+
+    @property
     def _judges(self) -> str:
         if self.judged and self.judged[0].role == "test":
             return "test pairs"

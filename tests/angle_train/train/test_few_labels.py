@@ -349,13 +349,3 @@ def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
     assert leak.texts > 0
     with pytest.raises(InputError, match="no training pairs are left"):
         load_run_data(config.data, (), config.data, (), recipe=config.recipe, drop_leaks=True)
-
-
-def test_near_copies_scored_as_dissimilar_are_left_out_of_training(config, rows, tmp_path):
-    flat = [row | {"sentence2": row["sentence1"] + " not", "score": 0} for row in rows[:4]]
-    data = write(tmp_path / "data.jsonl", [*rows[8:30], *flat])
-    recipe = changed(config, skip_near_copies=True).recipe
-    found = load_run_data([data], (), config.test, (), recipe=recipe)
-    zeros = [row for row in rows[8:30] if row["score"] == 0]
-    assert found.dropped["near copies"] >= 4
-    assert len(found.train) >= 22 - len(zeros)
