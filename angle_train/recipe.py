@@ -210,7 +210,7 @@ class TrainingConfig:
             threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
             dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
-            large batch fits a small memory, see `gradient_cache`; the result stays the same.
+            large batch fits a small memory, see `encoding.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.
