@@ -88,7 +88,7 @@ class FitConfig:
         drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
-        report_to: Programs that follow the run, see `arguments.TRACKERS`.
+        report_to: Programs that follow the run, see `arguments.check_trackers`.
         require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
             tuned model to be better.
     """

@@ -83,7 +83,7 @@ class TrainOptions:
 
     Attributes:
         stop_at: Stop after this step; the learning rate falls as planned.
-        trackers: Programs that the run is reported to, see `arguments.TRACKERS`.
+        trackers: Programs that the run is reported to, see `arguments.check_trackers`.
         make_loss: Builds the loss from model, objective and `gradient_cache`; its batches are those of
             `batches.PairCollator`.
     """

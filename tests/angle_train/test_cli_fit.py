@@ -197,7 +197,7 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
         ("--merge-back", "most", "average_with_backbone must be a number or 'auto', got 'most'"),
         ("--max-seq-length", "1", "[training] max_seq_length must be at least 2 or 'auto', got 1"),
-        ("--report-to", "notebook", "--report-to notebook: known are tensorboard, trackio, wandb"),
+        ("--report-to", "notebook", "--report-to notebook is not installed (installed: "),
         ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),
         ("--precision", "fp8", "[training] precision must be 'auto', 'fp32', 'bf16' or 'fp16', got 'fp8'"),
         ("--dev", "train.jsonl", "train.jsonl: no rows with split dev or validation; found: train 60"),
