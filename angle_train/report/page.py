@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
@@ -27,7 +26,7 @@ from angle_train.report.comparisons import (
     misled_sentence,
     power_sentences,
 )
-from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, sample, scatter_panels
+from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport
 from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
 
@@ -35,7 +34,6 @@ Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
-_FLAT = (0.95, 0.8)  # cosines above which the cosine is flat, see the page
 
 
 def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
@@ -220,30 +218,12 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         view: The pairs, under one model or more.
         compared: Before and after: two models whose biggest changes are listed.
     """
-    count = len(view.gold)
-    every = np.ones(count, dtype=bool)
-    parts = [(f"{low:g} to {high:g}", inside) for low, high, inside in fifths(view.gold)]
-
-    def cosines(inside: NDArray[np.bool_]) -> list[str]:
-        chosen = [column[inside] for column in view.similarity.values()]
-        return [f"{inside.sum():,}", *(f"{column.mean():.2f} ± {column.std():.2f}" for column in chosen)]
-
-    def above(cosine: float) -> list[str]:
-        shares = [(column > cosine).mean() for column in view.similarity.values()]
-        return [f"cosine above {cosine:g}", f"{count:,}", *(f"{100 * share:.1f} %" for share in shares)]
-
     return {
         "name": view.name,
-        "count": count,
-        "models": list(view.similarity),
+        "count": len(view.gold),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
         "scatter": scatter_panels(view),
-        "cosines": [
-            *(("", [name, *cosines(part)]) for name, part in parts),
-            ("first", ["all", *cosines(every)]),
-            *(("", above(cosine)) for cosine in _FLAT),
-        ],
-        "sampled": len(sample(count)),
+        "sampled": len(sample(len(view.gold))),
     }
 
 

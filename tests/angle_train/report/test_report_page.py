@@ -198,7 +198,7 @@ def test_headings_go_down_by_one_and_what_is_for_researchers_is_folded(pages, ki
     assert '<details class="fold">' not in shown
     assert "<table>" not in shown
     assert "Pair by pair" in shown
-    for part in ("All figures", "For researchers", "Cosines by gold score", "How to reproduce"):
+    for part in ("All figures", *(["For researchers"] if kind == "fit" else []), "How to reproduce"):
         assert part in plain(html)
         assert part not in plain(shown)
 
@@ -255,7 +255,7 @@ def test_every_section_of_a_run_is_there(pages):
     text = plain(pages["fit"])
     for heading in ("Before and after", "Pair by pair: set0", "Three gains and three losses",
                     "All figures, dev pairs too", "For researchers",
-                    "Cosines of set0", "Cosines by gold score", "cosine above 0.95", "Learning curve",
+                    "Learning curve",
                      "Chosen on held-out pairs", "Merged back", "Leaks", "Left out and cut",
                      "How to reproduce"):  # fmt: skip
         assert heading in text, heading
@@ -428,17 +428,6 @@ def test_changes_are_counted_in_places_worst_first(fit_page):
     assert cards(html) == ([], [])
 
 
-def test_fifths_have_means_and_spreads_and_what_is_saturated_its_shares(fit_page):
-    html = fit_page(report(SAME), [small([0.0, 0.0, 1.0], [0.0, 0.95, 1.0], [0.1, 0.1, 0.1])])
-    assert [(kind, cells[:3]) for kind, cells in rows(html, "Cosines by gold score")[1:]] == [
-        ("", ["0 to 0.2", "2", "0.47 ± 0.47"]),
-        ("", ["0.8 to 1", "1", "1.00 ± 0.00"]),
-        ("first", ["all", "3", "0.65 ± 0.46"]),
-        ("", ["cosine above 0.95", "3", "33.3 %"]),
-        ("", ["cosine above 0.8", "3", "66.7 %"]),
-    ]
-
-
 def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     shown = view("set0", count=12)
     after = shown.similarity["tuned"].copy()
@@ -470,8 +459,6 @@ def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
     assert "stopped early of 8; the backbone was saved." in text
     assert "Merged back The backbone was saved." in text
     assert f"“{NOT_SAVED}” against “backbone”" in text
-    columns = next(cells for _, cells in rows(html, "Cosines by gold score"))
-    assert columns == ["gold score", "pairs", "backbone", NOT_SAVED]
     # Of the tuned weights only the mix is named: no row, title or legend has them.
     assert not re.findall(r">(?:tuned|tuned, (?!not saved)[^<]*)<", html)
     labels = " ".join(re.findall(r'aria-label="([^"]*)"', html))
@@ -486,7 +473,6 @@ def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
     assert not re.findall(r">(?:tuned|tuned, (?!not saved)[^<]*)<", html)
     assert "tuned" not in " ".join(re.findall(r'aria-label="([^"]*)"', html))
     assert [cells[3] for _, cells in rows(html, RESULTS)[1:]] == ["backbone"]
-    assert next(cells for _, cells in rows(html, "Cosines by")) == ["gold score", "pairs", "backbone"]
     assert [("s1 dashed", "backbone"), ("s2", "held out in turn"), ("ink", "chosen (ring)")] in legends(html)
 
 
