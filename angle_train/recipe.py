@@ -218,7 +218,7 @@ class TrainingConfig:
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew. `auto` takes a share only where it surely ranks the dev pairs
-            better, see `train.choosing`.
+            better, see `train.choosing`, and none where there are no dev pairs.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.

@@ -61,7 +61,7 @@ from angle_train.train.arguments import (
 )
 from angle_train.train.choosing import climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
-from angle_train.train.merging import blend, blended, shares_to_try, snapshot
+from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
 from angle_train.train.run_directory import HIDDEN, RunDirectory
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -278,9 +278,9 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Columns) -> T
     score = mean_spearman(data.dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(data.dev))
-    shares = (0.0,) if setting == AUTO else shares_to_try(setting)
-    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", shares)
-    evaluator.backbone = snapshot(model) if any(shares) else {}
+    share = share_on_the_way(setting)
+    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", share)
+    evaluator.backbone = snapshot(model) if share else {}
     training = run.train(model, evaluator)
     step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
     after = on_first(lambda: _measure_finished(run, model))
@@ -309,7 +309,7 @@ def _choose_weights(
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
     step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
-    candidates = [before[: len(dev)], *(measured[step][0] for step in step_of[1:])]
+    candidates = [before[: len(dev)], *(measured[step] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
     backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)

@@ -137,7 +137,7 @@ def check_trackers(names: Sequence[str]) -> None:
     Raises:
         InputError: One is unknown or not installed; names those that are.
     """
-    from transformers.integrations import get_available_reporting_integrations
+    from transformers.integrations.integration_utils import get_available_reporting_integrations
 
     installed = get_available_reporting_integrations()  # type: ignore[no-untyped-call]
     for name in names:

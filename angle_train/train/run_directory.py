@@ -147,7 +147,7 @@ class RunDirectory:
         return state
 
     def _write(self, status: Status) -> None:
-        state = {"status": status, "fingerprint": dict(self.fingerprint)}
+        state: dict[str, Any] = {"status": status, "fingerprint": dict(self.fingerprint)}
         state |= {"grid": True} if self.files else {}
         with replace_file(self._state_file) as stream:
             json.dump(state, stream, indent=1)

@@ -369,7 +369,7 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
           "so 2 parts of the human-graded pairs (11, 13 pairs) were held out in turn: a run on all other "
           "pairs was measured on each, and the pairs of all parts are ranked together. None of their "
           "48 texts is in two parts.",
-          "the weights after every evaluation, and mixes with the backbone. The tuned weights were chosen"]),
+          "the weights after every evaluation. The tuned weights were chosen"]),
         (report(BETTER, details={"folds": FOLDS | {"shared_texts": [3, 48]}, "choice": ONE}),
          ["3 of their 48 texts are in two parts or more, which flatters the scores.",
           "1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
