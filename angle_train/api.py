@@ -63,7 +63,7 @@ class Fitted:
     @property
     def figures(self) -> list[dict[str, Any]]:
         """The rows of the table, a dictionary each; see `figures_of`."""
-        return figures_of(self.report.shown())
+        return figures_of(self.report.results)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -71,13 +71,13 @@ class Fitted:
     def __repr__(self) -> str:
         from angle_train.report.text import results_table
 
-        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.shown())]
+        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.results)]
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
         lines = [self.report.advice(), *self.report.evidence()]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.headline(), lines, self.report.shown(), [end])
+        return _html(self.report.headline(), lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -225,7 +225,7 @@ def evaluate(
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.suite import own_pairs
     from angle_train.evaluation.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluation.tasks.sources import DataFolder, Hub
+    from angle_train.evaluation.tasks.sources import Source
 
     seed = SEED if given["seed"] is None else given["seed"]
     base = given["baseline"]
@@ -238,8 +238,7 @@ def evaluate(
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
-    place = DataFolder(given["data_dir"]) if given["data_dir"] else Hub()
-    found = measure(given["model"], tasks, place, base, Settings(seed, given["device"]))
+    found = measure(given["model"], tasks, Source(given["data_dir"]), base, Settings(seed, given["device"]))
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
         _write_page(given, found, time.monotonic() - begun)

@@ -161,7 +161,7 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
     else:
-        say_result(results_table(result.report.shown()))
+        say_result(results_table(result.report.results))
         say_result("\n" + "\n".join(result.report.verdict()))
         say_result(f"model: {out}   report: {out / 'report.html'}")
     if require_better and result.report.kept == "backbone":

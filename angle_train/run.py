@@ -397,7 +397,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         save_model(model, config.out)
         write_card(config.out / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, config.data)))
-        write_fit_page(config.out / "report.html", report, trained.views(), made)
+        write_fit_page(config.out / "report.html", report, trained.views(report.tuned_name), made)
     directory.finish()
     return report
 

@@ -26,7 +26,7 @@ from paper_data import write_data
 from paper_rows import FAMILIES, PUBLISHED, SEEDS, VARIANTS, settings_of
 
 from angle_data.errors import AngleError
-from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -159,7 +159,7 @@ def main() -> None:
         print("\n".join(map(shlex.join, todo)))
         return
     try:
-        write_data(family, DataFolder(given.data_dir) if given.data_dir else Hub(), given.out / "data")
+        write_data(family, Source(given.data_dir), given.out / "data")
         if given.prepare:
             return
         run(todo)

@@ -17,7 +17,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.cli import app as train_app
 from angle_train.evaluation.task import expand_names
-from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.recipe import Recipe, builtin_recipes, find_recipe, parse_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -163,7 +163,7 @@ def source(tmp_path):
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         found = (dict(zip(columns, row, strict=True)) for row in values)
         write_jsonl(tmp_path / "data" / f"{name}.jsonl", found)
-    return DataFolder(tmp_path / "data")
+    return Source(tmp_path / "data")
 
 
 def _written(source, family, name, out):
@@ -201,7 +201,7 @@ def _refused(source, family, out):
 
 def test_pairs_of_a_folder_are_not_those_of_the_hub(source, tmp_path):
     _written(source, "qqp", "qqp/train.jsonl", tmp_path / "out")
-    assert "not from hub:nyu-mll/glue qqp train" in _refused(Hub(), "qqp", tmp_path / "out")
+    assert "not from hub:nyu-mll/glue qqp train" in _refused(Source(), "qqp", tmp_path / "out")
 
 
 def test_the_hub_is_not_asked_again(source, tmp_path):
@@ -209,7 +209,7 @@ def test_the_hub_is_not_asked_again(source, tmp_path):
     note = tmp_path / "out" / "qqp" / "train.source.json"
     noted = json.loads(note.read_text(encoding="utf-8")) | {"from": "hub:nyu-mll/glue qqp train"}
     note.write_text(json.dumps(noted), encoding="utf-8")
-    data.write_data(paper.FAMILIES["qqp"], Hub(), tmp_path / "out")
+    data.write_data(paper.FAMILIES["qqp"], Source(), tmp_path / "out")
 
 
 def test_pairs_without_a_note_are_refused(source, tmp_path):

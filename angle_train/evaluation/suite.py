@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -23,8 +23,11 @@ from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, Vie
 from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
 from angle_train.evaluation.similarity import Embedder, Encode, word_overlap
 from angle_train.evaluation.statistics import Ranked
-from angle_train.evaluation.task import Outcome, Settings, Source, Task
+from angle_train.evaluation.task import Outcome, Settings, Task
 from angle_train.model.load import check_model_path, load_backbone
+
+if TYPE_CHECKING:
+    from angle_train.evaluation.tasks.sources import Source
 
 log = logging.getLogger("angle.evaluate")
 

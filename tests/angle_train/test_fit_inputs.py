@@ -82,7 +82,7 @@ def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir
 def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tiny_model_dir, tmp_path):
     backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
     edit_weights(backbone, lambda weights: np.full_like(weights, np.nan))
-    with pytest.raises(InputError, match="backbone: 32 of 32 similarities of pairs are not numbers"):
+    with pytest.raises(InputError, match=r"backbone: .* embeddings are not numbers"):
         fit(replace(config, backbone=str(backbone)))
     assert not (config.out / "checkpoints").exists()
 
@@ -90,7 +90,7 @@ def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tin
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the overflow
 def test_training_that_diverged_is_one_line_and_no_report(config):
     run = replace(config, recipe=config.recipe.with_overrides({"learning_rate": 1e30}))
-    with pytest.raises(InputError, match="tuned: 32 of 32 similarities of pairs are not numbers") as caught:
+    with pytest.raises(InputError, match=r"tuned: .* embeddings are not numbers") as caught:
         fit(run)
     assert "a lower learning rate or fp32" in str(caught.value)
     assert not (config.out / "report.json").exists()

@@ -27,8 +27,8 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluation.similarity import Encode, Item
 from angle_train.evaluation.statistics import FScore, MeanOf, Statistic
-from angle_train.evaluation.task import HubData, Outcome, Settings, Source, TaskData
-from angle_train.evaluation.tasks.sources import read_rows_of
+from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.tasks.sources import Source
 
 FOLDS = 10
 GRIDS = {
@@ -164,7 +164,7 @@ class TransferTask:
     def _read(self, source: Source, split: str, known: Collection[str] | None = None) -> LabelledItems:
         """Read a split; `known` are the classes that it may have."""
         found = []
-        for place, row in read_rows_of(source, self.data, split):
+        for place, row in source.rows(self.data, split):
             label = class_in(row, place)
             if label in _NO_LABEL:
                 continue

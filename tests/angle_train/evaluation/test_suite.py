@@ -13,7 +13,7 @@ from angle_train.evaluation.statistics import SpearmanOf
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Settings, load_task
 from angle_train.evaluation.tasks.pairs import STS_B, StsTask
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 QUICK = Settings(device="cpu", resamples=10)
@@ -39,7 +39,7 @@ def both(tiny_model_dir):
 
 
 def on_tasks(models, names, data_dir, baseline=None, settings=QUICK):
-    source = data_dir if isinstance(data_dir, DataFolder) else DataFolder(data_dir)
+    source = data_dir if isinstance(data_dir, Source) else Source(data_dir)
     return evaluate(models, {name: load_task(name) for name in names}, source, baseline, settings)
 
 
@@ -56,7 +56,7 @@ def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both
     assert list(found.failed) == ["sts14"]
     assert "sts14/test.jsonl.gz does not exist" in found.failed["sts14"]
     assert found.results[1].difference.delta == pytest.approx(0)  # the same weights
-    model, pairs = load_backbone(other, device="cpu"), STS_B.load(DataFolder(data_dir))
+    model, pairs = load_backbone(other, device="cpu"), STS_B.load(Source(data_dir))
     statistic = SpearmanOf(pairs.score, evaluate_model(model, pairs))
     drawn = draw([statistic], 100, stable_hash("stsb") % 2**32)
     assert found.results[0].score == interval_around(statistic.value(), *drawn)

@@ -31,7 +31,6 @@ from angle_train.evaluation.compare import View
 from angle_train.evaluation.similarity import spearman
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.page import write_eval_page, write_fit_page
-from angle_train.report.result import NAMING_NOTES
 
 RESULTS = "Rank correlation with the gold scores"
 EVIL = "<script>alert('$x$')</script> {{ 7 * 7 }} \" onload=\"x"
@@ -444,8 +443,7 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
 def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
     # On the test pairs the checkpoint that was not saved is better: the page says so and does not praise it.
     made = report(BETTER, kept="backbone", dev=WORSE, details={"merge": MERGE})
-    made = replace(made, notes=[*made.notes, NAMING_NOTES[0]])
-    html = fit_page(made, views()[:1])
+    html = fit_page(made, [view(models=("backbone", NOT_SAVED))])
     text = plain(html)
     assert made.advice() in text
     assert [(kind, cells[3]) for kind, cells in rows(html, RESULTS)[1:]] == [
@@ -466,7 +464,7 @@ def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
 
 
 def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
-    html = fit_page(untrained(), views()[:1])
+    html = fit_page(untrained(), [view(models=("backbone",))])
     for word in ("stopped early", "Warning", NOT_SAVED):
         assert word not in plain(html)
     # No row, title or legend has the tuned weights; only the sentences that say why there are none.
