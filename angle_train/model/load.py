@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import logging
 import pickle
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -80,8 +79,7 @@ def backbone_identity(id_or_path: str) -> str:
     """Return a name for a model that is the same on every machine: `NAME@DIGEST`, or the hub id.
 
     DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
-    the same directory is another backbone. Those of an adapter include its base where that is a directory.
-    Reads the whole directory.
+    the same directory is another backbone. Reads the whole directory.
     """
     root = Path(id_or_path)
     return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
@@ -97,16 +95,12 @@ def hub_id(id_or_path: str) -> str | None:
 
 
 def _digest(root: Path) -> str:
-    """Return the SHA-256 of a model's directory, and of its base's where it holds adapters."""
+    """Return the SHA-256 of what decides the model in a directory."""
     digest = hashlib.sha256()
     for path in _model_files(root):
         with path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
-    with suppress(OSError, ValueError, LookupError, TypeError):  # no adapters, or none that could be loaded
-        base = Path(json.loads((root / "adapter_config.json").read_bytes())["base_model_name_or_path"])
-        if base.is_dir() and base.resolve() != root.resolve():
-            digest.update(f"base\0{_digest(base)}\n".encode())
     return digest.hexdigest()
 
 

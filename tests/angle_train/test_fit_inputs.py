@@ -40,16 +40,6 @@ def config(rows, tiny_model_dir, tmp_path):
     )
 
 
-def test_no_checkpoint_below_the_backbone_is_called_the_best_so_far(config, rows, tmp_path, caplog):
-    dev = write(tmp_path / "dev.jsonl", rows[48:])
-    run = replace(config, dev=[dev], data=[write(tmp_path / "train.jsonl", rows[:48])])
-    with caplog.at_level("INFO", logger="angle"):
-        report = fit(run).report
-    assert report.kept == "backbone"
-    assert "step 3/3" in caplog.text
-    assert "the best so far" not in caplog.text
-
-
 def edit_weights(model, change):
     """Change the largest weight matrix of a model directory."""
     tensors = load_file(model / "model.safetensors")
