@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+from sentence_transformers.util import all_gather
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
@@ -67,28 +68,12 @@ def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
             "and build PairCollator with process=rank, processes=world size"
         )
     counts: list[int] = labels["counts"].tolist()
-    gathered: Tensor = _Gather.apply(own, counts)  # type: ignore[no-untyped-call]
-    return gathered[labels["rows"]]
-
-
-class _Gather(torch.autograd.Function):
-    """Embeddings of all processes, one process after the other; see `gather_embeddings` for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, counts: list[int]) -> Tensor:
-        # Collectives want equal shapes.
-        padded = own.new_zeros(max(counts), own.shape[1])
-        padded[: len(own)] = own
-        parts = [torch.empty_like(padded) for _ in counts]
-        dist.all_gather(parts, padded)
-        start = sum(counts[: dist.get_rank()])
-        ctx.share = slice(start, start + len(own))
-        ctx.processes = len(counts)
-        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient[ctx.share] * ctx.processes, None
+    most = max(counts)  # collectives want equal shapes
+    padded = nn.functional.pad(own, (0, 0, 0, most - len(own)))
+    if padded.requires_grad:
+        padded.register_hook(lambda gradient: gradient * len(counts))  # type: ignore[no-untyped-call]
+    parts = all_gather(padded).split(most)  # this process's own is in the graph
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])[labels["rows"]]
 
 
 @contextmanager
