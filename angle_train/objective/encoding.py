@@ -72,7 +72,7 @@ def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
     padded = nn.functional.pad(own, (0, 0, 0, most - len(own)))
     if padded.requires_grad:
         padded.register_hook(lambda gradient: gradient * len(counts))  # type: ignore[no-untyped-call]
-    parts = all_gather(padded).split(most)  # this process's own is in the graph
+    parts = all_gather(padded).reshape(len(counts), most, -1)  # this process's own is in the graph
     return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])[labels["rows"]]
 
 
