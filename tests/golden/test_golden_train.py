@@ -112,7 +112,7 @@ FITS = {
     ),
     "lora": lambda inputs, voted: (
         "--data", inputs / "train.jsonl", "--dev", inputs / "seen.jsonl", "--test", inputs / "test.jsonl",
-        "--recipe", inputs / "short.toml", "--set", "lora_rank=4", "--set", "pooling=last-max",
+        "--recipe", inputs / "short.toml", "--set", "lora_rank=4", "--set", "pooling=last-avg",
         "--learning-rate", 5e-2, "--epochs", 6, "--set", "angle_mode=published",
         "--set", "prompt=Summarize: {text}",
     ),

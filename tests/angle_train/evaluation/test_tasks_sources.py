@@ -121,7 +121,7 @@ def test_qnli_counts_label_0_as_positive_and_tunes_on_train(hub):
 
 def test_splits_of_the_hub_are_joined_where_a_task_has_one(hub):
     asked = hub([{"text": f"text {i}", "label": i % 2} for i in range(24)])
-    assert len(MR.load(Source()).train.labels) == 24
+    assert len(MR.load(Source())["train"]) == 24
     assert asked[0][2] == "train+validation+test"
 
 

@@ -53,7 +53,7 @@ def test_texts_without_an_agreed_label_are_left_out_by_all_their_names(tmp_path)
     for split in ("train", "validation", "test"):
         write(tmp_path / "snli", split, rows + unknown)
     data = load_task("snli").load(Source(tmp_path))
-    assert [len(part.labels) for part in (data.train, data.validation, data.test)] == [60, 60, 60]
+    assert {name: len(part) for name, part in data.items()} == {"train": 60, "validation": 60, "test": 60}
     write(tmp_path / "snli", "test", unknown)
     with pytest.raises(InputError, match="snli/test: no row has a label"):
         load_task("snli").load(Source(tmp_path))
@@ -104,7 +104,7 @@ def test_f1_is_of_class_1_and_needs_one(tmp_path, monkeypatch):
     write(tmp_path / "mrpc", "test", (pair(i, label) for i, label in enumerate([1, 0, 0, 0, 1])))
     data = task.load(Source(tmp_path))
     # In the order of words and labels: gold 0 0 0 1 1 against 1 1 0 0 0. No hit of class 1; one of class 0.
-    assert data.test.labels == ["0", "0", "0", "1", "1"]
+    assert [label for _, label in data["test"]] == ["0", "0", "0", "1", "1"]
     outcome = task.measure(data, apart, SETTINGS)
     assert outcome.statistics["f1"].value() == 0
     assert outcome.statistics["accuracy"].value() == pytest.approx(1 / 5)
@@ -124,7 +124,7 @@ def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
     write(tmp_path / "mrpc", "train", (pair(i, i % 2) for i in range(40)))
     write(tmp_path / "mrpc", "test", rows)
     data = load_task("mrpc-transfer").load(Source(tmp_path))
-    assert [first for first, _ in data.test.items] == ["b", "c", "d", "a", "e f"]
+    assert [first for (first, _), _ in data["test"]] == ["b", "c", "d", "a", "e f"]
 
 
 def blobs(n, classes, seed):
@@ -218,7 +218,7 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
     data = MRPC.load(Source(tmp_path))
     monkeypatch.setattr(task_transfer, "classify", note)
     outcome = MRPC.measure(data, numbers, SETTINGS)
-    u, v = numbers([a for a, _ in data.train.items]), numbers([b for _, b in data.train.items])
+    u, v = (numbers([item[side] for item, _ in data["train"]]) for side in (0, 1))
     assert np.allclose(seen["train"].features, np.c_[np.abs(u - v), u * v])
     assert seen["test"].features.shape == (24, 6)
     assert set(outcome.statistics) == {"accuracy", "f1"}
@@ -229,7 +229,7 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
     for split in ("train", "validation"):
         write_classes(tmp_path / "nli", split, premise="p{}", hypothesis="h{}")
     data = NLI.load(Source(tmp_path))
-    assert data.validation is None  # it is what is judged; C is chosen on a part of train
+    assert "validation" not in data  # it is what is judged; C is chosen on a part of train
 
     def encode(items):
         seen.extend(items)
@@ -244,7 +244,8 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path):
     for split in ("train", "test"):
         write_classes(tmp_path / "transfer" / "sst2", split, n=40)
     data = SST2.load(Source(tmp_path))
-    train = Examples(numbers(data.train.items), np.array(list(map(int, data.train.labels))))
+    texts, labels = zip(*data["train"], strict=True)
+    train = Examples(numbers(texts), np.array(list(map(int, labels))))
     tenth = train_test_split(np.arange(40), test_size=0.1, random_state=1111, stratify=train.labels)
     kept, held = map(train.take, tenth)
     assert (
@@ -253,4 +254,4 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path):
     )
     assert len(held.labels) == 4
     write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
-    assert len(SST2.load(Source(tmp_path)).validation.labels) == 30
+    assert len(SST2.load(Source(tmp_path))["validation"]) == 30
