@@ -63,6 +63,13 @@ class Result:
     standard_size: bool | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def gain(self) -> Difference:
+        """The difference to the baseline, of a result that was compared with one."""
+        if self.difference is None:
+            raise ValueError(f"{self.model} was not compared on {self.pairs}")
+        return self.difference
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values with the verdict spelt out; what says nothing more about pairs is left out."""
         row = asdict(self)

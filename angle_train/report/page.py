@@ -27,7 +27,7 @@ from angle_train.report.comparisons import (
 )
 from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, TUNED, FitReport
-from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
+from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
@@ -137,14 +137,11 @@ def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str
     """Return the conclusion of an evaluation, the lines that it rests on, and its tone."""
     if not baseline:
         return "Compared with no baseline.", [], ""
-    compared: dict[str, list[Compared]] = {}
-    for result in main:
-        if result.difference:
-            count = f"{result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
-            one = Compared(result.pairs, count, result.difference)
-            compared.setdefault(result.model, []).append(one)
+    everything = [result for result in main if result.difference]
+    compared: dict[str, list[Result]] = {}
+    for result in everything:
+        compared.setdefault(result.model, []).append(result)
     heads = [f"{model}: {advice(found, baseline)}" for model, found in compared.items()]
-    everything = [one for found in compared.values() for one in found]
     if len(heads) > 1:
         return f"Compared with {baseline}:", heads, tone(everything)
     return heads[0], list(map(compared_line, everything)), tone(everything)

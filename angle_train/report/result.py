@@ -20,7 +20,7 @@ from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import Level, level_of, level_sentence, misled_sentence, power_sentences
-from angle_train.report.text import Compared, advice, compared_line, short_name, tone
+from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -170,9 +170,9 @@ class FitReport:
         return [result for result in tuned if result.role == "test"] or tuned
 
     @property
-    def compared(self) -> list[Compared]:
-        """The differences that the verdict rests on."""
-        return [Compared(r.pairs, f"{r.count:,} pairs", r.difference) for r in self.judged if r.difference]
+    def compared(self) -> list[Result]:
+        """The results whose differences the verdict rests on."""
+        return [result for result in self.judged if result.difference]
 
     @property
     def shown_better(self) -> bool:
@@ -219,7 +219,7 @@ class FitReport:
 
     def headline(self) -> str:
         """Return the conclusion with the level that the saved model has, in words for everybody."""
-        found = {compared.difference.verdict for compared in self.compared}
+        found = {result.gain.verdict for result in self.compared}
         if self.kept == BACKBONE:
             head = "Not shown to be better, so the backbone stays"
         elif {"better", "worse"} <= found:

@@ -28,21 +28,6 @@ class Table:
     numbers: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How much better the new model is on one set.
-
-    Attributes:
-        name: Name of the set.
-        count: Its items, such as `200 pairs`.
-        difference: New minus old.
-    """
-
-    name: str
-    count: str
-    difference: Difference
-
-
 def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     """Return a row for every result; if all are Spearman correlations, no column names the figure.
 
@@ -119,26 +104,26 @@ def results_table(results: Sequence[Result]) -> str:
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
-def compared_line(compared: Compared) -> str:
+def compared_line(result: Result) -> str:
     """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
-    found = compared.difference
-    return f"{compared.name}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
+    found = result.gain
+    return f"{result.pairs}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
-def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
+def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
     """Return the sentence that a report starts with: take the new model, or keep the old one.
 
     It rests on the paired intervals alone.
 
     Args:
-        found: At least one set.
+        found: The new model on at least one set, compared with the old one.
         old: What to call the old model, such as `the backbone`.
         seen: Whether the new model learned from the sets, or they chose its weights: then they cannot decide.
     """
     use = "measure it on other pairs before you use it" if seen else "use it"
     if len(found) == 1:
         return _advice_on_one(found[0], old, use)
-    verdicts = [compared.difference.verdict for compared in found]
+    verdicts = [result.gain.verdict for result in found]
     better, worse, sets = verdicts.count("better"), verdicts.count("worse"), f"{len(found)} sets"
     if not better:
         hurt = f", worse on {worse}" if worse else ""
@@ -149,8 +134,9 @@ def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
     return f"Better than {old} on {better} of {sets}{rest}: {use}."
 
 
-def _advice_on_one(compared: Compared, old: str, use: str) -> str:
-    difference, where = compared.difference, f"on {compared.count}"
+def _advice_on_one(result: Result, old: str, use: str) -> str:
+    difference = result.gain
+    where = f"on {result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
         return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}: {use}."
@@ -160,9 +146,9 @@ def _advice_on_one(compared: Compared, old: str, use: str) -> str:
     return f"Not reliably better than {old} ({size} {where}): keep {old}."
 
 
-def tone(found: Sequence[Compared]) -> str:
+def tone(found: Sequence[Result]) -> str:
     """Return `good` if the new model is better somewhere and worse nowhere, `bad` if worse somewhere."""
-    verdicts = {compared.difference.verdict for compared in found}
+    verdicts = {result.gain.verdict for result in found}
     return "bad" if "worse" in verdicts else "good" if "better" in verdicts else ""
 
 
