@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
 _MERGE_BACK = "average_with_backbone"  # in recipes
-_EVAL_OPTIONS = ("split", "scale", "data_dir", "seeds_of", "seed", "report", "device")
+_EVAL_OPTIONS = ("split", "scale", "data_dir", "seed", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 SEED = 1111
 """Of `evaluate`: SentEval's."""
@@ -63,7 +63,7 @@ class Fitted:
     @property
     def figures(self) -> list[dict[str, Any]]:
         """The rows of the table, a dictionary each; see `figures_of`."""
-        return figures_of(self.report.shown())
+        return figures_of(self.report.results)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -71,13 +71,13 @@ class Fitted:
     def __repr__(self) -> str:
         from angle_train.report.text import results_table
 
-        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.shown())]
+        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.results)]
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
         lines = [self.report.advice(), *self.report.evidence()]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.headline(), lines, self.report.shown(), [end])
+        return _html(self.report.headline(), lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -197,7 +197,7 @@ def fit(
 
 
 def evaluate(
-    model: Any = None, *, pairs: Any = None, task: Any = None, baseline: Any = None, **options: Any
+    model: Any, *, pairs: Any = None, task: Any = None, baseline: Any = None, **options: Any
 ) -> Evaluated:
     """Measure models on scored pairs or on tasks, with intervals and paired differences: `angle-train eval`.
 
@@ -206,7 +206,7 @@ def evaluate(
         pairs: Scored pairs, as for `fit`; either these or `task`.
         task: Name of a task or group, such as `sts`, or a list of names.
         baseline: Model to compare the others with.
-        **options: The command's others: `split`, `scale`, `data_dir`, `seeds_of`, `seed`, `device`, and
+        **options: The command's others: `split`, `scale`, `data_dir`, `seed`, `device`, and
             `report="page.html"`, which also writes the page.
 
     Raises:
@@ -218,20 +218,18 @@ def evaluate(
     begun = time.monotonic()
     check_names("evaluate", options, _EVAL_OPTIONS)
     given: dict[str, Any] = dict.fromkeys(_EVAL_OPTIONS) | options
-    given |= {"model": _several(model), "seeds_of": _several(given["seeds_of"]), "task": _several(task)}
+    given |= {"model": _several(model), "task": _several(task)}
     given["baseline"] = _several(baseline)[0] if baseline is not None else None
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
     _check_choice(given, pairs=pairs is not None)
-    from angle_train.evaluation.seeds import systems_of
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.suite import own_pairs
     from angle_train.evaluation.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluation.tasks.sources import DataFolder, Hub
+    from angle_train.evaluation.tasks.sources import Source
 
     seed = SEED if given["seed"] is None else given["seed"]
-    systems, base = systems_of(given["model"], given["seeds_of"], given["baseline"])
-    measured = [*systems, *([base] if base else [])]
-    check_inputs([pairs], [name for system in measured for name in system.members])
+    base = given["baseline"]
+    check_inputs([pairs], [*given["model"], *([base] if base else [])])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         given["pairs"] = stack.enter_context(sources(pairs, folder, "pairs"))
@@ -240,8 +238,7 @@ def evaluate(
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
-    place = DataFolder(given["data_dir"]) if given["data_dir"] else Hub()
-    found = measure(systems, tasks, place, base, Settings(seed, given["device"]))
+    found = measure(given["model"], tasks, Source(given["data_dir"]), base, Settings(seed, given["device"]))
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
         _write_page(given, found, time.monotonic() - begun)
@@ -310,8 +307,6 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
     """Check that the options of an evaluation go together, before anything heavy is loaded."""
     if pairs == bool(given["task"]):
         raise InputError("give either --pairs FILE or --task NAME")
-    if not given["model"] and not given["seeds_of"]:
-        raise InputError("give --model DIR or --seeds-of PATTERN")
     for name in ("data_dir", "seed") if pairs else ("split", "scale"):
         if given[name] is not None:
             option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
@@ -339,11 +334,11 @@ def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> 
     from angle_train.report.page import write_eval_page
     from angle_train.report.text import command_line, made_line, portable
 
-    names = ("model", "seeds_of", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
+    names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
     options: list[tuple[str, Any]] = []
     for name in names:
         value = given[name]
-        if name in ("model", "seeds_of", "pairs"):
+        if name in ("model", "pairs"):
             value = [portable(spec) for spec in value]
         elif name in ("baseline", "data_dir") and value:
             value = portable(str(value))

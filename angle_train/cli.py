@@ -161,7 +161,7 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
     else:
-        say_result(results_table(result.report.shown()))
+        say_result(results_table(result.report.results))
         say_result("\n" + "\n".join(result.report.verdict()))
         say_result(f"model: {out}   report: {out / 'report.html'}")
     if require_better and result.report.kept == "backbone":
@@ -252,9 +252,7 @@ def search_recipe(
 
 @app.command("eval")
 def eval_models(
-    model: Annotated[
-        list[str] | None, typer.Option(help="Model to measure: directory or hub id. Repeatable.")
-    ] = None,
+    model: Annotated[list[str], typer.Option(help="Model to measure: directory or hub id. Repeatable.")],
     pairs: Annotated[
         list[str] | None,
         typer.Option(help=f"Scored pairs: {_PAIRS} file, dataset directory, or hub:ID. Repeatable."),
@@ -264,13 +262,7 @@ def eval_models(
         Path | None,
         typer.Option(help="Folder with the tasks' data, TASK/SPLIT.jsonl.gz.", show_default="from the hub"),
     ] = None,
-    seeds_of: Annotated[
-        list[str] | None,
-        typer.Option(help="Models that differ in their seed alone, as one: 'gis-seed*'. Repeatable."),
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="Model to compare the others with, or a pattern of seeds.")
-    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="Model to compare the others with.")] = None,
     split: Annotated[
         str | None,
         typer.Option(
@@ -308,7 +300,6 @@ def eval_models(
         split=split,
         scale=scale,
         data_dir=data_dir,
-        seeds_of=seeds_of,
         seed=seed,
         report=report,
         device=device,

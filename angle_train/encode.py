@@ -81,15 +81,11 @@ class EncodeResult:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """One text and the id of its embedding."""
+Row = tuple[str, str]
+"""The id of a text, and the text."""
 
-    id: str
-    text: str
-
-
-_Write = Callable[[Sequence[TextRow], NDArray[np.float32]], None]
+_Write = Callable[[Sequence[str], NDArray[np.float32]], None]
+"""Takes the ids of some texts and their embeddings (n, D)."""
 
 
 def encode(config: EncodeConfig) -> EncodeResult:
@@ -126,14 +122,14 @@ def encode(config: EncodeConfig) -> EncodeResult:
     ):
         while block := list(islice(rows, _BLOCK)):
             embeddings = model.encode(
-                [row.text for row in block],
+                [text for _, text in block],
                 prompt=config.prompt,
                 batch_size=config.batch_size,
                 normalize_embeddings=config.normalize,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
-            write(block, np.asarray(embeddings, dtype=np.float32))
+            write([identity for identity, _ in block], np.asarray(embeddings, dtype=np.float32))
             progress.advance(len(block))
     return EncodeResult(config.out, count, blank, width)
 
@@ -141,9 +137,9 @@ def encode(config: EncodeConfig) -> EncodeResult:
 def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     """Read and check all rows; return how many there are and how many are blank."""
     count = blank = 0
-    for row in _rows(config):
+    for _, text in _rows(config):
         count += 1
-        blank += not row.text.strip()
+        blank += not text.strip()
     if not count:
         raise InputError(f"{config.texts} holds no texts; give a file with at least one")
     if blank:
@@ -151,12 +147,12 @@ def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     return count, blank
 
 
-def _rows(config: EncodeConfig) -> Iterator[TextRow]:
+def _rows(config: EncodeConfig) -> Iterator[Row]:
     return read_texts(config.texts, config.text_field, config.id_field)
 
 
-def read_texts(path: Path, text_field: str = "text", id_field: str | None = None) -> Iterator[TextRow]:
-    """Yield the texts of a file in order, lazily.
+def read_texts(path: Path, text_field: str = "text", id_field: str | None = None) -> Iterator[Row]:
+    """Yield id and text of every row of a file in order, lazily.
 
     Args:
         path: The file, see `EncodeConfig.texts`.
@@ -188,7 +184,7 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
             kind = type(identity).__name__
             raise InputError(f"{place}: field {name!r} must be a string or integer, got {kind}")
         text = whole_characters(text)
-        yield TextRow(content_id(text) if identity is None else whole_characters(str(identity)), text)
+        yield content_id(text) if identity is None else whole_characters(str(identity)), text
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -220,7 +216,7 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
-    sample = [row.text for row in islice(_rows(config), _SAMPLE)]
+    sample = [text for _, text in islice(_rows(config), _SAMPLE)]
     found = choose_length(model, sample, config.prompt, percentile=100)
     if found.truncated:
         log.info(
@@ -250,10 +246,10 @@ def _npy(path: Path, count: int, width: int) -> Iterator[_Write]:
     array = open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
     start = 0
 
-    def write(rows: Sequence[TextRow], embeddings: NDArray[np.float32]) -> None:
+    def write(ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
         nonlocal start
-        array[start : start + len(rows)] = embeddings
-        start += len(rows)
+        array[start : start + len(ids)] = embeddings
+        start += len(ids)
 
     yield write
     array.flush()
@@ -268,10 +264,9 @@ def _parquet(path: Path, count: int, width: int) -> Iterator[_Write]:
     schema = pa.schema([("id", pa.string()), ("embedding", kind)])
     with parquet.ParquetWriter(path, schema) as writer:
 
-        def write(rows: Sequence[TextRow], embeddings: NDArray[np.float32]) -> None:
+        def write(ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
             column = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), type=kind)
-            ids = pa.array([row.id for row in rows], pa.string())
-            writer.write_table(pa.table([ids, column], schema=schema))
+            writer.write_table(pa.table([pa.array(ids, pa.string()), column], schema=schema))
 
         yield write
 

@@ -239,7 +239,7 @@ class _Grid:
                     resume=resume,
                     options=TrainOptions(stop_at=end),
                 )
-        self.measured[rung, trial] = evaluator.measured()[end][0]
+        self.measured[rung, trial] = evaluator.measured()[end]
 
     def _result(self, last: int, finalists: Sequence[int]) -> GridResult:
         """Choose among the trials of the last round; those that dropped out count as compared."""

@@ -29,7 +29,7 @@ _OPEN: Any = None
 
 Kind = Literal["auto", "graded", "degrees", "polarity", "mixed", "binary", "positives", "papers"]
 AngleMode = Literal["symmetric", "published"]
-Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
+Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "last-token"]
 
 _AtLeast0 = Annotated[float, Field(ge=0)]
 _Above0 = Annotated[float, Field(gt=0)]
@@ -66,8 +66,9 @@ _REMOVED: dict[str, object] = {
     "window_memory": 0,
     "window": None,
     "stride": None,
+    "lora_save": "merged",
+    "skip_near_copies": False,
 }
-_RENAMED = {"cloud-ops": "opposites", "llm-stsb": "topics"}
 _READABLE = ("backbone", "seed")  # parts of a fingerprint that a user can read
 
 
@@ -149,8 +150,6 @@ class BackboneConfig:
         lora_dropout: Share of the adapters' inputs that is dropped in training.
         lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
             linear layer), or names of layers with commas between.
-        lora_save: `merged` saves an ordinary model, `adapter` the adapters alone; these load as long as the
-            checkpoint can be reached where it was.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.
@@ -163,7 +162,6 @@ class BackboneConfig:
     lora_alpha: _Above0 = 32.0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
-    lora_save: Literal["merged", "adapter"] = "merged"
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
@@ -180,11 +178,6 @@ class BackboneConfig:
         if self.attention == "flash_attention_2" and not self.lora_rank:
             # Without adapters all weights are fp32, and so is what is measured.
             problems.append("flash_attention_2 computes in half precision only; set lora_rank too, or sdpa")
-        if self.lora_save == "adapter" and not self.lora_rank:
-            problems.append("lora_save adapter needs adapters; set lora_rank too")
-        if self.lora_save == "adapter" and self.pooling == "first-last-avg":
-            # The setting that makes the checkpoint give out all its layers is lost with its config.json.
-            problems.append("lora_save adapter cannot keep pooling first-last-avg; set lora_save = merged")
         _refuse(problems)
 
 
@@ -217,7 +210,7 @@ class TrainingConfig:
             threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
             dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
-            large batch fits a small memory, see `gradient_cache`; the result stays the same.
+            large batch fits a small memory, see `encoding.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.
@@ -225,12 +218,10 @@ class TrainingConfig:
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew. `auto` takes a share only where it surely ranks the dev pairs
-            better, see `train.choosing`.
+            better, see `train.choosing`, and none where there are no dev pairs.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
-        skip_near_copies: Leave out training pairs scored at most `negative_score` whose texts are nearly the
-            same words, see `leaks.without_near_copies`.
     """
 
     epochs: _Above0 = _OPEN
@@ -256,7 +247,6 @@ class TrainingConfig:
     average_with_backbone: _Share | Literal["auto"] = 0.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5
-    skip_near_copies: bool = False
 
 
 SECTIONS: dict[str, Any] = {
@@ -474,8 +464,6 @@ def find_recipe(name_or_path: str) -> Path:
         return path
     builtin = builtin_recipes()
     if name_or_path not in builtin:
-        if new := _RENAMED.get(name_or_path):
-            raise InputError(f"recipe {name_or_path!r} is called {new!r} now: --recipe {new}")
         hint = _did_you_mean(name_or_path, builtin) or f"; built in: {', '.join(builtin)}"
         raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
     return builtin[name_or_path]

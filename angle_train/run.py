@@ -61,15 +61,13 @@ from angle_train.train.arguments import (
 )
 from angle_train.train.choosing import climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
-from angle_train.train.merging import blend, blended, shares_to_try, snapshot
+from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
 from angle_train.train.run_directory import HIDDEN, RunDirectory
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
-
-_INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +88,9 @@ class FitConfig:
         drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
-        report_to: Programs that follow the run, see `arguments.TRACKERS`.
+        report_to: Programs that follow the run, see `arguments.check_trackers`.
         require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
-            tuned model to be better; also in a run that was finished without this.
+            tuned model to be better.
     """
 
     data: Sequence[str]
@@ -280,9 +278,9 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Columns) -> T
     score = mean_spearman(data.dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(data.dev))
-    shares = (0.0,) if setting == AUTO else shares_to_try(setting)
-    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", shares)
-    evaluator.backbone = snapshot(model) if any(shares) else {}
+    share = share_on_the_way(setting)
+    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", share)
+    evaluator.backbone = snapshot(model) if share else {}
     training = run.train(model, evaluator)
     step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
     after = on_first(lambda: _measure_finished(run, model))
@@ -311,7 +309,7 @@ def _choose_weights(
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
     step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
-    candidates = [before[: len(dev)], *(measured[step][0] for step in step_of[1:])]
+    candidates = [before[: len(dev)], *(measured[step] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
     backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
@@ -385,49 +383,37 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
     """Write model and reports, and mark the run as finished."""
     config, directory = run.config, run.directory
     report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
-    doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
-    made = made_line(usd=usd)
-    instead = config.out / HIDDEN / _INSTEAD
-    instead.unlink(missing_ok=True)
-    if doubted and config.require_better:
+    if config.require_better and report.doubted:
         report = report.with_backbone()
-    elif doubted:
-        write_fit_page(instead, report.with_backbone(), trained.views(), made)
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-    with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
-        stream.write(config.recipe.to_toml_text())
-    _write(config, report, model)
-    write_fit_page(config.out / "report.html", report, trained.views(), made)
+        # It reads as many tokens as when it was measured.
+        tokens = report.details.get("lengths", {}).get("max_seq_length")
+        model = load_backbone(config.backbone, tokens, config.device)
+    with disk_errors_in_one_line(config.out):
+        with replace_file(config.out / "recipe.toml") as stream:
+            stream.write(config.recipe.to_toml_text())
+        report.write(config.out / "report.json")
+        save_model(model, config.out)
+        write_card(config.out / "README.md", report, model)
+        made = made_line(usd=sum(map(labels_usd, config.data)))
+        write_fit_page(config.out / "report.html", report, trained.views(report.tuned_name), made)
     directory.finish()
     return report
 
 
-def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | None = None) -> None:
-    """Write report.json and the model that it says was kept, with its card."""
-    model = tuned
-    if model is None or report.kept == BACKBONE:  # it reads as many tokens as when it was measured
-        tokens = report.details.get("lengths", {}).get("max_seq_length")
-        model = load_backbone(config.backbone, tokens, config.device)
-    with disk_errors_in_one_line(config.out):
-        report.write(config.out / "report.json")
-        save_model(model, config.out)
-        write_card(config.out / "README.md", report, model)
-
-
 def _reopen(config: FitConfig) -> FitReport:
-    """Return the report of a finished run, after putting the backbone in its place if that is asked for.
+    """Return the report of a finished run.
 
-    The page that goes with the backbone has been waiting for that, and is moved last: where it still waits
-    beside a report of the backbone, this was cut off, and is done again.
+    Raises:
+        InputError: It saved a model that does not do what `require_better` asks for now.
     """
-    report, instead = FitReport.read(config.out / "report.json"), config.out / HIDDEN / _INSTEAD
-    if instead.is_file() and (config.require_better or report.kept == BACKBONE):
-        with hold(config.out / HIDDEN):
-            report = report if report.kept == BACKBONE else report.with_backbone()
-            log.info("%s", report.verdict()[0])
-            _write(config, report)
-            instead.replace(config.out / "report.html")
+    report = FitReport.read(config.out / "report.json")
+    if config.require_better and report.doubted:
+        raise InputError(
+            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of "
+            "a run without this option: use the backbone, or run again with --overwrite"
+        )
     return report
 
 

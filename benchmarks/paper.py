@@ -26,7 +26,7 @@ from paper_data import write_data
 from paper_rows import FAMILIES, PUBLISHED, SEEDS, VARIANTS, settings_of
 
 from angle_data.errors import AngleError
-from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,8 +50,7 @@ def commands(
 ) -> list[list[str]]:
     """Return the commands behind a figure, after the pairs are written: labelling, fits, scores.
 
-    Several seeds are scored together through links in a folder of that set of seeds, so that no other model
-    is among them.
+    The models of all seeds are scored beside each other; a row's figure is the mean of theirs.
     """
     family = FAMILIES[name]
     found = _labelling(name, out)
@@ -66,15 +65,11 @@ def commands(
     if backbone or settings:
         trial = hashlib.sha256(json.dumps([chosen, *settings]).encode()).hexdigest()[:8]
         models /= f"trial-{trial}"
-    found += [[*fit, "--seed", str(seed), "--out", str(models / f"seed-{seed}")] for seed in seeds]
-    if len(seeds) == 1:
-        tuned = ["--model", str(models / f"seed-{seeds[0]}")]
-    else:
-        together = models / f"seeds-{'-'.join(map(str, seeds))}"
-        found += [["mkdir", "-p", str(together)]]
-        found += [["ln", "-sf", *(f"../seed-{seed}" for seed in seeds), str(together)]]
-        tuned = ["--seeds-of", str(together / "seed-*")]
-    measure = ["angle-train", "eval", *tuned, "--baseline", chosen]
+    measure = ["angle-train", "eval", "--baseline", chosen]
+    for seed in seeds:
+        tuned = str(models / f"seed-{seed}")
+        found.append([*fit, "--seed", str(seed), "--out", tuned])
+        measure += ["--model", tuned]
     for task in family.tasks:
         measure += ["--task", task]
     return [*found, measure + (["--data-dir", str(data_dir)] if data_dir else [])]
@@ -164,7 +159,7 @@ def main() -> None:
         print("\n".join(map(shlex.join, todo)))
         return
     try:
-        write_data(family, DataFolder(given.data_dir) if given.data_dir else Hub(), given.out / "data")
+        write_data(family, Source(given.data_dir), given.out / "data")
         if given.prepare:
             return
         run(todo)

@@ -15,8 +15,8 @@ from paper_rows import Family
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_train.data.columns import number_in, pair_in
-from angle_train.evaluation.task import Source, TaskData, load_task
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.task import TaskData, load_task
+from angle_train.evaluation.tasks.sources import Source
 
 _ENTAILMENT = {"0": 1, "entailment": 1, "2": 0, "contradiction": 0}  # neutral, and -1, are left out
 _MEMBERS = {"nli": ("snli", "mnli")}
@@ -76,7 +76,7 @@ def _write(
 
 def _origin(names: tuple[str, ...], split: str, source: Source) -> str:
     """Return where the rows come from, in words."""
-    if isinstance(source, DataFolder):
+    if source.root:
         return ", ".join(f"{source.root / name}/{split}" for name in names)
     found = []
     for name in names:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from angle_data.text import normalise, pair_key, words
+from angle_data.text import normalise, pair_key
 from angle_train.data.pairs import PairSet
-
-_NEW_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +57,8 @@ def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak
 def without_pairs_of(pairs: PairSet, others: Sequence[PairSet]) -> PairSet:
     """Return `pairs` without those that one of `others` holds too."""
     seen = {key for other in others for key in _pair_keys(other)}
-    return _take(pairs, [key not in seen for key in _pair_keys(pairs)])
-
-
-def without_near_copies(pairs: PairSet, at_most: float) -> PairSet:
-    """Return `pairs` without dissimilar ones whose texts are nearly the same words.
-
-    Left out are pairs scored `at_most` or less where fewer than 5 words of the first text are absent from the
-    second. An LLM asked for an opposite often changes one word, and such a pair teaches little but that word.
-    The papers do not mention this; their first public code has it
-    (https://github.com/SeanLee97/AnglE/tree/de7b750, train_angle.py).
-    """
-    keep = [
-        score > at_most or len(words(a) - words(b)) >= _NEW_WORDS
-        for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
-    ]
-    return _take(pairs, keep)
-
-
-def _take(pairs: PairSet, keep: Sequence[bool]) -> PairSet:
-    return pairs if all(keep) else pairs.take([i for i, kept in enumerate(keep) if kept], pairs.name)
+    keep = [i for i, key in enumerate(_pair_keys(pairs)) if key not in seen]
+    return pairs if len(keep) == len(pairs) else pairs.take(keep, pairs.name)
 
 
 def _pair_keys(pairs: PairSet) -> list[tuple[str, str]]:

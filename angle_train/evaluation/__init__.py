@@ -8,7 +8,6 @@ Read in this order:
 `statistics`: figures of n items (Spearman, mean, F1, area under the curve) on any resample of them.
 `bootstrap`: intervals of a figure and of the difference of two, from resamples.
 `task`: what a task is, and the tasks by name; the tasks themselves are in the folder `tasks`.
-`seeds`: models that differ in their seed as one system, and the t-tests between systems.
 `compare`: what models did on one task, compared; the `Result`.
 `pairs`: what cosines of scored pairs are worth; the user's own pairs as a task.
 `suite`: models on tasks, from names to the `Evaluation`.

@@ -43,30 +43,17 @@ class Difference:
         delta: The difference on all items.
         low, high: Its 95 % interval.
         p_not_better: The share of resamples where it is not above 0.
-        seeds_agree: Whether the interval over seeds lies on the same side of 0 as `delta`; None where
-            neither side has several seeds.
     """
 
     delta: float
     low: float
     high: float
     p_not_better: float
-    seeds_agree: bool | None = None
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` where the interval lies on one side of 0, else `no reliable difference`.
-
-        Where there are several seeds, the interval over seeds must lie there too.
-        """
-        if not self.decided or self.seeds_agree is False:
-            return "no reliable difference"
-        return "better" if self.low > 0 else "worse"
-
-    @property
-    def decided(self) -> bool:
-        """Whether the interval over items lies on one side of 0, whatever seeds say."""
-        return self.low > 0 or self.high < 0
+        """`better` or `worse` where the interval lies on one side of 0, else `no reliable difference`."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "no reliable difference"
 
 
 def resamples_for(count: int, wanted: int = RESAMPLES) -> int:

@@ -8,7 +8,7 @@ Intervals take pairs as independent; where a text is in several pairs they are s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,10 @@ from angle_train.evaluation.statistics import (
     SpearmanOf,
     Statistic,
 )
-from angle_train.evaluation.task import Outcome, Settings, Source, TaskData
+from angle_train.evaluation.task import Outcome, Settings
+
+if TYPE_CHECKING:
+    from angle_train.evaluation.tasks.sources import Source
 
 BEST_ACCURACY = "best_accuracy"
 """Accuracy at the threshold that is best on the very pairs it is judged on."""
@@ -97,11 +100,6 @@ class OwnPairs:
     pairs: PairSet
     ranked: Ranked
     standard_size: int | None = None
-
-    @property
-    def data(self) -> TaskData:
-        """Where the pairs were: they are loaded already."""
-        return TaskData(self.pairs.name)
 
     def load(self, source: Source) -> PairSet:
         """Return the pairs."""

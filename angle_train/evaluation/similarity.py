@@ -137,19 +137,6 @@ def unit_rows(embeddings: NDArray[Any]) -> Array:
     return rows
 
 
-def check_finite(similarity: Array, pairs: PairSet, model: str) -> None:
-    """Check that a model gave a number (B,) for every pair.
-
-    Raises:
-        InputError: It did not; names the model, the pairs and how many of them.
-    """
-    broken = int((~np.isfinite(similarity)).sum())
-    if broken:
-        raise InputError(
-            f"{model}: {broken} of {len(pairs)} similarities of {pairs.name} are not numbers; {_DAMAGED}"
-        )
-
-
 def word_overlap(pairs: PairSet) -> Array:
     """Return the Jaccard overlap (B,) of the two texts' words: the baseline that understands nothing."""
     return np.array(

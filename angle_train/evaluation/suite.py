@@ -11,7 +11,8 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -20,11 +21,13 @@ from angle_train.data.pairs import check_stated_scale, distinct_names, load_pair
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
 from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
-from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import Embedder, Encode, word_overlap
 from angle_train.evaluation.statistics import Ranked
-from angle_train.evaluation.task import Outcome, Settings, Source, Task
+from angle_train.evaluation.task import Outcome, Settings, Task
 from angle_train.model.load import check_model_path, load_backbone
+
+if TYPE_CHECKING:
+    from angle_train.evaluation.tasks.sources import Source
 
 log = logging.getLogger("angle.evaluate")
 
@@ -39,26 +42,20 @@ class Evaluation:
         results: In the order of the tasks, the baseline first.
         averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
         failed: Task that could not be measured, or model that could not be loaded -> reason.
-        views: The pairs of tasks that are about pairs, under the first model of each system.
-        seeds: The systems of several seeds, their models in the order of the results' `values`.
+        views: The pairs of tasks that are about pairs, under every model.
     """
 
     results: list[Result]
     averages: list[Result] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
-    seeds: list[System] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
-        notes = [
-            f"{system.name}: {len(system.members)} models, seeds {', '.join(system.seeds)}."
-            for system in self.seeds
-        ]
         if any(result.metric == BEST_ACCURACY for result in self.results):
-            notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")
-        return notes
+            return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
+        return []
 
     def to_json(self) -> str:
         """Return the figures as JSON."""
@@ -66,7 +63,6 @@ class Evaluation:
             "results": [{"metric": result.metric} | result.to_dict() for result in self.results],
             "averages": [{"metric": result.metric} | result.to_dict() for result in self.averages],
             "failed": self.failed,
-            "seeds": {system.name: system.members for system in self.seeds},
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -104,16 +100,16 @@ def _split_of(source: str, split: str | None) -> str | None:
 
 
 def evaluate(
-    systems: Sequence[System],
+    models: Sequence[str],
     tasks: Mapping[str, Task],
     source: Source,
-    baseline: System | None = None,
+    baseline: str | None = None,
     settings: Settings | None = None,
 ) -> Evaluation:
-    """Measure systems on tasks.
+    """Measure models on tasks, and call them by `short_names`.
 
     Args:
-        systems: What to measure, under names that differ; the baseline is measured too and comes first.
+        models: Directories or hub ids; the baseline is measured too and comes first.
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
         baseline: What the others are compared with.
@@ -124,24 +120,35 @@ def evaluate(
             measured.
     """
     settings = settings or Settings()
-    chosen = list(dict.fromkeys([*([baseline] if baseline else []), *systems]))
-    members = list(dict.fromkeys(member for system in chosen for member in system.members))
-    for member in members:
-        check_model_path(member)
-    needed = members if len(members) == 1 else baseline.members if baseline else ()
+    names = short_names([*([baseline] if baseline else []), *models])
+    for model in names:
+        check_model_path(model)
     run = _Run(tasks, settings)
     run.load(source)
-    with Progress("evaluating", len(members) * len(run.data)) as progress:
-        for member in members:
+    with Progress("evaluating", len(names) * len(run.data)) as progress:
+        for model, called in names.items():
             try:
-                embed = Embedder(load_backbone(member, device=settings.device), member)
+                embed = Embedder(load_backbone(model, device=settings.device), model)
             except InputError as error:
-                run.fail(member, error, stop=member in needed)
+                run.fail(model, error, stop=len(names) == 1 or model == baseline)
                 continue
             for name in run.data:
-                run.measure(name, member, embed)
+                run.measure(name, called, embed)
                 progress.advance()
-    return run.report(chosen, baseline)
+    return run.report(names[baseline] if baseline else None)
+
+
+def short_names(models: Sequence[str]) -> dict[str, str]:
+    """Return for each id or path as many of its last parts as tell it from the others."""
+    names = {}
+    for model in models:
+        parts = Path(model).parts or (model,)
+        others = [Path("/", other).parts for other in models if other != model]
+        counts = range(1, len(parts) + 1)
+        unlike = (count for count in counts if all(other[-count:] != parts[-count:] for other in others))
+        count = next(unlike, None)
+        names[model] = "/".join(parts[-count:]) if count else model
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +186,7 @@ class _Run:
         if not self.data:
             raise InputError("none of the tasks can be measured; see above")
 
-    def measure(self, name: str, member: str, embed: Encode) -> None:
+    def measure(self, name: str, model: str, embed: Encode) -> None:
         """Measure one model on one task, unless another could not be measured on it."""
         if name in self.failed:
             return
@@ -188,15 +195,14 @@ class _Run:
         except InputError as error:
             self.fail(name, error, stop=len(self.data) == 1)
             return
-        self.outcomes.setdefault(name, {})[member] = outcome
+        self.outcomes.setdefault(name, {})[model] = outcome
 
-    def report(self, chosen: Sequence[System], baseline: System | None) -> Evaluation:
-        """Return what is known of the systems all of whose models were loaded, on tasks that all managed."""
-        systems = [system for system in chosen if self.failed.keys().isdisjoint(system.members)]
+    def report(self, baseline: str | None) -> Evaluation:
+        """Return what is known of the models that were loaded, on tasks that all of these managed."""
         done = [name for name in self.outcomes if name not in self.failed]
-        if not systems or not done:
+        if not done:
             raise InputError("nothing could be measured; see above")
-        comparison = Comparison(systems, baseline, self.settings.resamples)
+        comparison = Comparison(baseline, self.settings.resamples)
         results: list[Result] = []
         views = []
         for name in done:
@@ -207,8 +213,7 @@ class _Run:
                 overlap = judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)
                 outcomes = {WORD_OVERLAP: overlap} | outcomes
             results += comparison.on_task(name, outcomes, task.standard_size, seed)
-            if pairs := outcomes[systems[0].members[0]].pairs:
-                similarity = {system.name: outcomes[system.members[0]].similarity for system in systems}
+            if pairs := next(iter(outcomes.values())).pairs:
+                similarity = {model: outcome.similarity for model, outcome in self.outcomes[name].items()}
                 views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity))
-        seeds = [system for system in systems if len(system.members) > 1]
-        return Evaluation(results, comparison.averages(), self.failed, views, seeds)
+        return Evaluation(results, comparison.averages(), self.failed, views)

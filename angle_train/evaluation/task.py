@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 from angle_data.resources import load_object
-from angle_data.tables import Rows
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.bootstrap import RESAMPLES
 from angle_train.evaluation.similarity import Encode
 from angle_train.evaluation.statistics import Statistic
+
+if TYPE_CHECKING:
+    from angle_train.evaluation.tasks.sources import Source
 
 _HERE = "angle_train.evaluation.tasks"
 TASKS: dict[str, str] = {
@@ -125,29 +127,8 @@ class TaskData:
     hub: HubData | None = None
 
 
-class Source(Protocol):
-    """A place to read tasks' rows from."""
-
-    def has(self, data: TaskData, split: str) -> bool:
-        """Return whether the split exists there, as far as that is known without the network."""
-        ...
-
-    def rows(self, data: TaskData, split: str) -> Rows:
-        """Yield `(place, row)` of every row.
-
-        Raises:
-            InputError: The split is not there or cannot be read.
-        """
-        ...
-
-
 class Task(Protocol):
     """One evaluation task."""
-
-    @property
-    def data(self) -> TaskData:
-        """Where its rows are."""
-        ...
 
     @property
     def standard_size(self) -> int | None:

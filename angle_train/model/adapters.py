@@ -32,8 +32,7 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
         seed: Decides their random half.
 
     Raises:
-        InputError: The model is no transformer, has no layers of those names, or was loaded from where
-            saved adapters could not find it again.
+        InputError: The model is no transformer, or has no layers of those names.
     """
     import torch
     from peft import LoraConfig
@@ -42,9 +41,6 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
     transformer = model.transformers_model
     if transformer is None:
         raise InputError("lora_rank is for transformer models; set it to 0 for this backbone")
-    source = Path(str(transformer.name_or_path))
-    if config.lora_save == "adapter" and source.is_dir() and not (source / "config.json").is_file():
-        raise InputError(f"{source} has no config.json, which adapters need; set lora_save = merged")
     targets: Any = _NAMED_TARGETS.get(config.lora_targets, config.lora_targets.replace(",", " ").split())
     if targets is None and transformer.config.model_type not in KNOWN:
         targets = _NAMED_TARGETS["all"]
@@ -66,8 +62,6 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
     except ValueError as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"lora_targets {config.lora_targets!r} does not fit: {reason}") from None
-    if source.is_dir():  # a relative path would not be found from elsewhere
-        lora.base_model_name_or_path = str(source.resolve())
 
 
 def has_adapters(model: SentenceTransformer) -> bool:
@@ -106,15 +100,6 @@ def merge_adapters(model: SentenceTransformer) -> None:
     # How saved adapters were renamed when they were loaded: whole weights would be saved under such names,
     # and not be found again. Without it transformers takes what the architecture itself asks for.
     transformer.__dict__.pop("_weight_conversions", None)
-
-
-def round_adapters(model: SentenceTransformer) -> None:
-    """Give the adapters the precision of the weights that they are on, as loading saved ones does."""
-    for _, layer in _layers(model):
-        kind = layer.get_base_layer().weight.dtype
-        for name, parameter in layer.named_parameters():
-            if "lora_" in name:
-                parameter.data = parameter.data.to(kind)
 
 
 def copy_adapters(model: SentenceTransformer, other: SentenceTransformer) -> None:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import logging
 import pickle
 import re
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,9 +24,8 @@ from angle_train.model.adapters import (
     four_bit_settings,
     has_adapters,
     merge_adapters,
-    round_adapters,
 )
-from angle_train.model.pooling import freeze_fixed_weights, is_causal, set_pooling
+from angle_train.model.pooling import is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
@@ -40,7 +37,6 @@ log = logging.getLogger("angle.backbones")
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
-_OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
@@ -83,8 +79,7 @@ def backbone_identity(id_or_path: str) -> str:
     """Return a name for a model that is the same on every machine: `NAME@DIGEST`, or the hub id.
 
     DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
-    the same directory is another backbone. Those of an adapter include its base where that is a directory.
-    Reads the whole directory.
+    the same directory is another backbone. Reads the whole directory.
     """
     root = Path(id_or_path)
     return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
@@ -100,16 +95,12 @@ def hub_id(id_or_path: str) -> str | None:
 
 
 def _digest(root: Path) -> str:
-    """Return the SHA-256 of a model's directory, and of its base's where it holds adapters."""
+    """Return the SHA-256 of what decides the model in a directory."""
     digest = hashlib.sha256()
     for path in _model_files(root):
         with path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
-    with suppress(OSError, ValueError, LookupError, TypeError):  # no adapters, or none that could be loaded
-        base = Path(json.loads((root / "adapter_config.json").read_bytes())["base_model_name_or_path"])
-        if base.is_dir() and base.resolve() != root.resolve():
-            digest.update(f"base\0{_digest(base)}\n".encode())
     return digest.hexdigest()
 
 
@@ -257,7 +248,6 @@ def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, An
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     """Supply what checkpoints leave out: a padding token, the pooling of a plain one."""
-    freeze_fixed_weights(model)
     tokenizer: Any = getattr(model, "tokenizer", None)
     if model.transformers_model is None or tokenizer is None:
         return
@@ -392,15 +382,12 @@ def load_for_training(
         MissingExtraError: Something that is needed is not installed.
     """
     model = load_backbone(id_or_path, max_seq_length, device, config)
-    if has_adapters(model):  # of an earlier run
-        if config.lora_save == "adapter":
-            raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
+    if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
         # be 4-bit integers, which have no gradient.
         if not config.lora_rank:
             model.requires_grad_(True)
-            freeze_fixed_weights(model)
     if config.pooling != CHECKPOINT:
         set_pooling(model, config.pooling)
         say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
@@ -430,8 +417,7 @@ def finish_training(
 ) -> None:
     """Make a trained model what will be saved, in place, so that it can be measured as users will have it.
 
-    Its adapters are merged, unless they are saved alone; either way they are put on weights that are not
-    quantized, which are what a saved model is loaded with.
+    Its adapters are merged into weights that are not quantized, which are what a saved model is loaded with.
 
     Args:
         model: What was trained.
@@ -443,34 +429,16 @@ def finish_training(
         copy_adapters(model, plain)
         for position, module in enumerate(plain):
             model[position] = module
-    if config.lora_save == "merged":
-        merge_adapters(model)
-    else:
-        round_adapters(model)
+    merge_adapters(model)
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens, in place of one that is there. No card.
+    """Write the model as a folder that Sentence Transformers opens. No card.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
-    _remove_model(directory)
     with quiet_libraries():
         model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)
-
-
-def _remove_model(directory: Path) -> None:
-    """Delete what an earlier model has and the next one may lack, but would be loaded with."""
-    from angle_train.model.long_text import LONG_TEXT_FILE
-
-    modules = directory / "modules.json"
-    if modules.is_file():
-        for module in json.loads(modules.read_text(encoding="utf-8")):
-            if module["path"]:
-                shutil.rmtree(directory / module["path"], ignore_errors=True)
-    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
-        for path in directory.glob(pattern):
-            path.unlink()

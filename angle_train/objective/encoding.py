@@ -6,15 +6,15 @@ Works on the batches of `batches.PairCollator`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from sentence_transformers.base.losses.gradcache import RandContext
+from sentence_transformers.util import all_gather
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -30,47 +30,17 @@ def encode(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
 def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tensor:
     """Return the embeddings (N, D) of all chunks, holding the activations of one chunk at a time.
 
-    The loss of a batch is a function of its embeddings alone. So the embeddings are computed without a graph.
-    Once their gradient is known, each chunk is encoded again with a graph, and its part of the gradient goes
-    back through that graph, which is freed before the next chunk (Gao et al. 2021,
-    https://arxiv.org/abs/2101.06983). This costs one more forward pass. The gradients are those of the plain
-    step: scaling (accumulation, mixed precision) reaches every chunk, dropout draws the same in both passes,
-    and processes in parallel synchronise once, after the last chunk.
+    Every chunk but the last is encoded again in the backward pass, with the same draws of dropout and in the
+    same precision, which costs one more forward pass; the gradients are those of the plain step. Of a
+    data-parallel model the last chunk goes through the wrapper, which prepares its one synchronisation.
 
     Args:
         model: Turns a chunk into `sentence_embedding`.
         chunks: Model inputs; at least one.
     """
-    device = next(model.parameters()).device.type
-    autocast = partial(
-        torch.autocast,
-        device,
-        dtype=torch.get_autocast_dtype(device),
-        enabled=torch.is_autocast_enabled(device),
-    )
-    draws, parts = [], []
-    for chunk in chunks:
-        draws.append(RandContext(*chunk.values()))
-        with torch.no_grad(), autocast():
-            parts.append(encode(model, chunk))
-    embeddings = torch.cat(parts)
-    unsynchronised: Any = model.no_sync if isinstance(model, DistributedDataParallel) else nullcontext
-
-    def encode_again(gradient: Tensor) -> None:
-        """Give the model the gradient (N, D) of the embeddings, chunk by chunk."""
-        start = 0
-        for number, (chunk, draw) in enumerate(zip(chunks, draws, strict=True), start=1):
-            with torch.enable_grad(), unsynchronised() if number < len(chunks) else nullcontext():
-                with draw, autocast():
-                    part = encode(model, chunk)
-                gradients = gradient[start : start + len(part)].to(part.dtype)
-                part.backward(gradients)  # type: ignore[no-untyped-call]
-            start += len(part)
-
-    if torch.is_grad_enabled():
-        embeddings.requires_grad_()
-        embeddings.register_hook(encode_again)  # type: ignore[no-untyped-call]
-    return embeddings
+    bare = model.module if isinstance(model, DistributedDataParallel) else model
+    parts = [checkpoint(encode, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
+    return torch.cat([*parts, encode(model, chunks[-1])])
 
 
 def world_size() -> int:
@@ -98,28 +68,12 @@ def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
             "and build PairCollator with process=rank, processes=world size"
         )
     counts: list[int] = labels["counts"].tolist()
-    gathered: Tensor = _Gather.apply(own, counts)  # type: ignore[no-untyped-call]
-    return gathered[labels["rows"]]
-
-
-class _Gather(torch.autograd.Function):
-    """Embeddings of all processes, one process after the other; see `gather_embeddings` for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, counts: list[int]) -> Tensor:
-        # Collectives want equal shapes.
-        padded = own.new_zeros(max(counts), own.shape[1])
-        padded[: len(own)] = own
-        parts = [torch.empty_like(padded) for _ in counts]
-        dist.all_gather(parts, padded)
-        start = sum(counts[: dist.get_rank()])
-        ctx.share = slice(start, start + len(own))
-        ctx.processes = len(counts)
-        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient[ctx.share] * ctx.processes, None
+    most = max(counts)  # collectives want equal shapes
+    padded = nn.functional.pad(own, (0, 0, 0, most - len(own)))
+    if padded.requires_grad:
+        padded.register_hook(lambda gradient: gradient * len(counts))  # type: ignore[no-untyped-call]
+    parts = all_gather(padded).reshape(len(counts), most, -1)  # this process's own is in the graph
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])[labels["rows"]]
 
 
 @contextmanager

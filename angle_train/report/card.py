@@ -73,7 +73,7 @@ def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> Non
         name=name,
         headline=report.headline(),
         advice=report.advice(),
-        table=results_table(report.shown()),
+        table=results_table(report.results),
         lines="\n".join(f"* {line}" for line in [*report.verdict()[1:], *report.evidence(), *report.notes]),
         facts="\n".join(f"* {fact}" for fact in _facts(report, model)),
     )

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
@@ -27,15 +25,14 @@ from angle_train.report.comparisons import (
     misled_sentence,
     power_sentences,
 )
-from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, sample, scatter_panels
-from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport
-from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
+from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
+from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
-_FLAT = (0.95, 0.8)  # cosines above which the cosine is flat, see the page
 
 
 def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
@@ -44,14 +41,13 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     Args:
         path: The file.
         report: The findings of the run.
-        views: The sets to look at more closely, under the backbone and the tuned weights.
+        views: The sets to look at more closely, under the backbone and the tuned weights if there are any.
         made: When and with what, see `text.made_line`.
     """
-    name, tuned = report.tuned_name, report.kept == TUNED
-    results = report.shown()
+    tuned = report.kept == TUNED
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
-    results = sorted(results, key=lambda result: (result.role, result.pairs) not in judged)
+    results = sorted(report.results, key=lambda result: (result.role, result.pairs) not in judged)
     _write(
         path,
         run=report,
@@ -61,9 +57,9 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         advice=report.advice(),
         lines=[*report.evidence(), *report.verdict()[1:]],
         tone=tone(report.compared) if tuned else "",
-        warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
+        warnings=[f"{note}." for note in report.notes],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
-        looks=[_look(_named(view, name), [(BACKBONE, name)] if name else []) for view in views],
+        looks=[_look(view, BACKBONE) for view in views],
         curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
         command=report.details.get("command"),
@@ -105,7 +101,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         tone=mood,
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
         scores=scores | {"notes": [*scores["notes"], *found.notes]},
-        looks=[_look(view, _against(view, baseline)) for view in found.views],
+        looks=[_look(view, baseline) for view in found.views],
         command=command,
         made=made,
     )
@@ -137,31 +133,15 @@ def _write(path: Path, **content: Any) -> None:
         stream.write(page)
 
 
-def _named(view: View, name: str | None) -> View:
-    """Return a view with the tuned weights under `name`, or without them."""
-    names = {BACKBONE: BACKBONE} | ({TUNED: name} if name else {})
-    similarity = {names[model]: column for model, column in view.similarity.items() if model in names}
-    return replace(view, similarity=similarity)
-
-
-def _against(view: View, baseline: str) -> list[tuple[str, str]]:
-    """Return the baseline with each other model, as pairs of before and after."""
-    others = [model for model in view.similarity if model != baseline]
-    return [(baseline, model) for model in others] if baseline in view.similarity else []
-
-
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
     """Return the conclusion of an evaluation, the lines that it rests on, and its tone."""
     if not baseline:
         return "Compared with no baseline.", [], ""
-    compared: dict[str, list[Compared]] = {}
-    for result in main:
-        if result.difference:
-            count = f"{result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
-            one = Compared(result.pairs, count, result.difference)
-            compared.setdefault(result.model, []).append(one)
+    everything = [result for result in main if result.difference]
+    compared: dict[str, list[Result]] = {}
+    for result in everything:
+        compared.setdefault(result.model, []).append(result)
     heads = [f"{model}: {advice(found, baseline)}" for model, found in compared.items()]
-    everything = [one for found in compared.values() for one in found]
     if len(heads) > 1:
         return f"Compared with {baseline}:", heads, tone(everything)
     return heads[0], list(map(compared_line, everything)), tone(everything)
@@ -213,37 +193,15 @@ def _scores(
     }
 
 
-def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return a closer look at one set of pairs.
-
-    Args:
-        view: The pairs, under one model or more.
-        compared: Before and after: two models whose biggest changes are listed.
-    """
-    count = len(view.gold)
-    every = np.ones(count, dtype=bool)
-    parts = [(f"{low:g} to {high:g}", inside) for low, high, inside in fifths(view.gold)]
-
-    def cosines(inside: NDArray[np.bool_]) -> list[str]:
-        chosen = [column[inside] for column in view.similarity.values()]
-        return [f"{inside.sum():,}", *(f"{column.mean():.2f} ± {column.std():.2f}" for column in chosen)]
-
-    def above(cosine: float) -> list[str]:
-        shares = [(column > cosine).mean() for column in view.similarity.values()]
-        return [f"cosine above {cosine:g}", f"{count:,}", *(f"{100 * share:.1f} %" for share in shares)]
-
+def _look(view: View, baseline: str) -> dict[str, Any]:
+    """Return a closer look at one set of pairs, and at what changed from the baseline, if it is there."""
+    others = [model for model in view.similarity if model != baseline and baseline in view.similarity]
     return {
         "name": view.name,
-        "count": count,
-        "models": list(view.similarity),
-        "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
+        "count": len(view.gold),
+        "changes": [(baseline, model, *_changes(view, baseline, model)) for model in others],
         "scatter": scatter_panels(view),
-        "cosines": [
-            *(("", [name, *cosines(part)]) for name, part in parts),
-            ("first", ["all", *cosines(every)]),
-            *(("", above(cosine)) for cosine in _FLAT),
-        ],
-        "sampled": len(sample(count)),
+        "sampled": len(sample(len(view.gold))),
     }
 
 

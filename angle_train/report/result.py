@@ -17,10 +17,10 @@ from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
-from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
+from angle_train.evaluation.similarity import Embedder, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import Level, level_of, level_sentence, misled_sentence, power_sentences
-from angle_train.report.text import Compared, advice, compared_line, short_name, tone
+from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -28,13 +28,7 @@ from angle_train.train.trainer import Training
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-BACKBONE, TUNED = "backbone", "tuned"
-NAMING_NOTES = (
-    "the results called tuned are those of tuned weights that were not saved",
-    "no run on all pairs was made, and the results called tuned are those of the model as it would start",
-)
-"""Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
-_NOT_SAVED = "tuned, not saved"
+BACKBONE, TUNED, NOT_SAVED = "backbone", "tuned", "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
 
 Columns = list[NDArray[np.float64]]
@@ -63,12 +57,17 @@ class Trained:
     dev_after: float
     details: dict[str, Any]
 
-    def views(self) -> list[View]:
+    def similarities(self, tuned: str | None) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the similarities of each set by model, the tuned weights under that name, if it is one."""
+        columns = zip(self.before, self.after, strict=True)
+        return [{BACKBONE: old} | ({tuned: new} if tuned else {}) for old, new in columns]
+
+    def views(self, tuned: str | None = TUNED) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
         return [
-            View(pairs.name, pairs.text1, pairs.text2, pairs.score, {BACKBONE: old, TUNED: new})
-            for (role, pairs), old, new in zip(self.sets, self.before, self.after, strict=True)
+            View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity)
+            for (role, pairs), similarity in zip(self.sets, self.similarities(tuned), strict=True)
             if role == "test" or not tested
         ]
 
@@ -77,13 +76,10 @@ def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, Pai
     """Return the similarities of all pairs of every set under `model`.
 
     Raises:
-        InputError: Some similarities are not numbers; the message calls the model by `name`.
+        InputError: Some embeddings are not numbers; the message calls the model by `name`.
     """
-    embed = Embedder(model, name, finite=False)
-    found = [pair_similarity(pairs, embed) for _, pairs in sets]
-    for (_, pairs), column in zip(sets, found, strict=True):
-        check_finite(column, pairs, name)
-    return found
+    embed = Embedder(model, name)
+    return [pair_similarity(pairs, embed) for _, pairs in sets]
 
 
 def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
@@ -140,7 +136,7 @@ class FitReport:
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
-            kept, `tuned` was not saved: see `shown`.
+            kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
@@ -170,18 +166,23 @@ class FitReport:
     @property
     def judged(self) -> list[Result]:
         """The tuned model's results that the verdict rests on: the test sets', or else the dev sets'."""
-        tuned = [result for result in self.results if result.model == TUNED]
+        tuned = [result for result in self.results if result.model in (TUNED, NOT_SAVED)]
         return [result for result in tuned if result.role == "test"] or tuned
 
     @property
-    def compared(self) -> list[Compared]:
-        """The differences that the verdict rests on."""
-        return [Compared(r.pairs, f"{r.count:,} pairs", r.difference) for r in self.judged if r.difference]
+    def compared(self) -> list[Result]:
+        """The results whose differences the verdict rests on."""
+        return [result for result in self.judged if result.difference]
 
     @property
     def shown_better(self) -> bool:
         """Whether the tuned weights are better than the backbone on some judged set, and worse on none."""
         return tone(self.compared) == "good"
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the tuned weights are saved although they are not `shown_better`."""
+        return self.kept == TUNED and not self.shown_better
 
     @property
     def _judges(self) -> str:
@@ -194,7 +195,8 @@ class FitReport:
         details = dict(self.details)
         if "command" in details:
             details["command"] += " --require-better"
-        return replace(self, kept="backbone", notes=[*self.notes, NAMING_NOTES[0]], details=details)
+        results = [replace(r, model=NOT_SAVED) if r.model == TUNED else r for r in self.results]
+        return replace(self, kept="backbone", results=results, details=details)
 
     @property
     def leaks(self) -> list[Leak]:
@@ -205,19 +207,10 @@ class FitReport:
 
     @property
     def tuned_name(self) -> str | None:
-        """What readers are to call the tuned weights; None where nothing was trained."""
+        """What the results call the tuned weights; None where nothing was trained."""
         if self.kept == TUNED:
             return TUNED
-        return _NOT_SAVED if self.steps else None
-
-    def shown(self) -> list[Result]:
-        """Return the results for readers: `tuned` under its `tuned_name`, or left out where it has none."""
-        name = self.tuned_name
-        return [
-            replace(result, model=name) if result.model == TUNED and name else result
-            for result in self.results
-            if name or result.model != TUNED
-        ]
+        return NOT_SAVED if self.steps else None
 
     @property
     def base(self) -> str:
@@ -226,7 +219,7 @@ class FitReport:
 
     def headline(self) -> str:
         """Return the conclusion with the level that the saved model has, in words for everybody."""
-        found = {compared.difference.verdict for compared in self.compared}
+        found = {result.gain.verdict for result in self.compared}
         if self.kept == BACKBONE:
             head = "Not shown to be better, so the backbone stays"
         elif {"better", "worse"} <= found:
@@ -313,7 +306,7 @@ class FitReport:
             f"[{100 * found.difference.low:.1f}, {100 * found.difference.high:.1f}]: the pairs that choose "
             "were too few to see it, and more of them may"
             for found in self.judged
-            if self.steps and found.role == "test" and found.difference and found.difference.low > 0
+            if found.role == "test" and found.difference and found.difference.low > 0
         ]
 
     def _why_kept(self) -> str:
@@ -372,10 +365,8 @@ def make_report(
             "held out in turn: the dev scores are flattered"
         )
     better = trained.details["choice"]["chosen"] > 0
-    if not better:
-        notes.append(NAMING_NOTES[0 if training.steps else 1])
     human = [("human", data.human)] if data.human is not None else []
-    columns = zip(trained.sets, trained.before, trained.after, strict=True)
+    columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
@@ -397,8 +388,8 @@ def make_report(
         dev_after=trained.dev_after,
         results=[
             result
-            for (role, pairs), old, new in columns
-            for result in compare(pairs, {BACKBONE: old, TUNED: new}, baseline=BACKBONE, role=role)
+            for (role, pairs), column in zip(trained.sets, columns, strict=True)
+            for result in compare(pairs, column, baseline=BACKBONE, role=role)
         ],
         notes=notes,
         details={

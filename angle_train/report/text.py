@@ -18,8 +18,6 @@ from angle_data.console import duration
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.compare import SPEARMAN, Result
 
-_TESTS = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds are not the same"}
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -30,26 +28,10 @@ class Table:
     numbers: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How much better the new model is on one set.
-
-    Attributes:
-        name: Name of the set.
-        count: Its items, such as `200 pairs`.
-        difference: New minus old.
-    """
-
-    name: str
-    count: str
-    difference: Difference
-
-
 def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     """Return a row for every result; if all are Spearman correlations, no column names the figure.
 
-    A set that does not have its published size is marked with `*`. A system of several seeds has its standard
-    deviation, and its verdict has the p-value of the test over seeds.
+    A set that does not have its published size is marked with `*`.
 
     Args:
         results: Set by set.
@@ -72,12 +54,11 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
                 str(result.count),
                 *([] if alone else [result.metric]),
                 result.model,
-                f"{100 * result.score.value:.1f}"
-                + ("" if result.spread is None else f" ± {100 * result.spread:.1f}"),
+                f"{100 * result.score.value:.1f}",
                 f"[{100 * result.score.low:.1f}, {100 * result.score.high:.1f}]",
                 f"{100 * difference.delta:+.1f}" if difference else "",
                 interval_text(difference) if difference else "",
-                _verdict(result),
+                difference.verdict if difference else "",
             ]
         )
     first = len(columns) - 1
@@ -90,31 +71,11 @@ def interval_text(difference: Difference) -> str:
     return f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
 
 
-def _verdict(result: Result) -> str:
-    if result.difference is None:
-        return ""
-    p_value = result.seed_test.p_value if result.seed_test else None
-    verdict = result.difference.verdict + seeds_note(result.difference)
-    return verdict + ("" if p_value is None else f", p = {p_value:.3g}")
-
-
-def seeds_note(difference: Difference) -> str:
-    """Return ` over seeds` where the items decide and the seeds do not agree, else nothing."""
-    return " over seeds" if difference.decided and difference.seeds_agree is False else ""
-
-
 def notes_on(results: Sequence[Result]) -> list[str]:
-    """Return sentences on seeds and on sizes of sets, where results have them."""
-    notes = []
-    if any(result.spread is not None for result in results):
-        notes.append("± standard deviation over seeds.")
-    kinds = {result.seed_test.kind for result in results if result.seed_test}
-    if kinds:
-        named = "; ".join(text for kind, text in _TESTS.items() if kind in kinds)
-        notes.append(f"p: over seeds, {named}. Better, worse: over items and over seeds, each at 95 %.")
+    """Return sentences that the table needs: on sizes of sets, where one differs."""
     if any(result.standard_size is False for result in results):
-        notes.append("* not of the published size: not comparable with published figures.")
-    return notes
+        return ["* not of the published size: not comparable with published figures."]
+    return []
 
 
 def aligned(table: Table) -> list[str]:
@@ -143,27 +104,26 @@ def results_table(results: Sequence[Result]) -> str:
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
-def compared_line(compared: Compared) -> str:
+def compared_line(result: Result) -> str:
     """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
-    found = compared.difference
-    verdict = found.verdict + seeds_note(found)
-    return f"{compared.name}: {verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
+    found = result.gain
+    return f"{result.pairs}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
-def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
+def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
     """Return the sentence that a report starts with: take the new model, or keep the old one.
 
     It rests on the paired intervals alone.
 
     Args:
-        found: At least one set.
+        found: The new model on at least one set, compared with the old one.
         old: What to call the old model, such as `the backbone`.
         seen: Whether the new model learned from the sets, or they chose its weights: then they cannot decide.
     """
     use = "measure it on other pairs before you use it" if seen else "use it"
     if len(found) == 1:
         return _advice_on_one(found[0], old, use)
-    verdicts = [compared.difference.verdict for compared in found]
+    verdicts = [result.gain.verdict for result in found]
     better, worse, sets = verdicts.count("better"), verdicts.count("worse"), f"{len(found)} sets"
     if not better:
         hurt = f", worse on {worse}" if worse else ""
@@ -174,20 +134,21 @@ def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
     return f"Better than {old} on {better} of {sets}{rest}: {use}."
 
 
-def _advice_on_one(compared: Compared, old: str, use: str) -> str:
-    difference, where = compared.difference, f"on {compared.count}"
+def _advice_on_one(result: Result, old: str, use: str) -> str:
+    difference = result.gain
+    where = f"on {result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
         return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}: {use}."
     if difference.verdict == "worse":
         return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}: keep {old}."
     size = f"{delta:+.1f} {interval_text(difference)}"
-    return f"Not reliably better than {old}{seeds_note(difference)} ({size} {where}): keep {old}."
+    return f"Not reliably better than {old} ({size} {where}): keep {old}."
 
 
-def tone(found: Sequence[Compared]) -> str:
+def tone(found: Sequence[Result]) -> str:
     """Return `good` if the new model is better somewhere and worse nowhere, `bad` if worse somewhere."""
-    verdicts = {compared.difference.verdict for compared in found}
+    verdicts = {result.gain.verdict for result in found}
     return "bad" if "worse" in verdicts else "good" if "better" in verdicts else ""
 
 

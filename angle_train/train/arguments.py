@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import os
@@ -22,13 +21,6 @@ from angle_train.train.watch import METRIC, Evaluation
 log = logging.getLogger("angle.fit")
 
 _SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
-
-TRACKERS: dict[str, tuple[str, ...]] = {
-    "tensorboard": ("tensorboard", "tensorboardX"),
-    "trackio": ("trackio",),
-    "wandb": ("wandb",),
-}
-"""Name for `--report-to` -> packages of which one is needed."""
 
 _TRACKER_FOLDER = "TENSORBOARD_LOGGING_DIR"
 
@@ -140,16 +132,18 @@ def training_arguments(
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Check that the trackers are known and installed, without importing them.
+    """Check that the trainer can report to these programs.
 
     Raises:
-        InputError: One is not; names the command that installs it.
+        InputError: One is unknown or not installed; names those that are.
     """
+    from transformers.integrations.integration_utils import get_available_reporting_integrations
+
+    installed = get_available_reporting_integrations()  # type: ignore[no-untyped-call]
     for name in names:
-        if name not in TRACKERS:
-            raise InputError(f"--report-to {name}: known are {', '.join(TRACKERS)}")
-        if not any(importlib.util.find_spec(package) for package in TRACKERS[name]):
-            raise InputError(f"--report-to {name} needs a package: pip install {TRACKERS[name][0]}")
+        if name not in installed:
+            there = ", ".join(installed) or "none"
+            raise InputError(f"--report-to {name} is not installed (installed: {there}); pip install it")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from angle_train.evaluation.similarity import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Choice, choose, what_pairs_show
-from angle_train.train.merging import shares_to_try, snapshot
+from angle_train.train.merging import share_on_the_way, snapshot
 from angle_train.train.processes import on_first
 from angle_train.train.run_directory import RunDirectory
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
@@ -41,12 +41,12 @@ class PartCurve:
 
     Attributes:
         rows: Positions of the part's B pairs among all graded ones.
-        similarity: Similarities (E, S, B) after each of E evaluations, with each of S shares of the backbone.
+        similarity: Similarities (E, B) after each of E evaluations.
         progress: Share (0..1) of the run's steps that was taken at each evaluation.
     """
 
     rows: list[int]
-    similarity: list[list[list[float]]]
+    similarity: list[list[float]]
     progress: list[float]
 
 
@@ -55,15 +55,15 @@ class CrossFit:
     """What the runs without one part each found.
 
     Attributes:
-        choice: The choice among the backbone and every evaluation with every share of it.
+        choice: The choice among the backbone and every evaluation.
         evaluation: Which evaluation (from 1) to stop at; where the backbone was chosen, the last one.
-        share: Share of the backbone to mix in.
+        share: Share of the backbone that is mixed in, where the recipe names one.
         backbone: Spearman of the untouched backbone on all graded pairs.
-        tuned: The same of the held-out similarities at that evaluation with that share.
+        tuned: The same of the held-out similarities at that evaluation.
         after: Similarity (B,) of every graded pair there, by the run that did not train on the pair.
         progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
             all pairs are more steps, so that the number of an evaluation does not say when to stop there.
-        curve: Spearman of the held-out similarities after every evaluation, with that share.
+        curve: Spearman of the held-out similarities after every evaluation.
         sizes: Pairs of each part.
         shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
     """
@@ -128,14 +128,14 @@ def cross_fit(
         schedule = Schedule(recipe.training, len(pairs))
         progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(similarity))]
         curves.append(PartCurve(part, similarity, progress))
-    shares = shares_to_try(recipe.training.average_with_backbone)
-    return chosen(curves, shares, human, before, shared_texts(human, parts))
+    share = share_on_the_way(recipe.training.average_with_backbone)
+    return chosen(curves, share, human, before, shared_texts(human, parts))
 
 
 def _part_run(
     model: SentenceTransformer, pairs: PairSet, part: PairSet, recipe: Recipe, run: RunDirectory
-) -> list[list[list[float]]]:
-    """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
+) -> list[list[float]]:
+    """Train without one part, or go on with that, and return the similarities (E, B) of its pairs."""
     file = run.path / "measured.jsonl"
     status = on_first(lambda: run.status(overwrite=False))
 
@@ -145,30 +145,30 @@ def _part_run(
             file.unlink(missing_ok=True)
         return run.claim(status, overwrite=False)
 
-    shares = shares_to_try(recipe.training.average_with_backbone)
-    evaluator = DevEvaluator([part], notes=file, shares=shares)
+    share = share_on_the_way(recipe.training.average_with_backbone)
+    evaluator = DevEvaluator([part], notes=file, share=share)
     if status != "finished":
-        evaluator.backbone = snapshot(model) if any(shares) else {}
+        evaluator.backbone = snapshot(model) if share else {}
         train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=on_first(claim))
         on_first(run.finish)
-    return on_first(lambda: [[column.tolist() for (column,) in row] for row in evaluator.measured().values()])
+    return on_first(lambda: [column.tolist() for (column,) in evaluator.measured().values()])
 
 
 def chosen(
     curves: list[PartCurve],
-    shares: tuple[float, ...],
+    share: float,
     human: PairSet,
     before: Array,
     shared: tuple[int, int],
 ) -> CrossFit:
-    """Choose among the backbone and all evaluations and shares, on the similarities of all parts together.
+    """Choose among the backbone and all evaluations, on the similarities of all parts together.
 
     A part that is a batch larger than another may have fewer evaluations. They are matched by how much of the
     training was done: the last of all is the planned end.
 
     Args:
         curves: Of every part.
-        shares: Of the backbone, the simplest first.
+        share: Of the backbone, that was mixed in.
         human: The graded pairs.
         before: Their similarities (B,) under the untouched backbone.
         shared: See `CrossFit.shared_texts`.
@@ -178,34 +178,33 @@ def chosen(
     def at(curve: PartCurve, evaluation: int) -> int:
         return round(evaluation * len(curve.similarity) / last) - 1
 
-    def held_out(evaluation: int, share: int) -> Array:
+    def held_out(evaluation: int) -> Array:
         column = before.copy()
         for curve in curves:
-            column[curve.rows] = curve.similarity[at(curve, evaluation)][share]
+            column[curve.rows] = curve.similarity[at(curve, evaluation)]
         return column
 
-    options = [(last, 0)]
-    if len(human) >= _FEWEST_TO_CHOOSE:
-        options += [(e, s) for s in range(len(shares)) for e in range(last, 0, -1) if (e, s) != (last, 0)]
-    else:
+    options = list(range(last, 0, -1))
+    if len(human) < _FEWEST_TO_CHOOSE:
+        options = [last]
         log.info(
             "%d graded pairs cannot say how long to train (%d could): the planned length is kept",
             len(human),
             _FEWEST_TO_CHOOSE,
         )
-    columns = [held_out(*option) for option in options]
-    levels = [0, 1, *(2 if share == 0 else 3 for _, share in options[1:])]
+    columns = [held_out(option) for option in options]
+    levels = [0, 1, *(2 for _ in options[1:])]
     choice = choose([human], [[before], *([column] for column in columns)], levels)
-    evaluation, share = options[max(choice.chosen - 1, 0)]
+    evaluation = options[max(choice.chosen - 1, 0)]
     found = CrossFit(
         choice=choice,
         evaluation=evaluation,
-        share=shares[share],
+        share=share,
         backbone=choice.scores[0],
         tuned=choice.scores[max(choice.chosen, 1)],
         after=columns[max(choice.chosen - 1, 0)],
         progress=[float(np.mean([c.progress[at(c, e)] for c in curves])) for e in range(1, last + 1)],
-        curve=[spearman(human.score, held_out(e, share)) for e in range(1, last + 1)],
+        curve=[spearman(human.score, held_out(e)) for e in range(1, last + 1)],
         sizes=[len(curve.rows) for curve in curves],
         shared_texts=shared,
     )

@@ -23,6 +23,11 @@ def shares_to_try(setting: float | str) -> tuple[float, ...]:
     return _SHARES if setting == AUTO else (float(setting),)
 
 
+def share_on_the_way(setting: float | str) -> float:
+    """Return the share that is mixed in at every evaluation; `auto` looks at the end alone."""
+    return 0.0 if setting == AUTO else float(setting)
+
+
 def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
     """Return copies of the floating-point weights of an untouched model, by name, for `blend`.
 

@@ -83,7 +83,7 @@ class TrainOptions:
 
     Attributes:
         stop_at: Stop after this step; the learning rate falls as planned.
-        trackers: Programs that the run is reported to, see `arguments.TRACKERS`.
+        trackers: Programs that the run is reported to, see `arguments.check_trackers`.
         make_loss: Builds the loss from model, objective and `gradient_cache`; its batches are those of
             `batches.PairCollator`.
     """
@@ -100,11 +100,11 @@ class DevEvaluator(BaseEvaluator):
         sets: The dev sets.
         start: Mean Spearman of the untouched model.
         notes: File that keeps the similarities, so that a run that was cut off has those measured before.
-        shares: Measured with each of these shares of the backbone mixed in; the log shows the first.
+        share: Share of the backbone that is mixed in for it.
 
     Attributes:
         start: Mean Spearman of the untouched model.
-        backbone: Its weights, see `merging.snapshot`; needed where a share is above 0.
+        backbone: Its weights, see `merging.snapshot`; needed where the share is above 0.
     """
 
     def __init__(
@@ -112,15 +112,15 @@ class DevEvaluator(BaseEvaluator):
         sets: Sequence[PairSet],
         start: float = -math.inf,
         notes: Path | None = None,
-        shares: Sequence[float] = (0.0,),
+        share: float = 0.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
         self.primary_metric = METRIC
         self.start = start
         self.backbone: Mapping[str, Tensor] = {}
-        self._sets, self._notes, self._shares = sets, notes, shares
-        self._rows: dict[int, list[list[list[float]]]] = {}
+        self._sets, self._notes, self._share = sets, notes, share
+        self._rows: dict[int, list[list[float]]] = {}
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -129,33 +129,26 @@ class DevEvaluator(BaseEvaluator):
 
         Measured in the precision of the weights, as the saved model computes.
         """
-        with without_autocast(model):
-            columns = []
-            for share in self._shares:
-                with blended(model, self.backbone, share):
-                    columns.append([evaluate_model(model, pairs) for pairs in self._sets])
-        self._note(steps, columns)
-        first = zip(self._sets, columns[0], strict=True)
-        scores = [spearman(pairs.score, column) for pairs, column in first]
-        return {METRIC: sum(scores) / len(scores)}
-
-    def _note(self, steps: int, columns: Sequence[Sequence[NDArray[np.float64]]]) -> None:
+        with without_autocast(model), blended(model, self.backbone, self._share):
+            columns = [evaluate_model(model, pairs) for pairs in self._sets]
         rows = self._read()
-        rows[steps] = [[column.tolist() for column in sets] for sets in columns]
+        rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
         if self._notes is not None and is_first():
             found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
             write_jsonl(self._notes, found)
+        scores = [spearman(pairs.score, c) for pairs, c in zip(self._sets, columns, strict=True)]
+        return {METRIC: sum(scores) / len(scores)}
 
-    def _read(self) -> dict[int, list[list[list[float]]]]:
+    def _read(self) -> dict[int, list[list[float]]]:
         if self._notes is None or not self._notes.exists():
             return self._rows
         return {row["step"]: row["similarity"] for _, row in read_jsonl(self._notes)}
 
-    def measured(self) -> dict[int, list[list[NDArray[np.float64]]]]:
-        """Return the similarities so far, in the order of the steps: by step, share and set, (B,) each."""
+    def measured(self) -> dict[int, list[NDArray[np.float64]]]:
+        """Return the similarities so far, in the order of the steps: by step and set, (B,) each."""
         rows = self._read()
-        return {step: [[np.array(c) for c in sets] for sets in rows[step]] for step in sorted(rows)}
+        return {step: [np.array(column) for column in rows[step]] for step in sorted(rows)}
 
 
 class _Trainer(SentenceTransformerTrainer):

@@ -23,7 +23,7 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 from angle_train.evaluation.similarity import Embedder
 from angle_train.evaluation.task import GROUPS, Settings, expand_names, load_task
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 DEFAULT = [*GROUPS["sts"], *GROUPS["transfer"], *GROUPS["pairs"], "nli", *GROUPS["retrieval"]]
@@ -42,7 +42,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    source = DataFolder(data_folder() / "data")
+    source = Source(data_folder() / "data")
     model = load_backbone(arguments.model or str(minilm()), device="cpu")
     embed = Embedder(model, "MiniLM")
     rows: dict[str, Any] = {}

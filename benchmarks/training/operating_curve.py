@@ -116,7 +116,7 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     from angle_train.evaluation.similarity import evaluate_model
     from angle_train.model.load import load_for_training
     from angle_train.recipe import BackboneConfig, Recipe, find_recipe
-    from angle_train.train.merging import snapshot
+    from angle_train.train.merging import blended, snapshot
     from angle_train.train.trainer import DevEvaluator, train
 
     generator = np.random.default_rng([number, KINDS.index(kind)])
@@ -141,12 +141,20 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     recipe = Recipe.from_toml(find_recipe("topics")).with_overrides(values)
     model = load_for_training(str(minilm(3)), BackboneConfig(), "", 64)
     backbone = [evaluate_model(model, each).tolist() for each in sets]
-    evaluator = DevEvaluator(sets, shares=_SHARES)
+    similarities: list[list[list[list[float]]]] = []  # by evaluation, share and set
+
+    class EachShare(DevEvaluator):
+        def __call__(self, model: Any, *given: Any, **more: Any) -> dict[str, float]:
+            similarities.append([])
+            for share in _SHARES:
+                with blended(model, self.backbone, share):
+                    similarities[-1].append([evaluate_model(model, each).tolist() for each in sets])
+            return super().__call__(model, *given, **more)
+
+    evaluator = EachShare(sets)
     evaluator.backbone = snapshot(model)
     with tempfile.TemporaryDirectory() as folder:
         train(model, pairs, recipe, Path(folder), evaluator=evaluator)
-    measured = evaluator.measured().values()
-    similarities = [[[column.tolist() for column in each] for each in shares] for shares in measured]
     *earlier, end = similarities
     rungs = [0, *(3 if share else 1 + (e > 0) for e in range(len(similarities)) for share in _SHARES)]
     candidates = [backbone, *end, *(each for shares in earlier for each in shares)]

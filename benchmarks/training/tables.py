@@ -62,7 +62,7 @@ def print_tables(
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
-    from angle_train.evaluation.seeds import paired_test
+    from scipy.stats import ttest_rel
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
@@ -71,8 +71,8 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     differences = [_difference(gold, *both) for both in columns]
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
-    test = paired_test(*([runs[seed]["spearman"] for seed in shared] for runs in (other, own)))
-    p_value = f"{test.p_value:.3f}" if test and test.p_value is not None else ""
+    test = ttest_rel(*([runs[seed]["spearman"] for seed in shared] for runs in (own, other)))
+    p_value = "" if np.isnan(test.pvalue) else f"{test.pvalue:.3f}"
     spread = _spread([100 * difference.delta for difference in differences], sign="+")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
 

@@ -40,16 +40,6 @@ def config(rows, tiny_model_dir, tmp_path):
     )
 
 
-def test_no_checkpoint_below_the_backbone_is_called_the_best_so_far(config, rows, tmp_path, caplog):
-    dev = write(tmp_path / "dev.jsonl", rows[48:])
-    run = replace(config, dev=[dev], data=[write(tmp_path / "train.jsonl", rows[:48])])
-    with caplog.at_level("INFO", logger="angle"):
-        report = fit(run).report
-    assert report.kept == "backbone"
-    assert "step 3/3" in caplog.text
-    assert "the best so far" not in caplog.text
-
-
 def edit_weights(model, change):
     """Change the largest weight matrix of a model directory."""
     tensors = load_file(model / "model.safetensors")
@@ -82,7 +72,7 @@ def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir
 def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tiny_model_dir, tmp_path):
     backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
     edit_weights(backbone, lambda weights: np.full_like(weights, np.nan))
-    with pytest.raises(InputError, match="backbone: 32 of 32 similarities of pairs are not numbers"):
+    with pytest.raises(InputError, match=r"backbone: .* embeddings are not numbers"):
         fit(replace(config, backbone=str(backbone)))
     assert not (config.out / "checkpoints").exists()
 
@@ -90,7 +80,7 @@ def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tin
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the overflow
 def test_training_that_diverged_is_one_line_and_no_report(config):
     run = replace(config, recipe=config.recipe.with_overrides({"learning_rate": 1e30}))
-    with pytest.raises(InputError, match="tuned: 32 of 32 similarities of pairs are not numbers") as caught:
+    with pytest.raises(InputError, match=r"tuned: .* embeddings are not numbers") as caught:
         fit(run)
     assert "a lower learning rate or fp32" in str(caught.value)
     assert not (config.out / "report.json").exists()

@@ -70,7 +70,6 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
         ),
         ("[training]\nepochs = 0\n", r"\[training\] epochs must be above 0, got 0"),
         ("[training]\nepochs = '3'\n", r"\[training\] epochs must be a number, got '3'"),
-        ("[training]\nepochs = true\n", r"\[training\] epochs must be a number, got True"),
         ("[training]\nlearning_rate = nan\n", r"learning_rate must be a number, got nan"),
         ("[training]\nbatch_size = 2.5\n", r"batch_size must be a whole number, got 2.5"),
         ("[training]\nbatch_size = 1\n", r"batch_size must be at least 2"),
@@ -79,21 +78,11 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[training]\nscheduler = 'step'\n",
             r"scheduler must be 'linear', 'cosine' or 'constant', got 'step'",
         ),
-        ("[training]\nprecision = 16\n", r"precision must be 'auto', 'fp32', 'bf16' or 'fp16', got 16"),
         ("[training]\nswap = 1\n", r"swap must be true or false, got 1"),
         ("[training]\nprompt = 1\n", r"prompt must be a text, got 1"),
         ("[training]\nmax_seq_length = 1\n", r"max_seq_length must be at least 2 or 'auto', got 1"),
         ("[training]\naverage_with_backbone = 1.5\n", r"must be at most 1 or 'auto', got 1.5"),
-        ("[training]\naverage_with_backbone = 'all'\n", r"must be a number or 'auto', got 'all'"),
         ("[training]\nmax_seq_length = 'long'\n", r"must be a whole number or 'auto', got 'long'"),
-        ("[training]\nmax_seq_length = true\n", r"must be a whole number or 'auto', got True"),
-        ("[training]\nfolds = 1\n", r"folds must be at least 2, got 1"),
-        ("[training]\nhuman_weight = 0\n", r"human_weight must be above 0, got 0"),
-        ("[objective]\ncosine_tau = 0\n", r"\[objective\] cosine_tau must be above 0, got 0"),
-        (
-            "[objective]\nangle_mode = 'fisher'\n",
-            r"must be 'symmetric' or 'published', got 'fisher'",
-        ),
         (
             "[objective]\npositive_score = 0.8\nnegative_score = 0.8\n",
             r"negative_score must be below positive_score",
@@ -102,19 +91,14 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\nflourish = 'mnrl'\n",
             r"unknown \[objective\] key 'flourish' \(known: loss, ",
         ),
-        (
-            "[backbone]\nlora_save = 'adapter'\n",
-            r"lora_save adapter needs adapters; set lora_rank",
-        ),
+        ("[backbone]\nlora_save = 'adapter'\n", r"\[backbone\] key 'lora_save' was removed"),
         ("[objective]\nloss = 'cosent'\n", r"loss must be 'auto', 'graded', 'degrees', .*, got 'cosent'"),
-        ("[objective]\nisp = 'all'\n", r"isp must be 'groups', 'equal' or 'none', got 'all'"),
         ("[objective]\nmatryoshka_dims = 128\n", r"matryoshka_dims must be a list, got 128"),
         ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims must be a whole number, got \[64.0\]"),
         (
             "[objective]\nmatryoshka_dims = [64, 64]\n",
             r"must be different numbers, got \[64, 64\]",
         ),
-        ("[objective]\nmatryoshka_dims = [1]\n", r"matryoshka_dims must be at least 2, got \[1\]"),
         (
             "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
             r"at least one of the three weights must be above 0",
@@ -229,9 +213,6 @@ def test_recipes_are_found_by_name_or_path(tmp_path):
     assert find_recipe("mine.toml") == Path("mine.toml")
     with pytest.raises(InputError, match=r"no recipe is called 'defualt', did you mean 'default'\?"):
         find_recipe("defualt")
-    for old, new in {"cloud-ops": "opposites", "llm-stsb": "topics"}.items():
-        with pytest.raises(InputError, match=f"'{old}' is called '{new}' now: --recipe {new}"):
-            find_recipe(old)
     with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
         Recipe.from_toml(tmp_path / "missing.toml")
 

@@ -18,8 +18,8 @@ from angle_train.data.columns import SCORES, class_in, number_in, pair_in
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.pairs import judge
 from angle_train.evaluation.similarity import Encode, pair_similarity
-from angle_train.evaluation.task import HubData, Outcome, Settings, Source, TaskData
-from angle_train.evaluation.tasks.sources import read_rows_of
+from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.tasks.sources import Source
 
 MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
 
@@ -38,7 +38,7 @@ class StsTask:
 
     def load(self, source: Source) -> PairSet:
         """Read the pairs; see `Task`."""
-        rows = read_rows_of(source, self.data, "test")
+        rows = source.rows(self.data, "test")
         return _pair_set(self.data.folder, "test", rows, [number_in(row, SCORES, at) for at, row in rows])
 
     def measure(self, data: PairSet, encode: Encode, settings: Settings) -> Outcome:
@@ -89,7 +89,7 @@ class PairTask:
         return judge(data.test, similarity, dev)
 
     def _read(self, source: Source, split: str) -> PairSet:
-        rows = read_rows_of(source, self.data, split)
+        rows = source.rows(self.data, split)
         labels = []
         for place, row in rows:
             label = class_in(row, place)

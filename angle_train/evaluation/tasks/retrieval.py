@@ -26,8 +26,8 @@ from angle_data.errors import InputError
 from angle_train.data.columns import text_in
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
 from angle_train.evaluation.statistics import MeanOf
-from angle_train.evaluation.task import HubData, Outcome, Settings, Source, TaskData
-from angle_train.evaluation.tasks.sources import read_rows_of
+from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.tasks.sources import Source
 
 _DEPTHS = (1, 5, 10, 100)
 Rows = NDArray[np.int64]
@@ -53,7 +53,7 @@ class CaptionTask:
         """Read the captions; see `Task`."""
         texts: list[str] = []
         counts: set[int] = set()
-        for place, row in read_rows_of(source, self.data, self.split):
+        for place, row in source.rows(self.data, self.split):
             captions = row.get("captions", row.get("caption"))
             if not isinstance(captions, list) or not all(isinstance(text, str) for text in captions):
                 raise InputError(f"{place}: captions must be a list of texts, got {captions!r}")
@@ -134,7 +134,7 @@ class DuplicateTask:
         """Read the reports; see `Task`."""
         texts: list[str] = []
         clusters: dict[str, list[int]] = {}
-        for number, (place, row) in enumerate(read_rows_of(source, self.data, self.split)):
+        for number, (place, row) in enumerate(source.rows(self.data, self.split)):
             if "text" in row:
                 texts.append(text_in(row, "text", place))
             else:

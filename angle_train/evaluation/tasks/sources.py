@@ -1,7 +1,4 @@
-"""The rows of evaluation tasks, from a folder of the user's or from data sets on the hub.
-
-A folder holds one folder a task with `SPLIT.jsonl.gz` (or another kind of table).
-"""
+"""The rows of evaluation tasks, from a folder of the user's or from data sets on the hub or in its cache."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
 from angle_train.data.sources import load_hub_dataset
-from angle_train.evaluation.task import Source, TaskData
+from angle_train.evaluation.task import TaskData
 
 log = logging.getLogger("angle.evaluate")
 
@@ -21,70 +18,53 @@ SUFFIXES = (".jsonl.gz", ".jsonl", ".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class DataFolder:
-    """The user's folder: `ROOT/TASK/SPLIT.jsonl.gz`, or another of `SUFFIXES`."""
+class Source:
+    """The hub, or the user's folder `root`, with `ROOT/TASK/SPLIT.jsonl.gz` or another of `SUFFIXES`."""
 
-    root: Path
+    root: Path | None = None
 
     def has(self, data: TaskData, split: str) -> bool:
-        """Return whether one of the files is there."""
-        return self._file(data, split) is not None
+        """Return whether the split exists there, as far as that is known without the network."""
+        if self.root:
+            return self._file(data, split) is not None
+        return data.hub is not None and split in data.hub.splits
 
-    def rows(self, data: TaskData, split: str) -> Rows:
-        """Yield `(file:line, row)` of the file.
+    def rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return all rows of a split, each with its place: `file:line`, or `hub:ID: row N`.
 
         Raises:
-            InputError: There is none, or it is damaged.
+            InputError: The split is not there, cannot be read, or is empty.
         """
+        rows = list(self._folder_rows(data, split) if self.root else _hub_rows(data, split))
+        if not rows:
+            raise InputError(f"{data.folder}/{split}: no rows in it")
+        return rows
+
+    def _folder_rows(self, data: TaskData, split: str) -> Rows:
         path = self._file(data, split)
         if path is None:
-            wanted = self.root / data.folder / f"{split}{SUFFIXES[0]}"
+            wanted = f"{self.root}/{data.folder}/{split}{SUFFIXES[0]}"
             raise InputError(f"{wanted} does not exist (nor {', '.join(SUFFIXES[1:])}); put the data there")
         return read_table(path)
 
     def _file(self, data: TaskData, split: str) -> Path | None:
-        paths = (self.root / data.folder / f"{split}{suffix}" for suffix in SUFFIXES)
+        paths = (Path(f"{self.root}/{data.folder}/{split}{suffix}") for suffix in SUFFIXES)
         return next((path for path in paths if path.is_file()), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
-    """The Hugging Face hub, or its local cache."""
-
-    def has(self, data: TaskData, split: str) -> bool:
-        """Return whether the data set is known to have the split."""
-        return data.hub is not None and split in data.hub.splits
-
-    def rows(self, data: TaskData, split: str) -> Rows:
-        """Yield `(hub:ID: row N, row)` of a split.
-
-        Raises:
-            InputError: The data set is not on the hub, has no such split, or cannot be loaded.
-        """
-        hub = data.hub
-        if hub is None or split not in hub.splits:
-            raise InputError(f"{data.folder} has no split {split} on the hub; give a folder with --data-dir")
-        log.info("loading %s (split %s) from the hub", hub.id, hub.splits[split])
-        rows = load_hub_dataset(
-            hub.id,
-            hub.splits[split],
-            config=hub.config,
-            revision=hub.revision,
-            instead=", or give a folder with --data-dir",
-        )
-        # Decoding pictures takes longer than everything else.
-        images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
-        rows = rows.remove_columns(images)
-        return ((f"hub:{hub.id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
-
-
-def read_rows_of(source: Source, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return all rows of a split with their places.
-
-    Raises:
-        InputError: The split is not there, cannot be read, or is empty.
-    """
-    rows = list(source.rows(data, split))
-    if not rows:
-        raise InputError(f"{data.folder}/{split}: no rows in it")
-    return rows
+def _hub_rows(data: TaskData, split: str) -> Rows:
+    hub = data.hub
+    if hub is None or split not in hub.splits:
+        raise InputError(f"{data.folder} has no split {split} on the hub; give a folder with --data-dir")
+    log.info("loading %s (split %s) from the hub", hub.id, hub.splits[split])
+    rows = load_hub_dataset(
+        hub.id,
+        hub.splits[split],
+        config=hub.config,
+        revision=hub.revision,
+        instead=", or give a folder with --data-dir",
+    )
+    # Decoding pictures takes longer than everything else.
+    images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
+    rows = rows.remove_columns(images)
+    return ((f"hub:{hub.id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))

@@ -27,8 +27,8 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluation.similarity import Encode, Item
 from angle_train.evaluation.statistics import FScore, MeanOf, Statistic
-from angle_train.evaluation.task import HubData, Outcome, Settings, Source, TaskData
-from angle_train.evaluation.tasks.sources import read_rows_of
+from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.tasks.sources import Source
 
 FOLDS = 10
 GRIDS = {
@@ -46,21 +46,8 @@ Input = Literal["text", "difference", "joined"]
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledItems:
-    """Texts, or pairs of texts, with their classes, see `columns.class_in`."""
-
-    items: Sequence[Item]
-    labels: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class TransferData:
-    """The splits of a task; `test` is None where all of `train` is judged in folds."""
-
-    train: LabelledItems
-    validation: LabelledItems | None
-    test: LabelledItems | None
+Labelled = Sequence[tuple[Item, str]]
+"""Texts, or pairs of texts, each with its class, see `columns.class_in`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,30 +105,27 @@ class TransferTask:
     f1: bool = False
     note: str | None = None
 
-    def load(self, source: Source) -> TransferData:
-        """Read the splits; see `Task`."""
-        train = self._read(source, self.train)
-        classes = sorted(set(train.labels))
+    def load(self, source: Source) -> dict[str, Labelled]:
+        """Read `train`, perhaps `validation`, and `test`, if not all of `train` is judged; see `Task`."""
+        parts = {"train": self._read(source, self.train)}
+        classes = _classes(parts["train"])
         with_dev = self.protocol == "split" and self.test != "validation"
-        validation = source.has(self.data, "validation") if with_dev else False
-        self._check_sizes(train, validation)
+        with_dev = with_dev and source.has(self.data, "validation")
+        self._check_sizes(parts["train"], with_dev)
         if self.f1 and "1" not in classes:
             raise InputError(f"{self._named(self.train)}: no text of class 1, which F1 is about")
-        if self.protocol == "nested":
-            return TransferData(train, None, None)
-        return TransferData(
-            train,
-            self._read(source, "validation", classes) if validation else None,
-            self._read(source, self.test, classes),
-        )
+        if with_dev:
+            parts["validation"] = self._read(source, "validation", classes)
+        if self.protocol != "nested":
+            parts["test"] = self._read(source, self.test, classes)
+        return parts
 
-    def measure(self, data: TransferData, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: dict[str, Labelled], encode: Encode, settings: Settings) -> Outcome:
         """Train the classifiers and judge them."""
-        classes = sorted(set(data.train.labels))
-        train = self._examples(data.train, encode, classes)
-        judged = self._examples(data.test, encode, classes) if data.test else train
-        dev = self._examples(data.validation, encode, classes) if data.validation else None
-        found = classify(self.protocol, train, dev, judged, settings.seed)
+        classes = _classes(data["train"])
+        parts = {name: self._examples(part, encode, classes) for name, part in data.items()}
+        train, judged = parts["train"], parts.get("test", parts["train"])
+        found = classify(self.protocol, train, parts.get("validation"), judged, settings.seed)
         correct = (found.predicted == judged.labels).astype(np.float64)
         statistics: dict[str, Statistic] = {"accuracy": MeanOf(correct, found.weights)}
         if self.f1:
@@ -154,17 +138,17 @@ class TransferTask:
         }
         return Outcome(statistics, details | ({"note": self.note} if self.note else {}))
 
-    def _examples(self, part: LabelledItems, encode: Encode, classes: Sequence[str]) -> Examples:
-        labels = np.array([classes.index(label) for label in part.labels], dtype=np.int64)
+    def _examples(self, part: Labelled, encode: Encode, classes: Sequence[str]) -> Examples:
+        labels = np.array([classes.index(label) for _, label in part], dtype=np.int64)
         if self.features != "difference":
-            return Examples(encode(part.items), labels)
-        u, v = (encode([item[side] for item in part.items]) for side in (0, 1))
+            return Examples(encode([item for item, _ in part]), labels)
+        u, v = (encode([item[side] for item, _ in part]) for side in (0, 1))
         return Examples(np.hstack([np.abs(u - v), u * v]), labels)
 
-    def _read(self, source: Source, split: str, known: Collection[str] | None = None) -> LabelledItems:
+    def _read(self, source: Source, split: str, known: Collection[str] | None = None) -> Labelled:
         """Read a split; `known` are the classes that it may have."""
         found = []
-        for place, row in read_rows_of(source, self.data, split):
+        for place, row in source.rows(self.data, split):
             label = class_in(row, place)
             if label in _NO_LABEL:
                 continue
@@ -177,15 +161,15 @@ class TransferTask:
         if not found:
             raise InputError(f"{self._named(split)}: no row has a label")
         found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
-        return LabelledItems([item for item, _ in found], [label for _, label in found])
+        return found
 
-    def _check_sizes(self, train: LabelledItems, validation: bool) -> None:
+    def _check_sizes(self, train: Labelled, validation: bool) -> None:
         """Check that there are classes to tell apart and enough texts to choose C on.
 
         Raises:
             InputError: There are not; says what is needed.
         """
-        counts = Counter(train.labels)
+        counts = Counter(label for _, label in train)
         rarest = min(counts.values())
         # Nested: what is left of a class outside of a fold is divided into ten again. A tenth that is held
         # out must have a text of each class.
@@ -203,6 +187,10 @@ class TransferTask:
         if self.features != "text":
             return pair_in(row, place)
         return text_in(row, "text" if "text" in row else "sentence", place)
+
+
+def _classes(train: Labelled) -> list[str]:
+    return sorted({label for _, label in train})
 
 
 def classify(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from angle_train.data.leaks import find_leaks, without_near_copies, without_pairs_of
+from angle_train.data.leaks import find_leaks, without_pairs_of
 from angle_train.data.pairs import PairSet
 
 
@@ -35,27 +35,3 @@ def test_shared_pairs_can_be_left_out():
     assert list(kept.text1) == ["x"]
     assert kept.score.tolist() == [1.0]
     assert without_pairs_of(TRAIN, []) is TRAIN
-
-
-LONG = "one two three four five six"
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "score", "kept"),
-    [
-        (LONG, "one two seven eight nine ten", 0.0, False),  # three, four, five, six: four are absent
-        (LONG, "one seven eight nine ten eleven", 0.0, True),  # five are absent
-        (LONG, "one two seven eight nine ten", 0.2, True),  # not scored as dissimilar
-        ("the service is up", "The service is down!", 0.0, False),
-        (LONG, LONG, 1.0, True),
-        (f"{LONG} two two two two", LONG, 0.0, False),  # a word counts once
-    ],
-)
-def test_opposites_of_nearly_the_same_words_are_left_out(first, second, score, kept):
-    pairs = make([(first, second), ("a", "b")], [score, 1.0])
-    assert len(without_near_copies(pairs, 0.0)) == 1 + kept
-
-
-def test_what_counts_as_dissimilar_is_stated():
-    pairs = make([("the service is up", "the service is down"), ("a", "b")], [0.2, 1.0])
-    assert len(without_near_copies(pairs, 0.2)) == 1

@@ -243,16 +243,6 @@ def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
     assert sorted(set(pairs.text1)) == expected
 
 
-def test_hub_prefix_loads_through_datasets(tmp_path):
-    # A directory stands in for the hub: load_dataset takes both.
-    (tmp_path / "data").mkdir()
-    write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet", ROWS)
-    pairs = load_pairs(f"hub:{tmp_path}")
-    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
-    with pytest.raises(InputError, match=r"\(split test\) cannot be loaded"):
-        load_pairs(f"hub:{tmp_path}", split="test")
-
-
 def test_join_keeps_order_and_separates_sources():
     first = make([("a", "b"), ("c", "d")], source_ids=["1", "2"])
     second = make([("e", "f")], [0.5], source_ids=["1"])

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -128,33 +127,11 @@ def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, ti
     assert errors[-1] == "angle-train: error: not measured: sts14; the reasons stand above"
 
 
-def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_path):
-    for seed in (1, 2):
-        (tmp_path / f"run-{seed}").symlink_to(tiny_model_dir)
-    code, out, err = run(
-        *("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*"),
-        *("--baseline", tiny_model_dir),
-    )
-    assert code == 0, err
-    assert "± 0.0" in out.splitlines()[3]
-    assert "run-*" in out.splitlines()[3]
-    assert out.splitlines()[-1] == "run-*: 2 models, seeds 1, 2."
-    for seed in (1, 2):
-        (tmp_path / f"run-{seed}").unlink()
-        shutil.copytree(tiny_model_dir, tmp_path / f"run-{seed}")
-        (tmp_path / f"run-{seed}" / "recipe.toml").write_text(f"[training]\nseed = {seed}\nepochs = {seed}\n")
-    code, out, err = run("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*")
-    assert (code, out) == (1, "")
-    assert "differ in more than their seed, in training.epochs; give models of one recipe" in err
-    assert len(err.splitlines()) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give either --pairs FILE or --task NAME"),
-        (["--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
-        (["--task", "stsb"], "give --model DIR or --seeds-of PATTERN"),
+        (["--model", "m"], "give either --pairs FILE or --task NAME"),
+        (["--model", "m", "--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
         (["--model", "m", "--task", "nope"], "no task 'nope'"),
         (
             ["--model", "m", "--task", "stsb", "--scale", "0-5"],
@@ -166,7 +143,6 @@ def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_p
             "nli has no split train on the hub; give a folder",
         ),
         (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
-        (["--seeds-of", "none*", "--task", "stsb"], "--seeds-of none*: 0 directories match"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(run, tiny_model_dir, arguments, message):

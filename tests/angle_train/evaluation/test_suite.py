@@ -8,13 +8,12 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_data.text import stable_hash
 from angle_train.evaluation.bootstrap import draw, interval_around
-from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import SpearmanOf
-from angle_train.evaluation.suite import evaluate, own_pairs
+from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Settings, load_task
 from angle_train.evaluation.tasks.pairs import STS_B, StsTask
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 QUICK = Settings(device="cpu", resamples=10)
@@ -35,14 +34,13 @@ def data_dir(tmp_path):
 
 @pytest.fixture
 def both(tiny_model_dir):
-    """Two systems of one model each, of equal weights."""
-    paths = str(tiny_model_dir), str(tiny_model_dir.parent / "checkpoint")
-    return [System(name, (path,)) for name, path in zip(("base", "other"), paths, strict=True)]
+    """Two models of equal weights, called `model` and `checkpoint`."""
+    return [str(tiny_model_dir), str(tiny_model_dir.parent / "checkpoint")]
 
 
-def on_tasks(systems, names, data_dir, baseline=None, settings=QUICK):
-    source = data_dir if isinstance(data_dir, DataFolder) else DataFolder(data_dir)
-    return evaluate(systems, {name: load_task(name) for name in names}, source, baseline, settings)
+def on_tasks(models, names, data_dir, baseline=None, settings=QUICK):
+    source = data_dir if isinstance(data_dir, Source) else Source(data_dir)
+    return evaluate(models, {name: load_task(name) for name in names}, source, baseline, settings)
 
 
 def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both, caplog):
@@ -50,15 +48,15 @@ def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both
     settings = Settings(device="cpu", resamples=100)
     found = on_tasks([other], ["stsb", "sts14", "sick-r"], data_dir, base, settings)
     assert [(r.pairs, r.model, r.count, r.standard_size) for r in found.results] == [
-        ("stsb", "base", 40, False),
-        ("stsb", "other", 40, False),
-        ("sick-r", "base", 30, False),
-        ("sick-r", "other", 30, False),
+        ("stsb", "model", 40, False),
+        ("stsb", "checkpoint", 40, False),
+        ("sick-r", "model", 30, False),
+        ("sick-r", "checkpoint", 30, False),
     ]
     assert list(found.failed) == ["sts14"]
     assert "sts14/test.jsonl.gz does not exist" in found.failed["sts14"]
     assert found.results[1].difference.delta == pytest.approx(0)  # the same weights
-    model, pairs = load_backbone(other.members[0], device="cpu"), STS_B.load(DataFolder(data_dir))
+    model, pairs = load_backbone(other, device="cpu"), STS_B.load(Source(data_dir))
     statistic = SpearmanOf(pairs.score, evaluate_model(model, pairs))
     drawn = draw([statistic], 100, stable_hash("stsb") % 2**32)
     assert found.results[0].score == interval_around(statistic.value(), *drawn)
@@ -66,18 +64,16 @@ def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both
 
 def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
     with pytest.raises(InputError, match=r"stsb/test.jsonl.gz does not exist"):
-        on_tasks([System("x", ("nobody/nothing",))], ["stsb"], tmp_path)
+        on_tasks(["nobody/nothing"], ["stsb"], tmp_path)
     with pytest.raises(InputError, match=r"none of the tasks can be measured"):
-        on_tasks([System("x", ("nobody/nothing",))], ["stsb", "sts12"], tmp_path)
+        on_tasks(["nobody/nothing"], ["stsb", "sts12"], tmp_path)
 
 
-def test_systems_of_the_same_first_model_are_both_looked_at(data_dir, both):
-    (model,), (checkpoint,) = (system.members for system in both)
-    systems = [System("one", (model,)), System("both", (model, checkpoint))]
-    found = on_tasks(systems, ["sick-r"], data_dir)
-    (view,) = found.views
-    assert list(view.similarity) == ["one", "both"]
-    assert found.seeds == systems[1:]
+def test_models_of_equal_last_parts_are_told_apart():
+    models = ["x/seed-1", "m/a/seed-1", "/m/b/seed-1", "m/b/seed-2", "owner/model"]
+    names = ["x/seed-1", "a/seed-1", "b/seed-1", "seed-2", "model"]
+    assert short_names(models) == dict(zip(models, names, strict=True))
+    assert short_names(["m", "x/m", "m"]) == {"m": "m", "x/m": "x/m"}
 
 
 @pytest.fixture
@@ -89,11 +85,11 @@ def damaged(tiny_model_dir, tmp_path):
 
 @pytest.mark.parametrize("place", [1, 2])
 def test_a_model_that_cannot_be_loaded_does_not_lose_what_others_did(data_dir, both, damaged, caplog, place):
-    both.insert(place, System("bad", (both[0].members[0], damaged)))
+    both.insert(place, damaged)
     found = on_tasks(both[1:], ["stsb"], data_dir, both[0])
-    assert [result.model for result in found.results] == ["base", "other"]
-    assert found.results[1].baseline == "base"
-    assert list(found.views[0].similarity) == ["base", "other"]
+    assert [result.model for result in found.results] == ["model", "checkpoint"]
+    assert found.results[1].baseline == "model"
+    assert list(found.views[0].similarity) == ["model", "checkpoint"]
     assert list(found.failed) == [damaged]
     assert f"the weights of {damaged} are damaged" in found.failed[damaged]
     assert caplog.text.count("are damaged") == 1
@@ -101,9 +97,9 @@ def test_a_model_that_cannot_be_loaded_does_not_lose_what_others_did(data_dir, b
 
 def test_a_single_model_or_a_baseline_that_cannot_be_loaded_is_one_error(data_dir, both, damaged, caplog):
     with pytest.raises(InputError, match=r"^the weights of .* are damaged"):
-        on_tasks([System("bad", (damaged,))], ["stsb", "sick-r"], data_dir)
+        on_tasks([damaged], ["stsb", "sick-r"], data_dir)
     with pytest.raises(InputError, match=r"^the weights of .* are damaged"):
-        on_tasks(both, ["stsb"], data_dir, System("bad", (damaged,)))
+        on_tasks(both, ["stsb"], data_dir, damaged)
     assert caplog.text == ""
 
 
@@ -129,7 +125,10 @@ def test_a_task_that_fails_under_one_model_does_not_lose_the_others(
 ):
     small_fails(number)
     found = on_tasks(both, ["sick-r", "stsb"], data_dir)
-    assert [(result.pairs, result.model) for result in found.results] == [("stsb", "base"), ("stsb", "other")]
+    assert [(result.pairs, result.model) for result in found.results] == [
+        ("stsb", "model"),
+        ("stsb", "checkpoint"),
+    ]
     assert found.failed == {"sick-r": "a mistake of the user's"}
     assert caplog.text.count("a mistake of the user's") == 1  # no other model is tried on it
     assert [view.name for view in found.views] == ["stsb"]

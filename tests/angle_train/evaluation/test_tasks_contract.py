@@ -7,7 +7,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.task import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
 from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import Source
 
 SPLITS = ("train", "validation", "test", "all", "issues-validation")
 ROWS = 24
@@ -52,7 +52,7 @@ def encode(items):
 def test_contract(name, data_dir, few_folds):
     task = load_task(name)
     assert task.standard_size is None or task.standard_size > 100
-    data = task.load(DataFolder(data_dir))
+    data = task.load(Source(data_dir))
     outcome = task.measure(data, encode, Settings())
     assert outcome.statistics
     sizes = {statistic.size for statistic in outcome.statistics.values()}
@@ -62,7 +62,7 @@ def test_contract(name, data_dir, few_folds):
         assert -1 <= value <= 1
         # Every item drawn once is the set itself.
         assert statistic.resampled(np.ones((2, statistic.size))) == pytest.approx([value, value])
-    again = task.measure(task.load(DataFolder(data_dir)), encode, Settings())
+    again = task.measure(task.load(Source(data_dir)), encode, Settings())
     assert [s.value() for s in again.statistics.values()] == [s.value() for s in outcome.statistics.values()]
     assert len(outcome.similarity) == (0 if outcome.pairs is None else len(outcome.pairs))
 
@@ -81,13 +81,13 @@ def test_sets_have_the_published_sizes():
 def test_missing_data_names_the_expected_path(name, tmp_path):
     task = load_task(name)
     with pytest.raises(InputError, match=f"{tmp_path}/{task.data.folder}/.*jsonl.gz does not exist"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if load_task(name).data.hub is None])
 def test_tasks_that_the_hub_does_not_have_ask_for_a_folder(name):
     with pytest.raises(InputError, match="give a folder with --data-dir"):
-        load_task(name).load(Hub())
+        load_task(name).load(Source())
 
 
 def test_names_and_groups_are_expanded_once_in_order():

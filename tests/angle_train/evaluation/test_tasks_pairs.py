@@ -9,7 +9,7 @@ from angle_train.evaluation.pairs import best_threshold
 from angle_train.evaluation.task import Settings, TaskData, load_task
 from angle_train.evaluation.tasks import pairs as task_pairs
 from angle_train.evaluation.tasks.pairs import BUG_DUPLICATES, STS12, PairTask
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 
 SETTINGS = Settings()
 
@@ -30,7 +30,7 @@ def test_years_are_scored_over_all_subsets_at_once(tmp_path):
         ({"sentence1": "o", "sentence2": t, "score": s, "subset": x} for t, _, s, x in rows),
     )
     encode = table({"o": 0} | {text: degrees for text, degrees, _, _ in rows})
-    outcome = STS12.measure(STS12.load(DataFolder(tmp_path)), encode, SETTINGS)
+    outcome = STS12.measure(STS12.load(Source(tmp_path)), encode, SETTINGS)
     # Each subset alone is in perfect order; together ranks 4 2 3 1 against 4 3 2 1: 1 - 6·2/(4·15).
     assert outcome.statistics["spearman"].value() == pytest.approx(0.8)
     assert outcome.similarity == pytest.approx(np.cos(np.radians([0, 60, 30, 90])), abs=1e-6)
@@ -62,7 +62,7 @@ def test_thresholds_come_from_dev_and_are_applied_to_test(tmp_path):
     write("train", [(0, 1), (10, 1), (50, 0), (60, 0)])  # best threshold between cos 10° and cos 50°
     write("validation", [(20, 1), (80, 1), (25, 0), (85, 0)])
     encode = table({"o": 0} | {f"{d}": d for d in range(91)})
-    outcome = BUG_DUPLICATES.measure(BUG_DUPLICATES.load(DataFolder(tmp_path)), encode, SETTINGS)
+    outcome = BUG_DUPLICATES.measure(BUG_DUPLICATES.load(Source(tmp_path)), encode, SETTINGS)
     between = (np.cos(np.radians(10)) + np.cos(np.radians(50))) / 2
     assert outcome.details["accuracy_threshold"] == pytest.approx(between, abs=1e-6)
     assert outcome.details["threshold_found_on"] == "train (4 pairs)"
@@ -76,19 +76,19 @@ def test_without_a_dev_split_the_threshold_is_found_on_the_same_pairs_and_called
     task = PairTask(TaskData("x"), None)
     rows = [{"text1": "a", "text2": "b", "label": 1}, {"text1": "a", "text2": "c", "label": 0}]
     write_jsonl(tmp_path / "x" / "test.jsonl", rows)
-    outcome = task.measure(task.load(DataFolder(tmp_path)), table({"a": 0, "b": 1, "c": 2}), SETTINGS)
+    outcome = task.measure(task.load(Source(tmp_path)), table({"a": 0, "b": 1, "c": 2}), SETTINGS)
     assert set(outcome.statistics) == {"spearman", "auc", "average_precision", "best_accuracy"}
     assert outcome.details["threshold_found_on"] == "the same pairs"
     write_jsonl(tmp_path / "x" / "test.jsonl", rows[:1] * 3)
     with pytest.raises(InputError, match="x/test: all 3 scores are 1; a correlation needs different ones"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 @pytest.mark.parametrize("column", ["score", "relatedness_score", "similarity_score", "label"])
 def test_gold_scores_are_found_by_all_their_names(tmp_path, column):
     rows = [{"sentence1": "a", "sentence2": f"b {i}", column: i / 2} for i in range(3)]
     write_jsonl(tmp_path / "sts12" / "test.jsonl", rows)
-    assert load_task("sts12").load(DataFolder(tmp_path)).score.tolist() == [0, 0.5, 1]
+    assert load_task("sts12").load(Source(tmp_path)).score.tolist() == [0, 0.5, 1]
 
 
 def rows_at(pairs):
@@ -104,7 +104,7 @@ def test_f1_has_a_threshold_of_its_own(tmp_path):
     write_jsonl(tmp_path / "gis" / "validation.jsonl", rows_at(dev))
     write_jsonl(tmp_path / "gis" / "test.jsonl", rows_at([(5, 1), (40, 1), (45, 0), (90, 0)]))
     task = load_task("gis")
-    outcome = task.measure(task.load(DataFolder(tmp_path)), table(DEGREES), SETTINGS)
+    outcome = task.measure(task.load(Source(tmp_path)), table(DEGREES), SETTINGS)
     between = {name: (angle(a)[0] + angle(b)[0]) / 2 for name, a, b in (("acc", 10, 20), ("f1", 60, 80))}
     assert outcome.details["accuracy_threshold"] == pytest.approx(between["acc"], abs=1e-6)
     assert outcome.details["f1_threshold"] == pytest.approx(between["f1"], abs=1e-6)
@@ -115,9 +115,9 @@ def test_f1_has_a_threshold_of_its_own(tmp_path):
 def test_thresholds_are_found_on_validation_where_there_is_one(tmp_path):
     for split in ("train", "validation", "test"):
         write_jsonl(tmp_path / "gis" / f"{split}.jsonl", rows_at([(5, 1), (40, 0)]))
-    assert load_task("gis").load(DataFolder(tmp_path)).dev.name == "validation"
+    assert load_task("gis").load(Source(tmp_path)).dev.name == "validation"
     (tmp_path / "gis" / "validation.jsonl").unlink()
-    assert load_task("gis").load(DataFolder(tmp_path)).dev.name == "train"
+    assert load_task("gis").load(Source(tmp_path)).dev.name == "train"
 
 
 def test_a_sample_of_many_dev_pairs_keeps_texts_and_labels_together(tmp_path, monkeypatch):
@@ -125,14 +125,14 @@ def test_a_sample_of_many_dev_pairs_keeps_texts_and_labels_together(tmp_path, mo
     rows = [{"text1": f"a {i}", "text2": f"b {i}", "label": i * i % 3 % 2} for i in range(60)]
     write_jsonl(tmp_path / "qqp" / "train.jsonl", rows)
     write_jsonl(tmp_path / "qqp" / "validation.jsonl", rows)
-    data = load_task("qqp").load(DataFolder(tmp_path))
+    data = load_task("qqp").load(Source(tmp_path))
     assert (len(data.test.score), len(data.dev.score)) == (60, 20)
     numbers = [int(text.split()[1]) for text in data.dev.text1]
     assert data.dev.text2 == [f"b {i}" for i in numbers]
     assert data.dev.score.tolist() == [i * i % 3 % 2 for i in numbers]
     assert len(set(numbers)) == 20
     assert numbers != list(range(20))
-    assert load_task("qqp").load(DataFolder(tmp_path)).dev.text1 == data.dev.text1
+    assert load_task("qqp").load(Source(tmp_path)).dev.text1 == data.dev.text1
 
 
 def pair(number, label):
@@ -147,16 +147,16 @@ def test_binary_pairs_have_0_and_1_only(tmp_path, name, label):
     write_jsonl(tmp_path / task.data.folder / f"{task.split}.jsonl", rows)
     place = f"{tmp_path}/{task.data.folder}/{task.split}.jsonl:3"
     with pytest.raises(InputError, match=f"{place}: label must be 0 or 1, got {label}; leave out"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 def test_binary_pairs_may_write_them_in_any_way(tmp_path):
     written = [1, 0, 1.0, 0.0, True, False, "1", "0.0"]
     write_jsonl(tmp_path / "mrpc" / "test.jsonl", (pair(i, label) for i, label in enumerate(written)))
-    assert load_task("mrpc").load(DataFolder(tmp_path)).test.score.tolist() == [1, 0] * 4
+    assert load_task("mrpc").load(Source(tmp_path)).test.score.tolist() == [1, 0] * 4
     rows = ({"question1": "a", "question2": "b", "is_duplicate": i} for i in (0, 1))
     write_jsonl(tmp_path / "mrpc" / "test.jsonl", rows)
-    assert load_task("mrpc").load(DataFolder(tmp_path)).test.score.tolist() == [0, 1]
+    assert load_task("mrpc").load(Source(tmp_path)).test.score.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("scores", [[2.5], [3, 3, 3]])
@@ -165,4 +165,4 @@ def test_scores_that_say_the_same_are_refused(tmp_path, scores):
     write_jsonl(tmp_path / "stsb" / "test.jsonl", rows)
     message = f"stsb/test: all {len(scores)} scores are {scores[0]}; a correlation needs different ones"
     with pytest.raises(InputError, match=message):
-        load_task("stsb").load(DataFolder(tmp_path))
+        load_task("stsb").load(Source(tmp_path))

@@ -9,7 +9,7 @@ from angle_train.evaluation.similarity import unit_rows
 from angle_train.evaluation.task import Settings, TaskData
 from angle_train.evaluation.tasks import retrieval
 from angle_train.evaluation.tasks.retrieval import CaptionTask, DuplicateTask, ranks_of, top_k
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 
 SETTINGS = Settings()
 RNG = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def test_copies_of_a_report_are_ties_whatever_block_they_are_in(monkeypatch, blo
 def captions(tmp_path, images):
     write_jsonl(tmp_path / "flickr30k" / "test.jsonl", ({"captions": texts} for texts in images))
     task = CaptionTask(TaskData("flickr30k"), None)
-    return task, task.load(DataFolder(tmp_path))
+    return task, task.load(Source(tmp_path))
 
 
 def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
@@ -94,7 +94,7 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
         ({"title": f"{d}", "body": "", "cluster": c} for d, c in zip(degrees, clusters, strict=True)),
     )
     task = DuplicateTask(TaskData("bugs"), None, "test")
-    data = task.load(DataFolder(tmp_path))
+    data = task.load(Source(tmp_path))
     assert data.queries.tolist() == [0, 2, 4]
     outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SETTINGS)
     # From 0°: 10° at rank 2, 65° at 4. From 10°: 0° at 2, 65° at 4. From 65°: 10° at 2, 0° at 4.
@@ -104,17 +104,17 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
     assert outcome.statistics["recall@5"].value() == 1
     write_jsonl(tmp_path / "bugs" / "test.jsonl", [{"text": "x", "cluster": 1}, {"text": "y", "cluster": 2}])
     with pytest.raises(InputError, match="no two reports are in one cluster"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
     write_jsonl(tmp_path / "bugs" / "test.jsonl", [{"text": "x"}])
     with pytest.raises(InputError, match="no cluster; a report without duplicates has one of its own"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 def pool(tmp_path, clusters):
     rows = ({"text": f"t{i}", "cluster": cluster} for i, cluster in enumerate(clusters))
     write_jsonl(tmp_path / "bugs" / "test.jsonl", rows)
     task = DuplicateTask(TaskData("bugs"), None, "test")
-    return task, task.load(DataFolder(tmp_path))
+    return task, task.load(Source(tmp_path))
 
 
 def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, number_in, pair_in, text_in
 from angle_train.evaluation.task import HubData, TaskData
 from angle_train.evaluation.tasks.pairs import QNLI, SICK_R
-from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.evaluation.tasks.transfer import MR
 
 DATA = TaskData("some/task")
@@ -28,7 +28,7 @@ def test_every_kind_of_file_is_found(tmp_path, suffix):
     else:
         with (gzip.open if suffix.endswith("gz") else open)(path, "wt") as stream:
             stream.write('{"text1": "a", "text2": "b"}\n')
-    source = DataFolder(tmp_path)
+    source = Source(tmp_path)
     assert source.has(DATA, "test")
     assert not source.has(DATA, "train")
     ((place, row),) = source.rows(DATA, "test")
@@ -103,14 +103,14 @@ def hub(monkeypatch):
 def test_a_task_asks_the_hub_for_its_own_split_and_columns(hub):
     row = {"sentence_A": "a", "sentence_B": "b", "relatedness_score": 3.5, "entailment_judgment": "x"}
     asked = hub([row, row | {"relatedness_score": 1.0}])
-    pairs = SICK_R.load(Hub())
+    pairs = SICK_R.load(Source())
     assert (pairs.text1, pairs.text2, pairs.score.tolist()) == (["a", "a"], ["b", "b"], [3.5, 1.0])
     assert asked == [("RobZamp/sick", None, "test", "refs/convert/parquet")]
 
 
 def test_qnli_counts_label_0_as_positive_and_tunes_on_train(hub):
     asked = hub([{"question": f"q{i}", "sentence": "s", "label": i % 2} for i in range(4)])
-    data = QNLI.load(Hub())
+    data = QNLI.load(Source())
     assert data.test.score.tolist() == [1, 0, 1, 0]
     assert data.dev.name == "train"
     assert {(name, config, split) for name, config, split, _ in asked} == {
@@ -121,7 +121,7 @@ def test_qnli_counts_label_0_as_positive_and_tunes_on_train(hub):
 
 def test_splits_of_the_hub_are_joined_where_a_task_has_one(hub):
     asked = hub([{"text": f"text {i}", "label": i % 2} for i in range(24)])
-    assert len(MR.load(Hub()).train.labels) == 24
+    assert len(MR.load(Source())["train"]) == 24
     assert asked[0][2] == "train+validation+test"
 
 
@@ -133,5 +133,5 @@ def test_pictures_are_not_decoded(monkeypatch):
         features=datasets.Features({"caption": [datasets.Value("string")], "image": datasets.Image()}),
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: rows)
-    ((_, row),) = Hub().rows(TaskData("x", HubData("some/pictures")), "test")
+    ((_, row),) = Source().rows(TaskData("x", HubData("some/pictures")), "test")
     assert row == {"caption": ["a", "b"]}

@@ -9,7 +9,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.task import Settings, load_task
 from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, Classified, Examples, classify
 
 SETTINGS = Settings()
@@ -41,7 +41,7 @@ def test_a_class_that_training_lacks_is_one_line_with_its_place(tmp_path, split)
         write(root, name, (text(i, i % 2) for i in range(40)))
     write(root, split, (text(i, i % 3) for i in range(20)))
     with pytest.raises(InputError) as error:
-        load_task("sst2").load(DataFolder(tmp_path))
+        load_task("sst2").load(Source(tmp_path))
     assert str(error.value) == (
         f"{root}/{split}.jsonl:3: class 2 is not among those of transfer/sst2/train: 0, 1"
     )
@@ -52,11 +52,11 @@ def test_texts_without_an_agreed_label_are_left_out_by_all_their_names(tmp_path)
     unknown = [row | {"label": label} for row, label in zip(rows, (-1, -1.0, "-1", "-"), strict=False)]
     for split in ("train", "validation", "test"):
         write(tmp_path / "snli", split, rows + unknown)
-    data = load_task("snli").load(DataFolder(tmp_path))
-    assert [len(part.labels) for part in (data.train, data.validation, data.test)] == [60, 60, 60]
+    data = load_task("snli").load(Source(tmp_path))
+    assert {name: len(part) for name, part in data.items()} == {"train": 60, "validation": 60, "test": 60}
     write(tmp_path / "snli", "test", unknown)
     with pytest.raises(InputError, match="snli/test: no row has a label"):
-        load_task("snli").load(DataFolder(tmp_path))
+        load_task("snli").load(Source(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_sets_that_are_too_small_are_one_line(tmp_path, name, split, labels, mes
     write(root, split, (text(i, label) for i, label in enumerate(labels)))
     write(root, "test", (text(i, 1) for i in range(5)))
     with pytest.raises(InputError, match=f"{task.data.folder}/{split}: .*{message}"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_smallest_sets_allowed_are_measured_without_a_warning(tmp_path, monk
     root = tmp_path / task.data.folder
     write(root, split, (text(i, label) for i, label in enumerate(labels)))
     write(root, "test", (text(i, 1) for i in range(5)))
-    outcome = task.measure(task.load(DataFolder(tmp_path)), apart, SETTINGS)
+    outcome = task.measure(task.load(Source(tmp_path)), apart, SETTINGS)
     assert 0 <= outcome.statistics["accuracy"].value() <= 1
 
 
@@ -102,15 +102,15 @@ def test_f1_is_of_class_1_and_needs_one(tmp_path, monkeypatch):
     task = load_task("mrpc-transfer")
     write(tmp_path / "mrpc", "train", (pair(i, float(i % 2)) for i in range(40)))
     write(tmp_path / "mrpc", "test", (pair(i, label) for i, label in enumerate([1, 0, 0, 0, 1])))
-    data = task.load(DataFolder(tmp_path))
+    data = task.load(Source(tmp_path))
     # In the order of words and labels: gold 0 0 0 1 1 against 1 1 0 0 0. No hit of class 1; one of class 0.
-    assert data.test.labels == ["0", "0", "0", "1", "1"]
+    assert [label for _, label in data["test"]] == ["0", "0", "0", "1", "1"]
     outcome = task.measure(data, apart, SETTINGS)
     assert outcome.statistics["f1"].value() == 0
     assert outcome.statistics["accuracy"].value() == pytest.approx(1 / 5)
     write(tmp_path / "mrpc", "train", (pair(i, i % 2 + 2) for i in range(40)))
     with pytest.raises(InputError, match="mrpc/train: no text of class 1, which F1 is about"):
-        task.load(DataFolder(tmp_path))
+        task.load(Source(tmp_path))
 
 
 def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
@@ -123,8 +123,8 @@ def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
     ]
     write(tmp_path / "mrpc", "train", (pair(i, i % 2) for i in range(40)))
     write(tmp_path / "mrpc", "test", rows)
-    data = load_task("mrpc-transfer").load(DataFolder(tmp_path))
-    assert [first for first, _ in data.test.items] == ["b", "c", "d", "a", "e f"]
+    data = load_task("mrpc-transfer").load(Source(tmp_path))
+    assert [first for (first, _), _ in data["test"]] == ["b", "c", "d", "a", "e f"]
 
 
 def blobs(n, classes, seed):
@@ -215,10 +215,10 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
 
     write_classes(tmp_path / "mrpc", "train", sentence1="a{}", sentence2="b{}")
     write_classes(tmp_path / "mrpc", "test", sentence1="c{}", sentence2="d{}")
-    data = MRPC.load(DataFolder(tmp_path))
+    data = MRPC.load(Source(tmp_path))
     monkeypatch.setattr(task_transfer, "classify", note)
     outcome = MRPC.measure(data, numbers, SETTINGS)
-    u, v = numbers([a for a, _ in data.train.items]), numbers([b for _, b in data.train.items])
+    u, v = (numbers([item[side] for item, _ in data["train"]]) for side in (0, 1))
     assert np.allclose(seen["train"].features, np.c_[np.abs(u - v), u * v])
     assert seen["test"].features.shape == (24, 6)
     assert set(outcome.statistics) == {"accuracy", "f1"}
@@ -228,8 +228,8 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
     seen = []
     for split in ("train", "validation"):
         write_classes(tmp_path / "nli", split, premise="p{}", hypothesis="h{}")
-    data = NLI.load(DataFolder(tmp_path))
-    assert data.validation is None  # it is what is judged; C is chosen on a part of train
+    data = NLI.load(Source(tmp_path))
+    assert "validation" not in data  # it is what is judged; C is chosen on a part of train
 
     def encode(items):
         seen.extend(items)
@@ -243,8 +243,9 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
 def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path):
     for split in ("train", "test"):
         write_classes(tmp_path / "transfer" / "sst2", split, n=40)
-    data = SST2.load(DataFolder(tmp_path))
-    train = Examples(numbers(data.train.items), np.array(list(map(int, data.train.labels))))
+    data = SST2.load(Source(tmp_path))
+    texts, labels = zip(*data["train"], strict=True)
+    train = Examples(numbers(texts), np.array(list(map(int, labels))))
     tenth = train_test_split(np.arange(40), test_size=0.1, random_state=1111, stratify=train.labels)
     kept, held = map(train.take, tenth)
     assert (
@@ -253,4 +254,4 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path):
     )
     assert len(held.labels) == 4
     write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
-    assert len(SST2.load(DataFolder(tmp_path)).validation.labels) == 30
+    assert len(SST2.load(Source(tmp_path))["validation"]) == 30

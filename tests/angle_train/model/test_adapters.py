@@ -115,17 +115,9 @@ def test_automatic_targets_of_an_architecture_unknown_to_peft_are_all_linear_lay
     assert layers == {"Wqkv", "Wo", "Wi"}
 
 
-def test_a_finished_model_is_merged_unless_adapters_are_saved(tiny_model_dir):
-    for config, left in ((LORA, False), (replace(LORA, lora_save="adapter"), True)):
-        model = adapted(str(tiny_model_dir), config)
-        finish_training(model, config, pytest.fail)
-        assert has_adapters(model) == left
-
-
-@pytest.mark.parametrize("kind", ["merged", "adapter"])
-def test_adapters_of_quantized_weights_go_onto_the_whole_ones(tiny_model_dir, kind):
+def test_adapters_of_quantized_weights_go_onto_the_whole_ones(tiny_model_dir):
     """The model stands for a quantized one, which takes a GPU: its own weights are off, and are not saved."""
-    config, asked = replace(LORA, quantization="4bit", lora_save=kind), []
+    config, asked = replace(LORA, quantization="4bit"), []
     expected = adapted(str(tiny_model_dir)).encode(TEXTS)
     model = adapted(str(tiny_model_dir))
     with torch.no_grad():
@@ -140,12 +132,12 @@ def test_adapters_of_quantized_weights_go_onto_the_whole_ones(tiny_model_dir, ki
     assert abs(model.encode(TEXTS) - expected).max() > 1e-3
     finish_training(model, config, load)
     assert asked == [replace(config, quantization="none")]
-    assert has_adapters(model) == (kind == "adapter")
+    assert not has_adapters(model)
     np.testing.assert_allclose(model.encode(TEXTS), expected, atol=1e-5)
 
 
 def test_an_adapter_model_is_merged_before_it_is_trained_again(tiny_model_dir, tmp_path):
-    model = adapted(str(tiny_model_dir), replace(LORA, lora_save="adapter"))
+    model = adapted(str(tiny_model_dir))
     model.save_pretrained(str(tmp_path), create_model_card=False)
     again = load_for_training(str(tmp_path), BackboneConfig(), device="cpu")
     assert not has_adapters(again)
@@ -156,8 +148,6 @@ def test_an_adapter_model_is_merged_before_it_is_trained_again(tiny_model_dir, t
     np.testing.assert_allclose(whole.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     more = load_for_training(str(tmp_path), LORA, device="cpu")
     assert all(parameter.requires_grad == ("lora_" in name) for name, parameter in more.named_parameters())
-    with pytest.raises(InputError, match=r"is itself saved as adapters; set lora_save = merged"):
-        load_for_training(str(tmp_path), replace(LORA, lora_save="adapter"), device="cpu")
 
 
 def test_frozen_weights_keep_their_type_in_half_precision(llama):
@@ -192,11 +182,6 @@ def test_four_bits_are_those_of_qlora(monkeypatch):
     ("values", "message"),
     [
         ({"quantization": "4bit"}, r"\[backbone\] quantization 4bit trains adapters only; set lora_rank too"),
-        ({"lora_save": "adapter"}, r"lora_save adapter needs adapters; set lora_rank too"),
-        (
-            {"lora_save": "adapter", "lora_rank": 2, "pooling": "first-last-avg"},
-            r"lora_save adapter cannot keep pooling first-last-avg; set lora_save = merged",
-        ),
         ({"lora_targets": " , "}, r"lora_targets must be auto, all, or names"),
         ({"lora_dropout": 1.0}, r"lora_dropout must be below 1"),
         ({"pooling": "avg"}, r"pooling must be 'checkpoint', 'cls', 'last-avg', "),

@@ -47,13 +47,11 @@ def models(tiny_model_dir, tmp_path):
     yield "template", load_for_training(base, BackboneConfig(), TEMPLATE, device="cpu"), TEXTS + LONG
     llama = str(checkpoint("llama", tmp_path / "llama", pad=False))
     yield "llama", load_for_training(llama, BackboneConfig(), TEMPLATE, device="cpu"), TEXTS + LONG
-    for kind in ("merged", "adapter"):
-        for backbone in (base, llama):
-            config = BackboneConfig(lora_rank=2, lora_save=kind, lora_targets="all")
-            model = moved(load_for_training(backbone, config, TEMPLATE, device="cpu"))
-            if kind == "merged":
-                merge_adapters(model)
-            yield f"{kind}-{backbone == llama}", model, TEXTS
+    for backbone in (base, llama):
+        config = BackboneConfig(lora_rank=2, lora_targets="all")
+        model = moved(load_for_training(backbone, config, TEMPLATE, device="cpu"))
+        merge_adapters(model)
+        yield f"merged-{backbone == llama}", model, TEXTS
     # Without this toolkit it cuts: texts that are not long are the same.
     both_ends = BackboneConfig(long_text="head_tail")
     yield "both-ends", load_for_training(base, both_ends, device="cpu"), TEXTS

@@ -76,19 +76,6 @@ def test_every_family_trains_and_opens_as_an_ordinary_model(run, tmp_path, famil
     assert not any("lm_head" in name or "lora" in name for name in names)
 
 
-@pytest.mark.parametrize("pooling", ["cls-last-avg", "first-last-avg"])
-def test_fixed_weights_come_out_as_they_went_in(run, pooling):
-    """Weight decay and a large rate would move them, were they trained."""
-    config, report = run(pooling=pooling, weight_decay=0.5, learning_rate=5e-3)
-    assert report.kept == "tuned"
-    saved = SentenceTransformer(str(config.out), device="cpu")
-    fresh = load_for_training(config.backbone, config.recipe.backbone, device="cpu")
-    assert [type(module) for module in saved] == [type(module) for module in fresh]
-    for after, before in zip(list(saved)[1:], list(fresh)[1:], strict=True):
-        for name, weights in before.state_dict().items():
-            assert torch.equal(after.state_dict()[name], weights), name
-
-
 def test_the_baseline_is_the_backbone_as_it_is(run, tiny_model_dir, pairs_file):
     """And it is what is saved if what was made of it, trained or not, is worse."""
     gold = load_pairs(str(pairs_file)).score
@@ -105,23 +92,17 @@ def test_the_baseline_is_the_backbone_as_it_is(run, tiny_model_dir, pairs_file):
     np.testing.assert_array_equal(similarity(load_backbone(str(config.out), device="cpu"), pairs_file), plain)
 
 
-@pytest.mark.parametrize("kind", ["merged", "adapter"])
-def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
-    config, report = run(lora_rank=4, lora_save=kind, **LEARNS, average_with_backbone=0.25)
+def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file):
+    config, report = run(lora_rank=4, **LEARNS, average_with_backbone=0.25)
     assert report.kept == "tuned"
-    assert report.recipe["backbone"]["lora_save"] == kind
     assert Recipe.from_toml(config.out / "recipe.toml").backbone == config.recipe.backbone
     again = load_backbone(str(config.out), device="cpu")
-    assert has_adapters(again) == (kind == "adapter")
+    assert not has_adapters(again)
     before = load_backbone(str(tiny_model_dir), device="cpu").state_dict()
-    after = {name.replace(".base_layer", ""): weights for name, weights in again.state_dict().items()}
+    after = again.state_dict()
     changed = {name for name, weights in before.items() if not torch.equal(after[name], weights)}
+    assert changed
     assert all(name.endswith(("query.weight", "value.weight")) for name in changed)
-    assert bool(changed) == (kind == "merged")
-    moved = similarity(again, pairs_file) - similarity(
-        load_backbone(str(tiny_model_dir), device="cpu"), pairs_file
-    )
-    assert abs(moved).max() > 1e-3
 
 
 def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
@@ -182,11 +163,10 @@ def test_attention_is_the_one_asked_for(tiny_model_dir):
         BackboneConfig(attention="flash_attention_2")
 
 
-@pytest.mark.parametrize("pooling", ["cls", "cls-last-avg"])
-def test_the_first_token_of_a_causal_model_is_not_read(tmp_path, pooling):
+def test_the_first_token_of_a_causal_model_is_not_read(tmp_path):
     directory = str(checkpoint("llama", tmp_path / "llama"))
-    with pytest.raises(InputError, match=rf"pooling {pooling} reads the first token, .* = last-token"):
-        load_for_training(directory, BackboneConfig(pooling=pooling), device="cpu")
+    with pytest.raises(InputError, match=r"pooling cls reads the first token, .* = last-token"):
+        load_for_training(directory, BackboneConfig(pooling="cls"), device="cpu")
 
 
 def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):

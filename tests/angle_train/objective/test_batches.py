@@ -84,12 +84,6 @@ def test_positive_groups(pairs, identity, expected):
     assert sorted(found.values()) == expected
 
 
-def test_equal_texts_in_different_spelling_share_a_group():
-    batch = collate([row("The Disk is full.", "no space left"), row("the disk  is full", "volume at 100 %")])
-    assert len(decode(batch)) == 4
-    assert len(set(batch["label"]["group"].tolist())) == 1
-
-
 def test_positive_and_neutral_follow_the_thresholds():
     rows = [
         row("a", "b", 1.0),
@@ -211,13 +205,6 @@ def test_a_negative_row_inside_a_group_labels_only_itself():
     assert found["b", "d"] == found["c", "d"] == 1.0
 
 
-def test_of_equally_low_rows_between_groups_the_less_trusted_counts():
-    rows = [row("a", "b"), row("a", "x", 0.2, weight=0.9), row("b", "x", 0.2, weight=0.3), row("x", "y")]
-    for order in (rows, rows[::-1]):
-        found = named_pairs(collate(order, transitive=True))
-        assert found["a", "y"] == found["b", "y"] == (0.2, 0.3)
-
-
 def test_the_prompt_reaches_the_tokeniser():
     seen = []
 
@@ -229,17 +216,6 @@ def test_the_prompt_reaches_the_tokeniser():
     assert seen == ["query: ", "query: "]
 
 
-def test_blocks_are_shuffled_as_wholes():
-    # 40 keys of one block each: were only rows shuffled, keys would come in order of first appearance
-    # of the shuffled rows for every block size.
-    keys = [f"{number:02d}" for number in range(40) for _ in range(4)]
-    order = blocked_order(keys, 4, torch.Generator().manual_seed(0))
-    seen = list(
-        dict.fromkeys(keys[i] for i in torch.randperm(160, generator=torch.Generator().manual_seed(0)))
-    )
-    assert list(dict.fromkeys(keys[i] for i in order)) != seen
-
-
 def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
     keys = [name for name in "abcdefgh" for _ in range(6)]
     order = blocked_order(keys, 3, torch.Generator().manual_seed(0))
@@ -248,11 +224,6 @@ def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
     assert all(len(run) == 1 for run in runs)
     assert order != sorted(order)
     assert order != blocked_order(keys, 3, torch.Generator().manual_seed(1))
-
-
-def test_blocks_of_one_are_a_plain_shuffle():
-    order = blocked_order(["a"] * 50 + ["b"] * 50, 1, torch.Generator().manual_seed(0))
-    assert order == torch.randperm(100, generator=torch.Generator().manual_seed(0)).tolist()
 
 
 def sampler(seed=1, epoch=0, batch_size=4, drop_last=False):

@@ -111,7 +111,7 @@ def test_without_gradients_it_only_encodes(tiny_model):
 
 
 class Saved:
-    """Counts the bytes that autograd holds for backward passes."""
+    """Counts the bytes that autograd holds for backward passes after the forward one."""
 
     def __init__(self):
         self.now = self.peak = 0
@@ -152,15 +152,15 @@ def test_activations_of_one_chunk_are_held_at_a_time(tiny_model):
     plain, cached = peak(tiny_model, False, 8, rows), peak(tiny_model, True, 8, rows)
     # An eighth of the activations, and the objective's own tensors, which are small.
     assert cached < plain / 6
-    assert peak(tiny_model, True, 16, rows) < plain / 10
+    assert peak(tiny_model, True, 16, rows) < plain / 9
 
 
-def test_every_chunk_is_encoded_once_more_and_never_two_at_once():
+def test_every_chunk_but_the_last_is_encoded_once_more_from_the_last_to_the_first():
     model = LetterModel()
-    chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 2)]
+    chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 3, 2)]
     encode_cached(model, chunks).square().sum().backward()
-    assert [set(chunk) for chunk in chunks] == [{"input_ids"}] * 2
-    assert model.calls == [((4, 3), False), ((2, 3), False), ((4, 3), True), ((2, 3), True)]
+    assert [set(chunk) for chunk in chunks] == [{"input_ids"}] * 3
+    assert [shape[0] for shape, _ in model.calls] == [4, 3, 2, 3, 4]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

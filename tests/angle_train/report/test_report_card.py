@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from huggingface_hub import ModelCard
-from report_examples import BETTER, NAMING_NOTES, made_report, report, untrained
+from report_examples import BETTER, NOT_SAVED, made_report, report, untrained
 
 from angle_train.report.card import write_card
 from angle_train.report.text import results_table
@@ -58,7 +58,7 @@ def test_the_conclusion_comes_first_and_the_figures_follow(card):
 
 def test_a_kept_backbone_is_called_that_and_has_its_own_figures(card):
     made = on_the_hub(report(BETTER, kept="backbone"))
-    text = card(replace(made, notes=[NAMING_NOTES[0]]), THEIRS)
+    text = card(made, THEIRS)
     data = ModelCard(text).data
     assert text.split("---\n", 2)[2].startswith(
         "\n# small-model\n\n**Not shown to be better, so the backbone stays"
@@ -66,7 +66,7 @@ def test_a_kept_backbone_is_called_that_and_has_its_own_figures(card):
     assert [found.metric_value for found in data.eval_results] == [0.6]
     assert "the untouched weights of owner/small-model" in text
     assert "Their words" not in text
-    assert NAMING_NOTES[0] in text
+    assert NOT_SAVED in text
     assert ModelCard(card(untrained())).data.base_model is None
 
 

@@ -26,7 +26,6 @@ from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import WORD_OVERLAP
 from angle_train.recipe import Recipe
 from angle_train.report.result import (
-    NAMING_NOTES,
     FitReport,
     Trained,
     make_report,
@@ -152,15 +151,16 @@ def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):
     assert found == f"{why}, so the untouched backbone was saved."
     # Only test pairs that were surely ranked better say that more pairs may show it.
     tested = [r for r in made.judged if r.role == "test" and r.difference and r.difference.low > 0]
-    assert len(hints) == (len(tested) if made.steps else 0)
+    assert len(hints) == len(tested)
     assert all(hint.endswith("too few to see it, and more of them may") for hint in hints)
 
 
 def test_results_are_named_after_what_was_saved():
-    assert report(BETTER).shown() == report(BETTER).results
-    kept = report(BETTER, kept="backbone").shown()
-    assert [row.model for row in kept] == [NOT_SAVED, "backbone", NOT_SAVED]
-    assert [row.model for row in untrained().shown()] == ["backbone"]
+    made = report(BETTER)
+    assert [row.model for row in made.results] == ["tuned", "backbone", "tuned"]
+    kept = made.with_backbone()
+    assert [row.model for row in kept.results] == [NOT_SAVED, "backbone", NOT_SAVED]
+    assert (kept.judged[0].difference, kept.tuned_name) == (made.judged[0].difference, NOT_SAVED)
 
 
 @pytest.mark.parametrize("details", [made_report().details, {}])  # earlier runs had fewer
@@ -218,7 +218,7 @@ def test_the_choice_decides_what_is_saved(chosen, after, kept):
     training = Training([Evaluation(2, 1.0, after)], 2, 2, 2)
     made = reported(RunData(dev, [dev], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
     assert made.kept == kept
-    assert (NAMING_NOTES[0] in made.notes) == (kept == "backbone")
+    assert made.results[-1].model == made.tuned_name == ("tuned" if kept == "tuned" else NOT_SAVED)
 
 
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
@@ -227,6 +227,5 @@ def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
     found = {"folds": FOLDS | {"shared_texts": [2, 6]}, "choice": CHOICE | {"chosen": 0}}
     made = reported(RunData(human, [], [], human), training, 0.6, 0.6, **found)
     assert (made.kept, made.tuned_name) == ("backbone", None)
-    assert [result.model for result in made.shown()] == ["word overlap", "backbone"]
-    assert NAMING_NOTES[1] in made.notes
+    assert [result.model for result in made.results] == ["word overlap", "backbone"]
     assert any(note.startswith("2 of the 6 texts of the human-graded pairs") for note in made.notes)

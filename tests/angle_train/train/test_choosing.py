@@ -85,15 +85,6 @@ def test_the_best_of_many_noisy_figures_is_no_evidence(candidates):
     assert adopted(candidates, gain=0.25) >= 0.5
 
 
-def test_the_choice_in_words():
-    found = choose([pairs(GOLD)], [POOR, GOOD], [0, 1])
-    assert found.sentence("step 8", "dev pairs").startswith("chosen: step 8; Spearman ")
-    assert "chosen: the backbone;" in choose([pairs(GOLD)], [GOOD, POOR], [0, 1]).sentence(
-        "step 8", "dev pairs"
-    )
-    assert "confidence 1.00" in found.sentence("step 8", "dev pairs")
-
-
 def test_fewer_pairs_show_larger_gains_only():
     def points(*sets):
         return int(what_pairs_show(sets).partition("about ")[2].split()[0])
@@ -139,17 +130,3 @@ def test_sets_of_one_size_are_resampled_apart():
     single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
     spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
     assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)
-
-
-def test_a_later_candidate_meets_the_same_resamples():
-    """So that those that come after a first choice need not draw for the earlier ones again."""
-    together = resampled([pairs(GOLD)], [POOR, GOOD, BEST])
-    first, later = resampled([pairs(GOLD)], [POOR, GOOD]), resampled([pairs(GOLD)], [BEST])
-    for whole, *parts in zip(together, first, later, strict=True):
-        np.testing.assert_array_equal(whole, np.concatenate(parts))
-
-
-@pytest.mark.parametrize(("count", "resamples"), [(300, 2000), (16_000, 1250), (40_000, 1000)])
-def test_many_pairs_get_fewer_resamples(count, resamples):
-    gold = np.arange(count) % 6
-    assert resampled([pairs(gold)], [[gold * 1.0]])[1].shape == (1, resamples)

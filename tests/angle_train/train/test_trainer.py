@@ -115,7 +115,7 @@ def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_
     for directory in ("once", "again"):  # a model that was trained can be trained again
         evaluator = DevEvaluator([pairs])
         train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=evaluator)
-        (((measured,),),) = evaluator.measured().values()
+        ((measured,),) = evaluator.measured().values()
         tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
         saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
         expected = evaluate_model(saved, pairs)
@@ -140,30 +140,31 @@ def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_
         f"checkpoint-{done.best_step}",
         "checkpoint-3",
     }
-    assert [[len(sets) for sets in measured[step]] for step in (1, 2, 3)] == [[1], [1], [1]]
-    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[3][0][0])
+    assert [len(measured[step]) for step in (1, 2, 3)] == [1, 1, 1]
+    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[3][0])
     restore(tiny_model, tmp_path, done.best_step)
-    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[done.best_step][0][0])
+    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[done.best_step][0])
     # Whoever goes on with the run finds the notes.
     again = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl").measured()
-    assert [again[step][0][0].tolist() for step in again] == [measured[s][0][0].tolist() for s in (1, 2, 3)]
+    assert [again[step][0].tolist() for step in again] == [measured[s][0].tolist() for s in (1, 2, 3)]
 
 
-def test_dev_sets_are_measured_with_each_share_of_the_backbone(tiny_model):
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_dev_sets_are_measured_with_the_share_of_the_backbone(tiny_model, share):
     pairs = few_pairs()
     backbone, untouched = snapshot(tiny_model), evaluate_model(tiny_model, pairs)
     with torch.no_grad():
         for weights in tiny_model.parameters():
             weights.add_(0.3 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(1)))
     moved = evaluate_model(tiny_model, pairs)
-    evaluator = DevEvaluator([pairs, pairs], shares=(0.5, 0.0, 1.0))
+    evaluator = DevEvaluator([pairs, pairs], share=share)
     evaluator.backbone = backbone
     shown = evaluator(tiny_model, steps=7)["dev_spearman"]
-    (half, none, whole) = evaluator.measured()[7]
-    assert [len(half), len(none), len(whole)] == [2, 2, 2]
-    np.testing.assert_array_equal(none[1], moved)
-    np.testing.assert_allclose(whole[0], untouched, atol=1e-6)
-    assert shown == pytest.approx(spearman(pairs.score, half[0]))  # the first share's
+    first, second = evaluator.measured()[7]
+    assert (first == second).all()
+    assert shown == pytest.approx(spearman(pairs.score, first))
+    for end, expected in ((0.0, moved), (1.0, untouched)):
+        assert np.allclose(first, expected, atol=1e-6) == (share == end)
     np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), moved)
 
 
