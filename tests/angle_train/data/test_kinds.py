@@ -116,10 +116,21 @@ def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
 
 @pytest.mark.parametrize("kind", PRESETS)
 def test_a_recipe_names_its_kind_and_every_preset_leaves_nothing_open(kind):
-    settled = settle(Recipe().with_overrides({"loss": kind}), pairs_of([0.0, 0.3, 1.0]))
+    settled = settle(Recipe().with_overrides({"loss": kind}), pairs_of([0.0, 0.3, 1.0] * 1000))
     values = asdict(settled.objective) | asdict(settled.training)
     assert {key: values[key] for key in PRESETS[kind]} == PRESETS[kind]
     assert [key for key, value in values.items() if value is None] == ["max_seq_length"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs", "epochs"),
+    [("degrees", 3000, 3), ("degrees", 300, 13), ("polarity", 900, 5), ("mixed", 30, 20), ("graded", 30, 3)],
+)
+def test_few_pairs_of_an_llm_train_for_more_epochs(kind, pairs, epochs):
+    recipe = Recipe().with_overrides({"loss": kind, "batch_size": 64})
+    settled = settle(recipe, pairs_of([0.0, 0.3, 1.0] * (pairs // 3)))
+    assert settled.training.epochs == epochs
+    assert settle(recipe.with_overrides({"epochs": 2}), pairs_of([0.0, 1.0])).training.epochs == 2
 
 
 @pytest.mark.parametrize("kind", ["degrees", "mixed"])
