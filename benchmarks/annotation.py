@@ -16,7 +16,9 @@ import argparse
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+from common import RESULTS
 from llm_supervised import TASKS, Task, data_sets, fit_pairs, part
+from sklearn.isotonic import isotonic_regression
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
@@ -36,8 +38,6 @@ Gains = dict[str, dict[int, list[float]]]
 
 def measure(task: Task, numbers: Sequence[int], seeds: Sequence[int], role: str) -> Gains:
     """Fit every data set on so many texts, or read the finished fit, and return what it gained."""
-    from common import RESULTS
-
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": "bf16"})
     found: Gains = {name: {} for name in WAYS[task.name]}
     for number in numbers:
@@ -57,7 +57,7 @@ def _gain(rows: Sequence[dict[str, object]], role: str) -> float:
 
 
 def print_tables(gains: Gains, task: Task) -> None:
-    """Print mean and spread of the gains, and their shares as gains.toml has them."""
+    """Print mean and spread of the gains, and their shares as gains.toml has them: more texts never less."""
     best = max(fmean(values) for row in gains.values() for values in row.values())
     for name, row in gains.items():
         shown = (
@@ -66,14 +66,17 @@ def print_tables(gains: Gains, task: Task) -> None:
         )
         print(f"{name:<24}", "   ".join(shown))
     for way, row in zip(ways_of(task.purpose), gains.values(), strict=True):
-        shares = ", ".join(f"{number} = {fmean(values) / best:.2f}" for number, values in row.items())
+        rising = isotonic_regression([fmean(values) / best for values in row.values()])
+        shares = ", ".join(f"{number} = {share:.2f}" for number, share in zip(row, rising, strict=True))
         print(f"{way.name}: gains = {{ {shares} }}")
 
 
 def draw(gains: Gains, task: Task, path: str) -> None:
     """Draw the gain against USD; the cost is that of `llm-label --plan` for the corpus."""
+    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gains"})
     config = LabelConfig(
         EngineConfig(_PRICED), texts=task.texts, out=task.texts, plan=True, purpose=task.purpose
     )
