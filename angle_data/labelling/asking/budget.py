@@ -17,7 +17,9 @@ _WIDE_PER_TOKEN = 1.5
 _TEMPLATE_TOKENS = 8.0
 # Replies after which the mean of what was counted is trusted; until then each may be as long as allowed.
 _ENOUGH = 8
-_MARGIN = 1.1  # what is in flight may turn out longer than the mean
+# What is in flight may turn out longer than the mean.
+_MARGIN = 1.1
+_SMOOTHING = 0.02
 
 
 # --- counting -----------------------------------------------------------------------------------------
@@ -76,9 +78,10 @@ class Ledger:
         self.spent = spent
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
-        self._guesses: dict[str, Tokens] = {}  # of the requests in flight
+        self._reserved: dict[str, Tokens] = {}
         self._in_flight = self._held = NO_TOKENS
-        self._replies, self._guessed, self._taken = 0, NO_TOKENS, NO_TOKENS
+        self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
+        self._replies = 0
 
     @property
     def limited(self) -> bool:
@@ -93,10 +96,8 @@ class Ledger:
         """Whether a request with this first guess fits under the limits beside all that is on its way."""
         if not self.limited:
             return True
-        most = request.sampling.max_tokens
-        flying = self._expected(self._in_flight, len(self._guesses) * most, _MARGIN)
         spent = Tokens(self.spent.prompt_tokens, self.spent.completion_tokens)
-        total = spent + self._held + flying + self._expected(guess, most)
+        total = spent + self._in_flight + self._held + self._expected(request, guess)
         if self._max_tokens is not None and total.prompt + total.completion > self._max_tokens:
             return False
         if self._max_usd is None or self.price is None:
@@ -105,36 +106,39 @@ class Ledger:
 
     def reserve(self, request: ChatRequest, guess: Tokens) -> None:
         """Count a request as in flight."""
-        self._guesses[request.key] = guess
-        self._in_flight += guess
+        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        reserved = Tokens(expected.prompt * _MARGIN, min(expected.completion * _MARGIN, most))
+        self._reserved[request.key] = reserved
+        self._in_flight += reserved
 
-    def settle(self, key: str, reply: Reply | None) -> None:
+    def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
         """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
 
         What the reply took is counted by the journal, in `spent`.
         """
-        guess = self._guesses.pop(key, None)
-        if guess is None:
+        if not self.limited:
             return
-        self._in_flight -= guess
+        self._in_flight -= self._reserved.pop(key, NO_TOKENS)
         usage = reply.usage if reply is not None else {}
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._replies += 1
-            self._guessed += guess
-            self._taken += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+            rate = max(1.0 / self._replies, _SMOOTHING)
+            seen = Tokens(
+                usage["prompt_tokens"] / max(guess.prompt, 1.0),
+                usage["completion_tokens"] / max(guess.completion, 1.0),
+            )
+            change = seen - self._ratio
+            self._ratio += Tokens(rate * change.prompt, rate * change.completion)
 
-    def _expected(self, guess: Tokens, most: float, margin: float = 1.0) -> Tokens:
-        """Correct a guess by what replies took; with few replies, rather too much than too little.
-
-        `most` is the longest that the replies can be.
-        """
+    def _expected(self, request: ChatRequest, guess: Tokens) -> Tokens:
+        """Correct a first guess by what replies took; with few replies, rather too much than too little."""
+        most = request.sampling.max_tokens
         if not self._replies:
-            return Tokens(guess.prompt * margin, most)
-        prompt = guess.prompt * margin * self._taken.prompt / max(self._guessed.prompt, 1.0)
+            return Tokens(guess.prompt, most)
+        prompt = guess.prompt * self._ratio.prompt
         if self._replies < _ENOUGH:
             return Tokens(prompt * (1.0 + 1.0 / self._replies), most)
-        completion = guess.completion * margin * self._taken.completion / max(self._guessed.completion, 1.0)
-        return Tokens(prompt, min(completion, most))
+        return Tokens(prompt, min(guess.completion * self._ratio.completion, most))
 
     def usd(self) -> float | None:
         """Return what the whole journal cost at the price of now, None when no price is known."""

@@ -32,7 +32,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.text import whole_characters
+from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -115,6 +115,9 @@ class Collector:
                 self.stopped = True
             finally:
                 silence.cancel()
+                for (kind, message), count in self._reasons.items():
+                    if count > 1:
+                        log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
 
     def _say_what_for(self) -> None:
         spec = self._spec
@@ -221,14 +224,16 @@ class Collector:
         self.asked += 1
         if self._times:
             self._times.append(time.monotonic())
-        self._ledger.settle(outcome.key, None if isinstance(outcome, Failure) else outcome)
+        if guess is not None:
+            self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
             reason = outcome.kind, outcome.message
             self._reasons[reason] += 1
-            log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
+            if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
+                log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
         else:
             self.has_reply = self._replied = True
             row = {

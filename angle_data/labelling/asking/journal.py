@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from angle_data.annotators.base import Failure
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
-from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
@@ -114,15 +113,25 @@ class Journal:
         self.failures[failure.key] = failure
         self.spent.take(failure.usage)
 
-    def rescued(self) -> InputError:
+    def rescued(self) -> AngleError:
         """Put what found no room into a file elsewhere, and return the error that says what to do with it."""
-        path = self._file.name
-        with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
-            other.write(b"".join(self.unwritten))
-        return InputError(
-            f"{path}: {self._fault and self._fault.strerror}; {counted(len(self.unwritten), 'row')} went to "
-            f"{other.name}: make room, then run `cat {other.name} >> {path}` and the same command again"
-        )
+        self._write()
+        path, lines = self._file.name, self.unwritten
+        if not lines:
+            return StoppedError(
+                f"{path}: there was no room for a moment; run the same command again to go on"
+            )
+        replies = "1 reply" if len(lines) == 1 else f"{len(lines)} replies"
+        said = f"{path}: {self._fault and self._fault.strerror}"
+        try:
+            with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
+                other.write(b"".join(lines))
+        except OSError as error:
+            return InputError(
+                f"{said}, and {tempfile.gettempdir()}: {error.strerror}; {replies} are lost; free one"
+            )
+        then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
+        return InputError(f"{said}; {replies} went to {other.name}: {then}")
 
     def _write(self) -> None:
         """Write whole lines as long as there is room."""

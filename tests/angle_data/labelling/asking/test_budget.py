@@ -23,7 +23,7 @@ def ask(account, number, guess, taken=None):
     """Send a request and take in its reply, as a session does; without `taken` its tokens are not known."""
     account.reserve(request(number), guess)
     usage = {"prompt_tokens": taken[0], "completion_tokens": taken[1]} if taken else {}
-    account.settle(request(number).key, Reply(request(number).key, "", usage=usage))
+    account.settle(request(number).key, guess, Reply(request(number).key, "", usage=usage))
     account.spent.add({"usage": usage, "seconds": 0.1})
 
 
@@ -63,7 +63,7 @@ def test_a_failed_request_gives_its_place_back():
     account = ledger(210)
     account.reserve(request(0), GUESS)
     assert not account.affords(request(1), GUESS)
-    account.settle(request(0).key, None)
+    account.settle(request(0).key, GUESS, None)
     assert account.affords(request(1), GUESS)
 
 
