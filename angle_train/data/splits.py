@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -19,7 +21,9 @@ from angle_data.text import normalise
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import (
+    GRADES,
     HUMAN,
+    RANDOM,
     PairSet,
     check_stated_scale,
     distinct_names,
@@ -32,6 +36,8 @@ from angle_train.recipe import ObjectiveConfig, Recipe
 log = logging.getLogger("angle.fit")
 
 _HELD_OUT = 0.1
+_MOST_LEFT_OUT = 0.25  # of all pairs, for joining a held-out text with another
+_ROOTS = 4  # texts around which held-out ones are gathered
 _LEAST = 8  # pairs in a part
 _SHARED_TEXTS = "%.0f %% of the texts of %s occur in %s pairs too"
 
@@ -216,7 +222,9 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
     """Divide pairs into `(train, dev)` so that no source has pairs in both.
 
     Without source ids, pairs that share a text, directly or through others, stay together. If that ties
-    nearly everything together, single pairs are held out, with a warning.
+    nearly everything together, texts are held out that have most of their pairs among themselves. If that
+    does not help either, single pairs are, with a warning. Pairs that join texts of two sources are left out
+    where one of these is held out and the other is not.
 
     Args:
         pairs: What to divide.
@@ -224,12 +232,82 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
         seed: Chooses which sources.
     """
     wanted = fraction * len(pairs)
-    dev = _fill(_positions(source_keys(pairs)), wanted, seed)
-    if len(dev) < wanted / 2:
+    first, second = _ends(pairs)
+    held = {first[position] for position in _fill(_positions(first), wanted, seed)}
+    texts_held = _held(first, second, held)
+    if texts_held.count(2) < wanted / 2:
+        if first == second and pairs.source_ids is None:
+            first, second = ([normalise(text) for text in side] for side in (pairs.text1, pairs.text2))
+        texts_held = _held(first, second, _gather(first, second, wanted, seed))
+    if texts_held.count(2) < wanted / 2:
         log.warning("%s: nearly all pairs share texts, so single pairs are held out", pairs.name)
-        dev = _fill({str(position): [position] for position in range(len(pairs))}, wanted, seed)
-    train = sorted(set(range(len(pairs))) - set(dev))
-    return pairs.take(train, pairs.name), pairs.take(sorted(dev), f"{pairs.name}/held-out")
+        dev = set(_fill(_positions([str(position) for position in range(len(pairs))]), wanted, seed))
+        texts_held = [2 * (position in dev) for position in range(len(pairs))]
+    if 1 in texts_held:
+        log.info("%s: %d pairs of a held-out text and another are left out", pairs.name, texts_held.count(1))
+    train, out = ([i for i, count in enumerate(texts_held) if count == wish] for wish in (0, 2))
+    return pairs.take(train, pairs.name), pairs.take(out, f"{pairs.name}/held-out")
+
+
+def _held(first: Sequence[str], second: Sequence[str], held: Collection[str]) -> list[int]:
+    """Return for each pair how many of its two ends are held out."""
+    return [(a in held) + (b in held) for a, b in zip(first, second, strict=True)]
+
+
+def _gather(first: Sequence[str], second: Sequence[str], wanted: float, seed: int) -> set[str]:
+    """Return ends to hold out, so that about `wanted` pairs lie among them and few join one with another.
+
+    Gathered around `_ROOTS` ends in hashed order: always that comes next of whose pairs most lie within.
+    Of one that would bring the pairs left out above `_MOST_LEFT_OUT` nothing is taken.
+    """
+    partners: dict[str, Counter[str]] = {}
+    for a, b in zip(first, second, strict=True):
+        partners.setdefault(a, Counter())[b] += 1
+        if a != b:
+            partners.setdefault(b, Counter())[a] += 1
+    roots = iter(sorted(partners, key=lambda key: _hashed(key, seed)))
+    held: set[str] = set()
+    seen: set[str] = set()
+    within: Counter[str] = Counter()  # of an end's pairs, those with held ones
+    near: list[tuple[float, bytes, str]] = []
+    inside = left_out = planted = 0
+    while inside < wanted and len(seen) < len(partners):
+        if not near or planted * wanted <= _ROOTS * inside:
+            key, planted = next(root for root in roots if root not in seen), planted + 1
+        elif (key := heappop(near)[-1]) in seen:
+            continue
+        seen.add(key)
+        own, total = partners[key][key], partners[key].total()
+        crossing = total - own - 2 * within[key]
+        if left_out + crossing > _MOST_LEFT_OUT * len(first):
+            continue
+        held.add(key)
+        inside, left_out = inside + own + within[key], left_out + crossing
+        for other in partners[key].keys() - seen:
+            within[other] += partners[key][other]
+            share = (within[other] + partners[other][other]) / partners[other].total()
+            heappush(near, (-share, _hashed(other, seed), other))
+    return held
+
+
+def _ends(pairs: PairSet) -> tuple[list[str], list[str]]:
+    """Return for each pair what its first text and what its second text belongs to.
+
+    That is one thing, its source, but for pairs among given texts: graded and random ones whose texts both
+    stand in other pairs too.
+    """
+    if pairs.supervision is None or GRADES not in pairs.supervision:
+        keys = list(pairs.source_ids or connected(pairs))
+        return keys, keys
+    texts = [(normalise(a), normalise(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
+    often = Counter(text for pair in texts for text in pair)
+    sets: DisjointSets[str] = DisjointSets()
+    for position, (a, b) in enumerate(texts):
+        if pairs.supervision[position] not in (GRADES, RANDOM) or min(often[a], often[b]) == 1:
+            sets.join(a, b)
+            if pairs.source_ids is not None:
+                sets.join(a, f"\0{pairs.source_ids[position]}")
+    return [sets.leader(a) for a, _ in texts], [sets.leader(b) for _, b in texts]
 
 
 def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
@@ -243,15 +321,14 @@ def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
 def _fill(groups: dict[str, list[int]], wanted: float, seed: int) -> list[int]:
     """Return the positions of whole groups, taken in hashed order as long as they fit."""
     taken: list[int] = []
-    for key in sorted(groups, key=lambda key: hashlib.sha256(f"{seed}/{key}".encode()).digest()):
+    for key in sorted(groups, key=lambda key: _hashed(key, seed)):
         if len(taken) + len(groups[key]) <= wanted:
             taken += groups[key]
     return taken
 
 
-def source_keys(pairs: PairSet) -> list[str]:
-    """Return for each pair its source id, or what `connected` gives where the data names no sources."""
-    return list(pairs.source_ids or connected(pairs))
+def _hashed(key: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}/{key}".encode()).digest()
 
 
 def connected(pairs: PairSet) -> list[str]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import logging
 import pickle
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,6 +39,7 @@ log = logging.getLogger("angle.backbones")
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
+_OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
@@ -433,12 +436,27 @@ def finish_training(
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens. No card.
+    """Write the model as a folder that Sentence Transformers opens, in place of one that is there. No card.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
+    _remove_model(directory)
     with quiet_libraries():
         model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)
+
+
+def _remove_model(directory: Path) -> None:
+    """Delete what an earlier model has and the next one may lack, but would be loaded with."""
+    from angle_train.model.long_text import LONG_TEXT_FILE
+
+    modules = directory / "modules.json"
+    if modules.is_file():
+        for module in json.loads(modules.read_text(encoding="utf-8")):
+            if module["path"]:
+                shutil.rmtree(directory / module["path"], ignore_errors=True)
+    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
+        for path in directory.glob(pattern):
+            path.unlink()

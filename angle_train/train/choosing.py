@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import source_keys
+from angle_train.data.splits import connected
 from angle_train.evaluation.bootstrap import draw
 from angle_train.evaluation.statistics import Ranked, SpearmanOf
 
@@ -112,8 +112,12 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
         ranked = Ranked(pairs.score)
         found = [SpearmanOf(pairs.score, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
-        drawn += draw(found, resamples, seed=number, groups=source_keys(pairs))
+        drawn += draw(found, resamples, seed=number, groups=_groups(pairs))
     return values / len(sets), drawn / len(sets)
+
+
+def _groups(pairs: PairSet) -> list[str]:
+    return list(pairs.source_ids or connected(pairs))
 
 
 def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
@@ -158,7 +162,7 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
 
 def what_pairs_show(sets: Sequence[PairSet]) -> str:
     """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
-    sizes = [len(set(source_keys(pairs))) for pairs in sets]
+    sizes = [len(set(_groups(pairs))) for pairs in sets]
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))

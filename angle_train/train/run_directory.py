@@ -53,8 +53,8 @@ class RunDirectory:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
         Args:
-            overwrite: Whether `claim` may delete another run, or this one where it is finished: then there is
-                none to go on with.
+            overwrite: Whether `claim` may delete an earlier run: then there is none to go on with, unless
+                that began with `overwrite` too and is this very run, cut off.
 
         Raises:
             InputError: The directory holds something else, or a run that differs.
@@ -64,40 +64,40 @@ class RunDirectory:
         if state and state.get("grid", self.trials.is_dir()) != bool(self.files):
             found, other = ("a run of fit", "the grid") if self.files else ("a grid", "the run")
             raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
-        finished = state.get("status") == "finished"
-        begun = self._complete_checkpoint() is not None or self.folds.is_dir() or self.trials.is_dir()
-        if not state or not (finished or begun):
+        if not state or (overwrite and not self._goes_on()):
             return "new"
-        changed = changed_parts(state["fingerprint"], self.fingerprint)
-        if overwrite and (changed or finished):
+        finished = state["status"] == "finished"
+        begun = finished or self._complete_checkpoint() is not None
+        if not (begun or self.folds.is_dir() or self.trials.is_dir()):
             return "new"
-        if changed:
+        if changed := changed_parts(state["fingerprint"], self.fingerprint):
             raise InputError(
                 f"--out {self.path} holds a run with different {', '.join(changed)}; "
                 "give another directory, or --overwrite to replace that run"
             )
-        return "finished" if finished else "interrupted"
+        return "finished" if finished else "interrupted" if begun else "new"
 
     def claim(self, status: Status, *, overwrite: bool) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
-        Only with `overwrite` is anything but checkpoints deleted, and nothing of a run that goes on.
+        Only with `overwrite` is anything but checkpoints deleted.
         """
-        replaced = overwrite and status == "new" and bool(self._state())
+        there, goes_on = bool(self._state()), self._goes_on()
         if status == "new":
             self._delete(self.checkpoints)
-        if replaced:
+        if overwrite and not goes_on:
             # First what could be taken for this run's own, then the note that it is under way, then the rest.
             self._delete(self.folds)
             self._delete(self.trials)
-        self._write("interrupted")
-        for item in self.path.iterdir() if replaced else ():
-            if item.name == HIDDEN or (self.files and item.name not in self.files):  # the lock is held
-                continue
-            if item.is_dir():
-                shutil.rmtree(item)
-            else:
-                item.unlink()
+        self._write("interrupted", overwrite=overwrite or goes_on)
+        if overwrite and there and not goes_on:
+            for item in self.path.iterdir():
+                if item.name == HIDDEN or (self.files and item.name not in self.files):  # the lock is held
+                    continue
+                if item.is_dir():
+                    shutil.rmtree(item)
+                else:
+                    item.unlink()
         for path in () if self.files else self.checkpoints.glob("checkpoint-*"):
             if not _is_complete(path):  # cut off while being written: the trainer must not find it
                 shutil.rmtree(path)
@@ -105,7 +105,7 @@ class RunDirectory:
 
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""
-        self._write("finished")
+        self._write("finished", overwrite=False)
         self.tidy()
 
     def tidy(self) -> None:
@@ -146,8 +146,17 @@ class RunDirectory:
         state: dict[str, Any] = json.loads(self._state_file.read_text(encoding="utf-8"))
         return state
 
-    def _write(self, status: Status) -> None:
-        state: dict[str, Any] = {"status": status, "fingerprint": dict(self.fingerprint)}
+    def _goes_on(self) -> bool:
+        """Return whether the directory holds this very run, begun with `overwrite` and cut off."""
+        state = self._state()
+        return (
+            state.get("status") == "interrupted"
+            and state["overwrite"]
+            and not changed_parts(state["fingerprint"], self.fingerprint)
+        )
+
+    def _write(self, status: Status, *, overwrite: bool) -> None:
+        state = {"status": status, "fingerprint": dict(self.fingerprint), "overwrite": overwrite}
         state |= {"grid": True} if self.files else {}
         with replace_file(self._state_file) as stream:
             json.dump(state, stream, indent=1)

@@ -1,6 +1,7 @@
 """What each pair of a run is used for: dev pairs given or found, pairs held out, parts in turn, leaks."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,6 +108,67 @@ def test_hold_out_without_sources_shares_no_text(sizes, seed):
     assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
     texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
     assert not texts[0] & texts[1]
+
+
+def evidence(sources, mined, seed):
+    """Pairs of sources with five sentences each, and graded and random pairs of any two sources."""
+    pairs = [(f"source {s}", f"sentence {s}-{d}") for s in range(sources) for d in range(5)]
+    found = [("degrees", f"s{i // 5}", *pair) for i, pair in enumerate(pairs)]
+    generator = np.random.default_rng(seed)
+    for number in range(mined):
+        a, b = generator.choice(sources, 2, replace=False)
+        found.append((["grades", "random"][number % 4 == 0], f"s{a}", f"source {a}", f"Source {b}!"))
+    # A graded sentence that stands nowhere else belongs to its source, as the others do.
+    found += [("grades", "s0", "source 0", "only here")]
+    kinds, ids, first, second = zip(*found, strict=True)
+    pairs = made(list(zip(first, second, strict=True)), source_ids=list(ids))
+    return replace(pairs, supervision=list(kinds))
+
+
+@pytest.mark.parametrize("sourced", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_mined_pairs_carry_no_text_from_the_training_part_into_the_held_out_one(sourced, seed, caplog):
+    pairs = evidence(60, 120, seed)
+    pairs = pairs if sourced else replace(pairs, source_ids=None)
+    with caplog.at_level("INFO", logger="angle"):
+        train, dev = hold_out(pairs, 0.1, seed)
+    texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
+    assert not texts[0] & texts[1]
+    assert 0.05 * len(pairs) <= len(dev) <= 0.11 * len(pairs)
+    lost = len(pairs) - len(train) - len(dev)
+    assert 0 < lost < 0.3 * 120  # of the mined pairs alone, and of these a fifth
+    assert f"made: {lost} pairs of a held-out text and another are left out" in caplog.text
+    assert {kind for kind in dev.supervision} >= {"degrees"}
+
+
+def test_without_graded_pairs_sources_alone_are_held_out():
+    """Random pairs alone change nothing: their second texts may be those of other sources."""
+    pairs = evidence(60, 120, 1)
+    kinds = ["polarity" if kind == "degrees" else "random" for kind in pairs.supervision]
+    found = [hold_out(replace(pairs, supervision=s), 0.1, 1)[1].sha256() for s in (kinds, None)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("supervision", ["grades", None])
+@given(texts=st.integers(60, 200), each=st.integers(2, 5), seed=st.integers(0, 9))
+def test_of_pairs_that_all_hang_together_texts_are_held_out_with_the_pairs_among_them(
+    supervision, texts, each, seed
+):
+    """Every text with its neighbours in a ring, and a tenth of the pairs of any two."""
+    generator = np.random.default_rng(seed)
+    found = {
+        (a, (a + step + 1) % texts) if generator.random() > 0.1 else tuple(generator.choice(texts, 2, False))
+        for a in range(texts)
+        for step in range(each)
+    }
+    pairs = made([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
+    pairs = replace(pairs, supervision=supervision and [supervision] * len(pairs))
+    train, dev = hold_out(pairs, 0.1, seed)
+    parts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
+    assert not parts[0] & parts[1]
+    assert 0.05 * len(pairs) <= len(dev) <= 0.1 * len(pairs) + 2 * each
+    assert len(train) + len(dev) >= 0.75 * len(pairs)
+    assert dev.sha256() == hold_out(pairs, 0.1, seed)[1].sha256()
 
 
 def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):

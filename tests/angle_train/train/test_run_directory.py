@@ -89,6 +89,7 @@ def test_a_run_with_overwrite_is_noted_before_the_rest_is_deleted(tmp_path, monk
         patch.setattr(Path, "unlink", killed)
         with pytest.raises(KilledError):
             run.claim(run.status(overwrite=True), overwrite=True)
-    assert json.loads((run.path / ".angle" / "fit_state.json").read_text())["status"] == "interrupted"
+    state = json.loads((run.path / ".angle" / "fit_state.json").read_text())
+    assert (state["status"], state["overwrite"]) == ("interrupted", True)
     assert run.status(overwrite=True) == "new"  # it has no checkpoint yet
     assert run.claim("new", overwrite=True) is None
