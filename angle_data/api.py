@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import IN_MEMORY, beside_loop, check_names, make, path_of, sources
+from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, make, path_of, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -182,7 +182,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     with _files(given, "texts", kept=not (dry_run or given["plan"])):
         config = make(LabelConfig, given)
         if config.plan:
-            spending = plan_spending(config)
+            spending = plan_spending(config, None if is_path(texts) else "texts.jsonl")
             return Run(config.out, model, spending.counts, spending)
         if dry_run or config.pilot is not None:
             forecast = beside_loop(lambda: plan_label(config) if dry_run else pilot(config))

@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -281,10 +282,24 @@ def _plain(value: Any) -> Any:
 # --- a running event loop -----------------------------------------------------------------------------
 
 
-class _Relay(list[Callable[[], object]]):
-    """Who is told of a Ctrl-C of the main thread in another thread; `pressed` once there was one."""
+class _Relay:
+    """Passes a Ctrl-C of the main thread on to whoever listens in another; one too early is kept for them."""
 
-    pressed = False
+    def __init__(self) -> None:
+        self._lock, self._missed = threading.Lock(), False
+        self._stop: Callable[[], object] | None = None
+
+    def listen(self, stop: Callable[[], object] | None) -> None:
+        with self._lock:
+            self._stop = stop
+            if stop is not None and self._missed:
+                stop()
+
+    def press(self) -> None:
+        with self._lock:
+            self._missed = True
+            if self._stop is not None:
+                self._stop()
 
 
 _relay: contextvars.ContextVar[_Relay | None] = contextvars.ContextVar("relay", default=None)
@@ -294,16 +309,13 @@ _relay: contextvars.ContextVar[_Relay | None] = contextvars.ContextVar("relay", 
 def on_interrupt(stop: Callable[[], object]) -> Iterator[None]:
     """Have `stop` called at every Ctrl-C inside the block, if that runs in the thread of `beside_loop`."""
     relay = _relay.get()
-    if relay is None:
-        yield
-        return
-    relay.append(stop)
-    if relay.pressed:
-        stop()
+    if relay is not None:
+        relay.listen(stop)
     try:
         yield
     finally:
-        relay.remove(stop)
+        if relay is not None:
+            relay.listen(None)
 
 
 def beside_loop(function: Callable[[], Value]) -> Value:
@@ -333,6 +345,4 @@ def beside_loop(function: Callable[[], Value]) -> Value:
             except KeyboardInterrupt:
                 if future.done():
                     raise
-                relay.pressed = True
-                for stop in list(relay):
-                    stop()
+                relay.press()

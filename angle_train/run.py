@@ -411,8 +411,8 @@ def _reopen(config: FitConfig) -> FitReport:
     report = FitReport.read(config.out / "report.json")
     if config.require_better and report.doubted:
         raise InputError(
-            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of a "
-            "run without this option: use the backbone, or run again with --overwrite"
+            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of "
+            "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
 

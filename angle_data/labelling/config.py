@@ -6,6 +6,7 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,11 +75,12 @@ class LabelConfig:
             raise InputError(
                 "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
             )
-        for name in ("size", "polarity", "pilot"):
-            if self.plan and getattr(self, name) is not None:
-                raise InputError(f"--plan decides what to ask for: leave out --{name}")
-        if self.budget_usd is not None and not self.budget_usd > 0:
-            raise InputError(f"--budget-usd must be above 0, got {self.budget_usd:g}")
+        given = [name for name in ("size", "polarity", "pilot") if getattr(self, name) is not None]
+        given += [name for name in ("shard", "max_usd") if getattr(self.engine, name) is not None]
+        if self.plan and given:
+            raise InputError(f"--plan decides what to ask for: leave out --{given[0].replace('_', '-')}")
+        if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
+            raise InputError(f"--budget-usd must be above 0 and finite, got {self.budget_usd:g}")
         for name in ("size", "limit", "pilot"):
             value = getattr(self, name)
             if value is not None and value < 1:

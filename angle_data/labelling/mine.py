@@ -71,6 +71,7 @@ class MineConfig:
     n: int | None = option("Pairs to draw.", None, shown="2000, or all there are")
     seed: int = option("Seed of what is drawn.", 0)
     text_field: str = option("Field or column of the text.", "text")
+    limit: int | None = option("Use only the first texts.", None)
     embeddings: Path | None = option(  # noqa: RUF009
         "Find neighbours by these embeddings of the same file, made by `angle-train encode --texts TEXTS "
         "--out FILE.npy`.",
@@ -80,8 +81,9 @@ class MineConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.n is not None and self.n < 1:
-            raise InputError(f"--n must be at least 1, got {self.n}")
+        for name in ("n", "limit"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise InputError(f"--{name} must be at least 1, got {value}")
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
         if self.out.resolve() == self.texts.resolve():
@@ -116,7 +118,7 @@ def mine(config: MineConfig) -> MineResult:
     Raises:
         InputError: The texts or embeddings cannot be used, or `n` is more than there are pairs.
     """
-    file = TextFile(config.texts, text_field=config.text_field)
+    file = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
     found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
     texts = [text for _, text, _ in found]
     count, possible = len(texts), len(texts) * (len(texts) - 1) // 2

@@ -6,12 +6,13 @@ follows from the prompts, from the texts' lengths and from the model's price.
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +30,9 @@ from angle_data.labelling.label import LabelJob
 from angle_data.labelling.score import ScoreJob
 from angle_data.labelling.texts import TextFile
 
+_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 _GAINS = Path(__file__).with_name("gains.toml")
+_NEAR = 0.05  # gains are not known better than that
 _SAMPLE = 500  # texts that tell what one takes
 
 
@@ -82,19 +85,20 @@ class Offer:
     gain: float
 
     @property
-    def is_beyond(self) -> bool:
-        """Whether more texts are used than were measured."""
-        return self.texts > max(self.way.gains)
+    def is_guessed(self) -> bool:
+        """Whether more or fewer texts are used than were measured."""
+        return not min(self.way.gains) <= self.texts <= max(self.way.gains)
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
-    """What was compared, the best first, and the commands that carry the best out."""
+    """What was compared, most gain first, and the commands that carry the `proposed` offer out."""
 
     texts: int
     model: str
     measured_on: str
     offers: Sequence[Offer]
+    proposed: Offer
     commands: Sequence[str]
 
     @property
@@ -104,29 +108,37 @@ class SpendingPlan:
             {"way": o.way.name, "texts": o.texts, "tokens": o.tokens, "usd": o.usd, "gain": round(o.gain, 3)}
             for o in self.offers
         ]
-        return {"texts": self.texts, "model": self.model, "offers": offers, "commands": list(self.commands)}
+        known = {
+            "texts": self.texts,
+            "model": self.model,
+            "offers": offers,
+            "proposed": self.proposed.way.name,
+        }
+        return {**known, "commands": list(self.commands)}
 
     def __str__(self) -> str:
         """Show it to people."""
         width = max(len(offer.way.name) for offer in self.offers)
-        lines = [f"{'to ask for':<{width}} {'texts':>9} {'tokens':>12} {'USD':>9} {'gain':>7}"]
+        lines = [f"  {'to ask for':<{width}} {'texts':>9} {'tokens':>12} {'USD':>10} {'gain':>7}"]
         for offer in self.offers:
-            usd = "unknown" if offer.usd is None else f"{offer.usd:,.2f}"
-            gain = f"{'~' if offer.is_beyond else ''}{100 * offer.gain:.0f} %"
-            lines.append(
-                f"{offer.way.name:<{width}} {offer.texts:>9,} {offer.tokens:>12,} {usd:>9} {gain:>7}"
-            )
+            usd = "unknown" if offer.usd is None else f"{offer.usd:,.4f}"
+            gain = f"{'~' if offer.is_guessed else ''}{100 * offer.gain:.0f} %"
+            row = f"{offer.way.name:<{width}} {offer.texts:>9,} {offer.tokens:>12,} {usd:>10} {gain:>7}"
+            lines.append(f"{'*' if offer is self.proposed else ' '} {row}")
         lines += [
-            f"\ngain: share of the best gain measured, on {self.measured_on}; ~ beyond what was",
-            "measured. Yours will differ: trust the order more than the figures. Tokens are an estimate by",
-            "characters, --pilot 50 measures them. MODEL-2 stands for another model, at the same price.\n",
+            f"\ngain: share of the best gain measured, on {self.measured_on}; ~ for more or",
+            "fewer texts than measured. Yours will differ: trust the order more than the figures.",
+            "* the cheapest within five points of the best. Tokens are an estimate by characters, --pilot 50",
+            "measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.\n",
             *self.commands,
         ]
         return "\n".join(lines)
 
 
-def plan_spending(config: LabelConfig) -> SpendingPlan:
+def plan_spending(config: LabelConfig, texts: str | None = None) -> SpendingPlan:
     """Compare the ways to spend `config.budget_usd` on the texts for `config.purpose`; None is no limit.
+
+    `texts` is what the commands call the file of texts, if not by its path.
 
     Raises:
         InputError: The texts cannot be used, a budget is given and no price is known, or it is too small.
@@ -146,15 +158,17 @@ def plan_spending(config: LabelConfig) -> SpendingPlan:
         usd = price.of(takes.prompt, takes.completion) if price else None
         if usd is None and not job.spec.paid:
             usd = 0.0
-        texts = count if not (usd and config.budget_usd) else min(count, int(config.budget_usd / usd))
-        tokens = round(texts * (takes.prompt + takes.completion))
-        offers.append(Offer(way, texts, tokens, None if usd is None else texts * usd, way.gain(texts)))
-    offers.sort(key=lambda offer: (-offer.gain, offer.usd or 0.0))
-    best = offers[0]
-    if not best.texts:
+        number = count if not (usd and config.budget_usd) else min(count, int(config.budget_usd / usd))
+        tokens = round(number * (takes.prompt + takes.completion))
+        offers.append(Offer(way, number, tokens, None if usd is None else number * usd, way.gain(number)))
+    offers = sorted((offer for offer in offers if offer.texts), key=lambda offer: -offer.gain)
+    if not offers:
         raise InputError(f"--budget-usd {config.budget_usd:g} does not pay for a single text; raise it")
-    commands = list(_commands(config, best, count))
-    return SpendingPlan(count, job.spec.checkpoint, _measured(config.purpose)["on"], offers, commands)
+    near = [offer for offer in offers if offer.gain >= offers[0].gain - _NEAR]
+    proposed = min(near, key=lambda offer: offer.tokens)
+    commands = list(_commands(config, proposed, count, texts or str(config.texts)))
+    measured_on = _measured(config.purpose)["on"]
+    return SpendingPlan(count, job.spec.checkpoint, measured_on, offers, proposed, commands)
 
 
 def ways_of(purpose: str) -> Iterator[Way]:
@@ -211,47 +225,58 @@ def _mean_tokens(job: Job, items: int) -> Tokens:
     return Tokens(total.prompt / items, total.completion / items)
 
 
-def _commands(config: LabelConfig, offer: Offer, texts: int) -> Iterator[str]:
+def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iterator[str]:
     """Yield what carries an offer out, down to the pairs that `fit` takes."""
-    out, engine = config.out, _engine_words(config.engine)
+    out, engine = config.out, config.engine
     field = [] if config.text_field == "text" else ["--text-field", config.text_field]
-    limit = [] if offer.texts == texts and not config.limit else ["--limit", f"{offer.texts}"]
+    identity = [] if config.id_field == "id" else ["--id-field", config.id_field]
+    source = ["--texts", texts, *field]
+    if offer.texts < count or config.limit:
+        source += ["--limit", f"{offer.texts}"]
     runs: list[str] = []
     for ask in offer.way.asks:
         polarity = ["--polarity", ask.polarity] if ask.polarity else []
         for number in range(1, ask.models + 1):
             runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
             runs[-1] += f"-{number}" if ask.models > 1 else ""
-            model = ["--model", f"MODEL-{number}"] if number > 1 else engine
-            words = ["llm-label", "--texts", str(config.texts), *field, *limit, "--prompts", ask.prompts]
-            yield _shell(*words, *polarity, *model, "--out", runs[-1])
-    pairs, scores = [], []
+            other = replace(engine, model=f"MODEL-{number}", checkpoint=None) if number > 1 else engine
+            words = ["llm-label", *source, *identity, "--prompts", ask.prompts, *polarity]
+            yield _shell(*words, *_given(other), "--out", runs[-1])
+    pairs: list[str] = []
+    scores = ["--scores", f"{out / 'grades'}"] if offer.way.graded else []
+    if offer.way.mined:
+        pairs = ["--pairs", f"{out / 'mined.jsonl'}"]
+        drawn = min(round(offer.way.graded * offer.texts), offer.texts * (offer.texts - 1) // 2)
+        yield _shell("mine", *source, "--n", f"{drawn}", "--out", pairs[1])
     if offer.way.graded:
-        scores = ["--scores", f"{out / 'grades'}"]
-        graded = runs
-        if offer.way.mined:
-            mined = f"{out / 'mined.jsonl'}"
-            drawn = round(offer.way.graded * offer.texts)
-            graded = pairs = ["--pairs", mined]
-            yield _shell("mine", "--texts", str(config.texts), *field, "--n", f"{drawn}", "--out", mined)
-        yield _shell("llm-score", *graded, *engine, "--out", scores[1])
-    assert config.purpose is not None
+        yield _shell("llm-score", *(pairs or runs), *_given(engine), "--out", scores[1])
+    assert config.purpose is not None, "LabelConfig wants one beside plan"
     merged = f"{out / 'pairs'}"
     yield _shell("ensemble", *runs, *pairs, *scores, "--purpose", config.purpose, "--out", merged)
     yield _shell("grade", merged, "--out", f"{out / 'my.csv'}")
+    graded = ("--dev", f"{out / 'my-dev.csv'}", "--test", f"{out / 'my-test.csv'}", "--drop-leaks")
+    fit = ("angle-train", "fit", "--data", merged, "--backbone", _BACKBONE, *graded)
+    yield shlex.join((*fit, "--out", f"{out / 'model'}"))
 
 
-def _engine_words(config: EngineConfig) -> list[str]:
-    """Return the options that say who is asked."""
-    price = None if config.price is None else ",".join(f"{part:g}" for part in config.price)
-    given: list[tuple[str, str | None]] = [("--model", config.model)]
-    given.append(("--engine", None if config.engine == "auto" else config.engine))
-    given.append(("--checkpoint", config.checkpoint))
-    given += [("--base-url", url) for url in config.base_urls]
-    given += [("--api-key-env", config.api_key_env), ("--price", price)]
-    files = {"--prices": config.prices, "--replies": config.replies}
-    given += [(name, None if path is None else str(path)) for name, path in files.items()]
-    return [word for name, value in given if value is not None for word in (name, value)]
+def _given(config: EngineConfig) -> Iterator[str]:
+    """Yield the options of `config` that are not as by default, as words of a command."""
+    for item in fields(config):
+        look, value = item.metadata["option"], getattr(config, item.name)
+        usual = item.default_factory() if callable(item.default_factory) else item.default
+        if value == usual:
+            continue
+        flag = f"--{(look.flag or item.name).replace('_', '-')}"
+        if isinstance(value, Mapping):
+            each = [f"{key}={json.dumps(part)}" for key, part in value.items()]
+        elif look.many:
+            each = list(value)
+        elif isinstance(value, tuple):
+            each = [",".join(f"{part:g}" for part in value)]
+        else:
+            each = ["none" if value is None else f"{value}"]
+        for part in each:
+            yield from (flag, part)
 
 
 def _shell(*words: str) -> str:

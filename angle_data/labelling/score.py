@@ -3,7 +3,7 @@
 The scale is that of the STS tasks (https://aclanthology.org/S12-1051), in the words of prompts/score. A call
 holds one pair or a few, which are chosen by hash, so that neighbours of a file do not colour each other's
 grades. What the journal has calls for stays in them, and the rest fills new ones: a pair that has a grade is
-never asked again in the same words, whatever comes or goes beside it.
+never asked again, whatever comes or goes beside it.
 
 A pair that its call leaves without a grade is asked again in the same session: alone, and then with its texts
 exchanged, which is another question even at temperature 0. After that it is set aside with the reason.
@@ -36,8 +36,7 @@ from angle_data.text import content_id, pair_key, whole_characters
 log = logging.getLogger("angle.labelling")
 
 _CHARS_PER_GRADE = 30
-_REFUSED, _FAILED = "refused_by_server", "request_failed"
-_NO_USE_TO_ASK_AGAIN = (_REFUSED, _FAILED, NOT_RECORDED)  # the other way round
+_REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
 _LOOKS = (100, 1000, 10_000, 100_000)  # requests after which a run looks at its grades
@@ -129,6 +128,7 @@ class ScoreJob(Job):
         self._sampling = cache(self._make_sampling)
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
+        self._spelt: dict[int, Pair] = {}  # pairs that the journal has in other letters, by rank
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield the request of every call, and those about single pairs: all that are due by the journal.
@@ -137,19 +137,28 @@ class ScoreJob(Job):
         """
         for number, request in enumerate(self._due(journal), start=1):
             if number in _LOOKS and not journal.unwritten:
-                grades = (grade for row in journal.rows() for grade in _read(row, len(_texts(row))))
+                rows = ((row, self._texts_of(row)) for row in journal.rows())
+                grades = (grade for row, texts in rows if texts for grade in _read(row, len(texts)))
                 _warn_if_alike(Counter(grade for grade in grades if isinstance(grade, float)))
             yield request
 
     def _due(self, journal: Journal) -> Iterator[ChatRequest]:
-        for call in self._shared_calls(journal).values():
+        shared = self._shared_calls(journal)
+        for call in shared.values():
             yield self._request(call)
-        shared = self._of_shared(journal)
+        found = self._of_shared(journal)
         for pair in self._wanted():
-            for request, found, final in self._trail(pair, shared, journal):
-                if final and _lacks_grade(found) and journal.held_before(request.key):
+            if pair.rank in found and not _lacks_grade(found[pair.rank]):
+                continue
+            alone = self._alone(pair, journal)
+            for request in alone:
+                grade = self._grades(journal, request.key, 1)
+                final = request is alone[-1] or (grade is not None and grade[0] == _REFUSED)
+                if final and grade is not None and journal.held_before(request.key):
                     self._set_aside.add(request.key)
                 yield request
+                if final or grade is None or isinstance(grade[0], float):
+                    break
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -195,10 +204,7 @@ class ScoreJob(Job):
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for pair in self._wanted():
                 tally.counts["pairs"] += 1
-                found = shared.get(pair.rank)
-                for request, alone, _ in self._trail(pair, shared, journal):
-                    _count(request.key, journal, tally)
-                    found = alone or found
+                found = self._follow(pair, shared, journal, tally)
                 if found is None:
                     continue
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
@@ -207,7 +213,7 @@ class ScoreJob(Job):
                     row |= {"score": found.grade, "model": self.spec.name, "key": found.key}
                     kept.write(dumps(row) + "\n")
                     continue
-                if found.grade != _FAILED:
+                if found.grade != "request_failed":
                     tally.rejected[found.grade] += 1
                 row |= {"model": self.spec.name, "key": found.key, "reason": found.grade}
                 dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
@@ -232,8 +238,8 @@ class ScoreJob(Job):
         They stay the same for all of a session.
         """
         if self._shared is None:
+            calls = self._asked_before(journal)
             most = self.config.pairs_per_call
-            calls = [call for row in journal.rows() if (call := self._call_of(row))]
             if calls or most > 1:
                 wanted = {pair.rank: pair for pair in self._wanted()}
                 calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
@@ -244,24 +250,47 @@ class ScoreJob(Job):
                     for rank, pair in wanted.items()
                     if most > 1 and self._alone(pair, journal)[0].key not in journal
                 )
-                chunks = (ranks[start : start + most] for start in range(0, len(ranks), most))
-                calls += [tuple(map(wanted.__getitem__, chunk)) for chunk in chunks if len(chunk) > 1]
-            self._shared = {self._request(call).key: call for call in calls}
+                calls += [
+                    tuple(wanted[rank] for rank in ranks[start : start + most])
+                    for start in range(0, len(ranks), most)
+                ]
+            self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
         return self._shared
 
-    def _call_of(self, row: dict[str, Any]) -> Call:
-        """Return the several pairs that a journal row is about; none for any other row, or another prompt."""
-        texts = _texts(row)
-        if row.get("task") != "score" or len(texts) < 2 or any(len(pair) != 2 for pair in texts):
-            return ()
-        call = tuple(make_pair(*pair) for pair in texts)
-        return call if self._request(call).key == row["key"] else ()
+    def _asked_before(self, journal: Journal) -> list[Call]:
+        """Return the journal's calls of several pairs; note the pairs in it that are now spelt otherwise."""
+        calls: list[Call] = []
+        alone: dict[int, int] = {}  # rank -> hash of the pair as it was asked
+        for row in journal.rows():
+            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
+            if len(call) > 1 and self._request(call).key == row["key"]:
+                calls.append(call)
+            elif len(call) == 1:
+                alone[call[0].rank] = hash(row["source"])
+        others = {
+            pair.rank
+            for pair in self._wanted()
+            if alone and alone.get(pair.rank) not in (None, *map(hash, _both_ways(pair)))
+        }
+        for row in journal.rows() if others else ():
+            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
+            if len(call) == 1 and call[0].rank in others and self._request(call).key == row["key"]:
+                self._spelt.setdefault(call[0].rank, call[0])
+        return calls
+
+    @staticmethod
+    def _texts_of(row: dict[str, Any]) -> list[list[str]]:
+        """Return the texts of the pairs that a journal row is about; none for rows of other commands."""
+        texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
+        return texts if row.get("task") == "score" and all(len(pair) == 2 for pair in texts) else []
 
     def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
         """Return the requests about a single pair in the order in which they are tried.
 
-        That is as it stands and with its texts exchanged, but first what the journal answers already.
+        That is as it stands and with its texts exchanged, but first what the journal answers already. A pair
+        that the journal has in other letters is asked in those.
         """
+        pair = self._spelt.get(pair.rank, pair)
         requests = [self._request((pair,))]
         if self.spec.engine != "recorded":  # whose grades are those of either order
             requests.append(self._request((Pair(pair.text2, pair.text1, pair.rank),)))
@@ -300,36 +329,38 @@ class ScoreJob(Job):
         A call that fails for good, while others are answered, is one with a pair that fails.
         """
         row, failure = journal.row(key), journal.failures.get(key)
-        if failure is not None and count == 1 and (row is None or refusal_of(row) is not None):
-            return [NOT_RECORDED if failure.kind == NOT_RECORDED else _FAILED]
         if row is not None:
             return _read(row, count)
-        return [_REFUSED] * count if failure is not None and len(journal) else None
+        return [_REFUSED] * count if failure is not None and count > 1 and len(journal) else None
 
-    def _trail(
-        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal
-    ) -> Iterator[tuple[ChatRequest, _Found | None, bool]]:
-        """Yield the requests about a pair alone that are due, what each says, and whether it is the last."""
-        if pair.rank in shared and not _lacks_grade(shared[pair.rank]):
-            return
-        alone = self._alone(pair, journal)
-        for request in alone:
-            grades = self._grades(journal, request.key, 1)
-            found = None if grades is None else _Found(request.key, grades[0])
-            final = request is alone[-1] or (found is not None and found.grade in _NO_USE_TO_ASK_AGAIN)
-            yield request, found, final
-            if final or found is None or isinstance(found.grade, float):
-                return
-
-
-def _texts(row: dict[str, Any]) -> list[list[str]]:
-    """Return the texts of each pair that a journal row is about."""
-    return row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
+    def _follow(
+        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal, tally: Tally
+    ) -> _Found | None:
+        """Return what is known of a pair in the end, and count the requests about it alone."""
+        known = shared.get(pair.rank)
+        if pair.rank in shared and not _lacks_grade(known):
+            return known
+        for request in self._alone(pair, journal):
+            _count(request.key, journal, tally)
+            row, failure = journal.row(request.key), journal.failures.get(request.key)
+            if failure is not None and (row is None or refusal_of(row) is not None):
+                reason = NOT_RECORDED if failure.kind == NOT_RECORDED else "request_failed"
+                return _Found(request.key, reason)
+            if row is None:
+                return known
+            known = _Found(request.key, _read(row, 1)[0])
+            if isinstance(known.grade, float) or known.grade == _REFUSED:
+                break
+        return known
 
 
 def _lacks_grade(found: _Found | None) -> bool:
     """Whether a pair was replied to without a grade."""
     return found is not None and isinstance(found.grade, str)
+
+
+def _both_ways(pair: Pair) -> tuple[str, str]:
+    return f"{pair.text1}\n{pair.text2}", f"{pair.text2}\n{pair.text1}"
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:

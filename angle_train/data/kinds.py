@@ -134,7 +134,8 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
     stated = asdict(recipe.objective) | asdict(recipe.training)
     chosen = {key: value for key, value in PRESETS[kind].items() if stated[key] is None}
     if "epochs" in chosen and kind in _WRITTEN:
-        needed = math.ceil(_LEAST_STEPS * recipe.training.batch_size / max(len(pairs), 1))
+        step = recipe.training.batch_size * recipe.training.gradient_accumulation
+        needed = math.ceil(_LEAST_STEPS * step / max(len(pairs), 1))
         chosen["epochs"] = float(max(chosen["epochs"], min(needed, _MOST_EPOCHS)))
     if chosen:
         kept = {key: stated[key] for key in PRESETS[kind] if key not in chosen}

@@ -76,6 +76,20 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     assert run_json(tmp_path)["finished"] is True
 
 
+def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
+    write_pairs(tmp_path / "pairs.jsonl", range(20))
+    with FakeOpenAI(grader) as server:
+        score(config(tmp_path, server))
+        first = (tmp_path / "run" / "scores.jsonl").read_bytes()
+        score(config(tmp_path, server))
+        assert len(server.seen) == 20
+        assert (tmp_path / "run" / "scores.jsonl").read_bytes() == first
+        write_pairs(tmp_path / "pairs.jsonl", range(21))
+        assert plan_score(config(tmp_path, server)).to_ask == 1
+        score(config(tmp_path, server))
+    assert len(server.seen) == 21
+
+
 @pytest.mark.parametrize("text", ["{} is up.", "{} is up.\n\nSee\nbelow."])
 def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes(tmp_path, text):
     def write(numbers):
@@ -313,6 +327,20 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
     assert len(server.seen) == 9
 
 
+def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
+    row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
+    (tmp_path / "candidates.jsonl").write_text(json.dumps({**row, "key": "00"}) + "\n")
+    with FakeOpenAI(grader) as server:
+        arguments = ["llm-score", "--model", "judge", "--base-url", server.url, "--json"]
+        arguments += ["--pairs", str(tmp_path / "candidates.jsonl"), "--out", str(tmp_path / "run")]
+        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
+        assert json.loads(planned.stdout)["to_ask"] == 1
+        assert not server.seen
+        done = CliRunner().invoke(app, arguments)
+    assert json.loads(done.stdout)["kept"] == 1
+    assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
+
+
 def test_recorded_grades_need_no_server(tmp_path):
     """In either order of the texts; where both were recorded, the one that is asked counts."""
     write_pairs(tmp_path / "pairs.jsonl", range(4))
@@ -404,6 +432,24 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
         prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
         with pytest.raises(InputError, match="pairs"):
             score(config(tmp_path, server, prompt=prompt))
+
+
+def test_a_pair_that_another_file_spells_otherwise_is_not_graded_anew(tmp_path):
+    def write(name, change):
+        rows = [{"text1": change(f"Node {n} is up."), "text2": f"Host {n} runs."} for n in range(5)]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return tmp_path / name
+
+    first, second = write("pairs.jsonl", str), write("other.jsonl", lambda each: each.upper().strip("."))
+    with FakeOpenAI(lambda body: '{"grades": [{"id": 1, "score": 2.5}]}') as server:
+        assert score(config(tmp_path, server, pairs=(first,))).counts["asked"] == 5
+        both = config(tmp_path, server, pairs=(second, first))
+        assert plan_score(both).to_ask == 0
+        counts = score(both).counts
+    assert (counts["asked"], counts["pairs"], counts["kept"]) == (0, 5, 5)
+    assert {row["text1"] for row in rows(tmp_path / "run" / "scores.jsonl")} == {
+        f"NODE {n} IS UP" for n in range(5)
+    }
 
 
 def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
