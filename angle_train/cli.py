@@ -107,7 +107,10 @@ def fit_model(
     ] = False,
     report_to: Annotated[
         str | None,
-        typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),
+        typer.Option(
+            help="tensorboard, wandb, trackio or another that transformers knows, with commas between.",
+            show_default="none",
+        ),
     ] = None,
     device: Device = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in --out.")] = False,
