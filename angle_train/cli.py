@@ -108,7 +108,7 @@ def fit_model(
     report_to: Annotated[
         str | None,
         typer.Option(
-            help="tensorboard, wandb, trackio or another that transformers knows, with commas between.",
+            help="tensorboard, wandb, trackio … (what transformers knows), with commas between.",
             show_default="none",
         ),
     ] = None,
