@@ -160,7 +160,8 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
         out: The run folder; the same call goes on where it stopped.
         **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
-            `pilot=50`, `dry_run=True`, `plan=True` … Options that can be repeated take one value or a list.
+            `pilot=50`, `dry_run=True`, `plan=True` (its commands call rows in memory
+            texts.jsonl) … Options that can be repeated take one value or a list.
 
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same

@@ -57,7 +57,7 @@ class LabelConfig:
     )
     plan: bool = option(
         "Ask nothing: compare what to ask for, with its cost and the gain that was measured elsewhere, and "
-        "print the commands of the best. Needs --purpose.",
+        "print the commands of the cheapest that is nearly as good as the best. Needs --purpose.",
         False,
     )
     budget_usd: float | None = option("With --plan: what all of it may cost.", None, shown="no limit")
@@ -76,7 +76,11 @@ class LabelConfig:
                 "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
             )
         given = [name for name in ("size", "polarity", "pilot") if getattr(self, name) is not None]
-        given += [name for name in ("shard", "max_usd") if getattr(self.engine, name) is not None]
+        given += [
+            name
+            for name in ("shard", "max_usd", "max_tokens_total")
+            if getattr(self.engine, name) is not None
+        ]
         if self.plan and given:
             raise InputError(f"--plan decides what to ask for: leave out --{given[0].replace('_', '-')}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:

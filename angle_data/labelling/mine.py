@@ -84,6 +84,8 @@ class MineConfig:
         for name in ("n", "limit"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, got {value}")
+        if self.limit is not None and self.embeddings is not None:
+            raise InputError("--embeddings are of the whole file: leave out --limit")
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
         if self.out.resolve() == self.texts.resolve():

@@ -129,7 +129,8 @@ class SpendingPlan:
             f"\ngain: share of the best gain measured, on {self.measured_on}; ~ for more or",
             "fewer texts than measured. Yours will differ: trust the order more than the figures.",
             "* the cheapest within five points of the best. Tokens are an estimate by characters, --pilot 50",
-            "measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.\n",
+            "measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.",
+            "Grade my.csv before the last command.\n",
             *self.commands,
         ]
         return "\n".join(lines)
@@ -165,7 +166,7 @@ def plan_spending(config: LabelConfig, texts: str | None = None) -> SpendingPlan
     if not offers:
         raise InputError(f"--budget-usd {config.budget_usd:g} does not pay for a single text; raise it")
     near = [offer for offer in offers if offer.gain >= offers[0].gain - _NEAR]
-    proposed = min(near, key=lambda offer: offer.tokens)
+    proposed = min(near, key=lambda offer: (offer.usd or 0.0, offer.tokens))
     commands = list(_commands(config, proposed, count, texts or str(config.texts)))
     measured_on = _measured(config.purpose)["on"]
     return SpendingPlan(count, job.spec.checkpoint, measured_on, offers, proposed, commands)
@@ -239,7 +240,11 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         for number in range(1, ask.models + 1):
             runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
             runs[-1] += f"-{number}" if ask.models > 1 else ""
-            other = replace(engine, model=f"MODEL-{number}", checkpoint=None) if number > 1 else engine
+            other = (
+                replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
+                if number > 1
+                else engine
+            )
             words = ["llm-label", *source, *identity, "--prompts", ask.prompts, *polarity]
             yield _shell(*words, *_given(other), "--out", runs[-1])
     pairs: list[str] = []
@@ -249,7 +254,8 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         drawn = min(round(offer.way.graded * offer.texts), offer.texts * (offer.texts - 1) // 2)
         yield _shell("mine", *source, "--n", f"{drawn}", "--out", pairs[1])
     if offer.way.graded:
-        yield _shell("llm-score", *(pairs or runs), *_given(engine), "--out", scores[1])
+        grader = _given(engine, but=("temperature", "max_tokens"))  # llm-score has its own
+        yield _shell("llm-score", *(pairs or runs), *grader, "--out", scores[1])
     assert config.purpose is not None, "LabelConfig wants one beside plan"
     merged = f"{out / 'pairs'}"
     yield _shell("ensemble", *runs, *pairs, *scores, "--purpose", config.purpose, "--out", merged)
@@ -259,20 +265,20 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
     yield shlex.join((*fit, "--out", f"{out / 'model'}"))
 
 
-def _given(config: EngineConfig) -> Iterator[str]:
+def _given(config: EngineConfig, but: Sequence[str] = ()) -> Iterator[str]:
     """Yield the options of `config` that are not as by default, as words of a command."""
     for item in fields(config):
         look, value = item.metadata["option"], getattr(config, item.name)
         usual = item.default_factory() if callable(item.default_factory) else item.default
-        if value == usual:
+        if value == usual or item.name in but:
             continue
         flag = f"--{(look.flag or item.name).replace('_', '-')}"
         if isinstance(value, Mapping):
-            each = [f"{key}={json.dumps(part)}" for key, part in value.items()]
+            each = [f"{key}={json.dumps(part, default=str)}" for key, part in value.items()]
         elif look.many:
             each = list(value)
-        elif isinstance(value, tuple):
-            each = [",".join(f"{part:g}" for part in value)]
+        elif isinstance(value, tuple | list):
+            each = [",".join(f"{part}" for part in value)]
         else:
             each = ["none" if value is None else f"{value}"]
         for part in each:

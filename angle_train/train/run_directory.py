@@ -149,9 +149,9 @@ class RunDirectory:
     def _goes_on(self) -> bool:
         """Return whether the directory holds this very run, begun with `overwrite` and cut off."""
         state = self._state()
-        return (
+        return bool(
             state.get("status") == "interrupted"
-            and state["overwrite"]
+            and state.get("overwrite")
             and not changed_parts(state["fingerprint"], self.fingerprint)
         )
 

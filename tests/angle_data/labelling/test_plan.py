@@ -81,17 +81,8 @@ def test_commands_carry_the_options_that_were_given(texts):
     options = {"base_url": "http://localhost:8000/v1", "price": "1,2", "temperature": "none", "seed": 3}
     options |= {"param": {"reasoning_effort": "low"}, "text_field": "text", "id_field": "key", "limit": 150}
     options |= {"max_tokens": 300, "engine_option": {"timeout_s": 5}, "budget_usd": 0.2}
-    given = [
-        "--base-url",
-        "http://localhost:8000/v1",
-        "--price",
-        "1,2",
-        "--temperature",
-        "none",
-        "--seed",
-        "3",
-    ]
-    given += ["--param", 'reasoning_effort="low"', "--max-tokens", "300", "--engine-option", "timeout_s=5"]
+    given = ["--base-url", "http://localhost:8000/v1", "--price", "1.0,2.0", "--seed", "3"]
+    given += ["--param", 'reasoning_effort="low"', "--engine-option", "timeout_s=5"]
     counts = planned(texts, **options)
     number = next(o["texts"] for o in counts["offers"] if o["way"] == counts["proposed"])
     asking = [line for line in counts["commands"] if line.split()[1] in ("llm-label", "llm-score", "mine")]
@@ -99,6 +90,8 @@ def test_commands_carry_the_options_that_were_given(texts):
         words = shlex.split(line)
         if words[1] != "mine":
             assert all(word in words for word in given), line
+        # llm-score has a temperature and a length of its own.
+        assert (words[1] == "llm-label") == ("--max-tokens" in words)
         if words[1] != "llm-score":
             assert words[words.index("--limit") + 1] == f"{number}"
         assert ("--id-field" in words) == (words[1] == "llm-label")
@@ -165,6 +158,7 @@ def test_a_way_with_grades_is_spelt_out(texts):
         ({"plan": False}, "--budget-usd and --purpose are for --plan; .*"),
         ({"budget_usd": 0}, "--budget-usd must be above 0 and finite, got 0"),
         ({"budget_usd": float("inf")}, "--budget-usd must be above 0 and finite, got inf"),
+        ({"max_tokens_total": 9}, "--plan decides what to ask for: leave out --max-tokens-total"),
         ({"shard": "1/2"}, "--plan decides what to ask for: leave out --shard"),
         ({"budget_usd": 1e-6}, "--budget-usd 1e-06 does not pay for a single text; raise it"),
         ({"polarity": "synonym"}, "--plan decides what to ask for: leave out --polarity"),
