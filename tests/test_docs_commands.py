@@ -162,7 +162,7 @@ class Reader:
             added = []
         if "--human" in arguments:
             added += ["--set", "folds=2"]
-        if "--max-usd" in line:
+        if "--max-usd" in line or "--budget-usd" in line:
             added += ["--price", "0.15,0.60"]
         if name == "angle-data gis" and not {"explain", "sample", "--no-crawl"} & set(arguments):
             added += ["--api-url", self.github.url]
