@@ -66,6 +66,13 @@ def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) 
             raise InputError(f"{place}: no column {name!r}; columns found: {names}{hint}")
 
 
+def _check_mark(place: str, header: str, mark: str) -> None:
+    """Check that a header of one field is not several with something else between them."""
+    for other, called in _CALLED.items():
+        if other in header:
+            raise InputError(f"{place}: the fields must stand between {_CALLED[mark]}, not between {called}")
+
+
 def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
     csv.field_size_limit(_LONGEST_FIELD)
     # The csv module wants line ends as they are: a quoted field may hold some.
@@ -76,6 +83,8 @@ def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
         if len(names) == 1 and mark == "," and ";" in names[0]:
             yield from _csv_rows(path, ";", require, hint)
             return
+        if len(names) == 1 and names[0] not in require:
+            _check_mark(f"{path}:1", names[0], mark)
         if names:
             _check(f"{path}:1", names, require, hint)
         if twice := next((name for name in names if names.count(name) > 1), None):

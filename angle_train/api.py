@@ -307,6 +307,8 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
     """Check that the options of an evaluation go together, before anything heavy is loaded."""
     if pairs == bool(given["task"]):
         raise InputError("give either --pairs FILE or --task NAME")
+    if not given["model"]:
+        raise InputError("give at least one model")
     for name in ("data_dir", "seed") if pairs else ("split", "scale"):
         if given[name] is not None:
             option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"

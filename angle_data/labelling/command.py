@@ -109,14 +109,21 @@ def _result_text(result: SessionResult) -> str:
     shown = {name: count for name, count in counts.items() if count or name in always}
     shown |= {f"failed: {kind}": count for kind, count in failed.items()}
     shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-    share = degrees.pop("higher_shares_more", None)
-    shown |= {f"degree {degree}": kept for degree, kept in degrees.items()}
-    told = (
-        ""
-        if share is None
-        else f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)\n"
-    )
+    told = f"{_degrees_text(degrees)}\n" if degrees else ""
     return f"{_table(shown)}\n{told}{result.model} -> {result.run}"
+
+
+def _degrees_text(degrees: dict[str, Any]) -> str:
+    """Show the sentences of each degree, and how many words they share with their texts."""
+    share = degrees.pop("higher_shares_more")
+    lines = [
+        f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
+        for name, row in degrees.items()
+        if row["kept"]
+    ]
+    if share is not None:
+        lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
+    return "\n".join(lines)
 
 
 def _table(rows: dict[str, int]) -> str:

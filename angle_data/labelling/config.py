@@ -76,6 +76,7 @@ class LabelConfig:
                 "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
             )
         given = [name for name in ("size", "polarity", "pilot") if getattr(self, name) is not None]
+        given += ["prompts"] if self.prompts != "paper" else []
         given += [
             name
             for name in ("shard", "max_usd", "max_tokens_total")

@@ -14,20 +14,23 @@ drawn. Nothing is compared with everything: a word leads to at most `_WINDOW` te
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from angle_data.calls import option
 from angle_data.errors import InputError
-from angle_data.jsonl import write_jsonl
+from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile
 from angle_data.tables import TABLE_KINDS
 from angle_data.text import jaccard, normalise, stable_hash, words
+
+log = logging.getLogger("angle.labelling")
 
 KINDS = ("near", "between", "random")
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
@@ -40,6 +43,7 @@ _STEM = 4
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
+_ROW = {"text1", "text2", "kind"}
 
 
 class Near(NamedTuple):
@@ -117,9 +121,13 @@ def mine(config: MineConfig) -> MineResult:
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
     of texts, every text takes part.
 
+    Other pairs of an earlier call are replaced, which the log says.
+
     Raises:
-        InputError: The texts or embeddings cannot be used, or `n` is more than there are pairs.
+        InputError: The texts or embeddings cannot be used, `n` is more than there are pairs, or `out` is a
+            file that holds something else.
     """
+    earlier = _read_earlier(config.out)
     file = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
     found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
     texts = [text for _, text, _ in found]
@@ -138,7 +146,14 @@ def mine(config: MineConfig) -> MineResult:
     drawn = _draw(neighbours, count, n)
     rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
     rows.sort()
-    write_jsonl(config.out, ({"text1": one, "text2": two, "kind": kind} for _, one, two, kind in rows))
+    mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
+    if earlier not in (None, mined):
+        log.info(
+            "%s: replaces %d pairs that were drawn from other texts or options",
+            config.out,
+            len(earlier or ()),
+        )
+    write_jsonl(config.out, mined)
     uses = Counter(place for pair in drawn for place in pair)
     kinds = Counter(drawn.values())
     overlap = dict.fromkeys(KINDS, 0.0)
@@ -154,6 +169,19 @@ def mine(config: MineConfig) -> MineResult:
         pairs={kind: kinds[kind] for kind in KINDS},
         overlap=overlap,
     )
+
+
+def _read_earlier(out: Path) -> list[dict[str, Any]] | None:
+    """Return the rows of an earlier `mine` in `out`; raise InputError where it holds anything else."""
+    if not out.exists():
+        return None
+    try:
+        rows = [row for _, row in read_jsonl(out)]
+    except InputError:
+        rows = [{}]
+    if any(row.keys() != _ROW for row in rows):
+        raise InputError(f"--out {out} is there and holds something else; give another file")
+    return rows
 
 
 def _distinct(file: TextFile) -> Iterator[tuple[str, str, int]]:

@@ -120,7 +120,7 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
 
     Says in the log which kind it is, why, and what was chosen for it. Few pairs that an LLM wrote train for
     more epochs than `PRESETS` has: about 60 steps, but at most 20 epochs. On 50 STS-B sentences that ranked
-    the dev pairs 2.6 better, on 100 0.8 (benchmarks/README.md).
+    the dev pairs 0.6 to 5.0 better, on 100 0.8 to 1.4 (benchmarks/README.md).
 
     Args:
         recipe: What it states stays as it is.

@@ -145,7 +145,10 @@ class _OfKinds:
         return self._from_groups(positive, self._ranked.drawn(counts) - positive)
 
     def _from_groups(self, positive: Array, negative: Array) -> Array:
-        """Return the number (R,) from positives and negatives (R, G) by distinct value, lowest first."""
+        """Return the number (R,) from positives and negatives (R, G) by distinct value, lowest first.
+
+        For figures that have no `resampled` of their own.
+        """
         raise NotImplementedError
 
 

@@ -78,6 +78,8 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.csv", b"a\tb\n1\t2\n", r"t.csv:1: the fields must stand between commas, not between tabs"),
+        ("t.tsv", b"a,b\n1,2\n", r"t.tsv:1: the fields must stand between tabs, not between commas"),
         ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
         (
             "t.csv",

@@ -4,10 +4,10 @@ import json
 from dataclasses import fields
 
 import pytest
-from fake_openai import FakeOpenAI
+from fake_openai import FakeOpenAI, Fault
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import InputError
+from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
@@ -120,6 +120,23 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
         assert len(server.seen) == 8
 
 
+def test_limits_shards_and_failures_are_those_of_every_run(texts):
+    limited = {"max_tokens_total": 45, "max_tokens": 8, "concurrency": 1}
+    with FakeOpenAI(about) as server:
+        with pytest.raises(StoppedError, match="spent 0 tokens; 6 of 6 requests are left"):
+            label(config(texts, server, **limited))
+        for number in (1, 2):
+            label(config(texts, server, out=texts / f"shard{number}", shard=(number, 2)))
+        assert len(server.seen) == 6
+    broken = Fault(500, {"retry-after-ms": "5"}, message="odd")
+    with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
+        with pytest.raises(StoppedError, match="1 request failed, with http_500: odd"):
+            label(config(texts, server, concurrency=1))
+        ((failed),) = rows(texts, "rejected.jsonl")
+        assert (failed["polarity"], failed["reason"]) == (None, "request_failed")
+        assert label(config(texts, server)).counts["kept"] == 30
+
+
 @pytest.mark.parametrize(("option", "value"), [("polarity", "both"), ("polarity", "synonym"), ("size", 2)])
 def test_options_of_synonyms_and_antonyms_are_refused(texts, option, value):
     with FakeOpenAI(about) as server:
@@ -163,6 +180,7 @@ def test_shared_words_that_tell_the_degree_are_warned_of(texts, caplog, high, lo
         assert "shared words" not in caplog.text
         degrees = label(config(texts, server)).counts["degrees"]
     assert few["higher_shares_more"] == degrees["higher_shares_more"] == share
-    assert degrees["5"] == 60
+    assert degrees["5"] == {"kept": 60, "overlap": pytest.approx(high / 8, abs=0.001)}
+    assert degrees["1"]["overlap"] == 0
     assert ("shared words give the degree away" in caplog.text) == (said is not None)
     assert said is None or said in caplog.text

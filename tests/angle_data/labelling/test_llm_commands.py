@@ -140,11 +140,14 @@ def test_a_run_of_degrees_shows_its_words(label, tmp_path):
     assert [line.split() for line in lines if line.startswith(("kept", "missing"))] == [
         ["kept", "3"], ["missing", "degrees", "2"],
     ]  # fmt: skip
-    degrees = [line.split()[1:] for line in lines if line.startswith("degree ")]
-    assert degrees == [["5", "1"], ["4", "1"], ["3", "0"], ["2", "1"], ["1", "0"]]
-    assert lines[-2] == "a 5 or 4 shares more words than a 3 or 2: 0% (50% tells nothing)"
+    assert lines[-5:-1] == [
+        "degree 5: 1 kept, word overlap 0.20",
+        "degree 4: 1 kept, word overlap 0.40",
+        "degree 2: 1 kept, word overlap 0.50",
+        "a 5 or 4 shares more words than a 3 or 2: 0% (50% tells nothing)",
+    ]
     again = json.loads(label(f"--model m --prompts degrees --replies {tmp_path}/replies.jsonl --json").stdout)
-    assert again["degrees"]["3"] == 0
+    assert again["degrees"]["3"] == {"kept": 0, "overlap": None}
 
 
 @pytest.mark.parametrize(

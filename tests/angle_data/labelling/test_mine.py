@@ -169,13 +169,28 @@ def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
     assert not (tmp_path / "mined.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("mined.csv", "must end in .jsonl"), ("texts.jsonl", "is the file of texts itself")],
-)
-def test_an_output_that_llm_score_would_not_read_is_refused(tmp_path, name, message):
-    with pytest.raises(InputError, match=message):
-        MineConfig(tmp_path / "texts.jsonl", tmp_path / name)
+def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word(tmp_path, caplog):
+    caplog.set_level("INFO", logger="angle")
+    draw(tmp_path, sentences()[:9], n=5)
+    draw(tmp_path, sentences()[:9], n=5)
+    assert caplog.messages == []
+    _, rows = draw(tmp_path, sentences()[:9], n=6)
+    assert ["mined.jsonl: replaces 5 pairs that were drawn from" in said for said in caplog.messages] == [
+        True
+    ]
+    out = tmp_path / "mined.jsonl"
+    graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
+    for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):
+        out.write_text(content)
+        with pytest.raises(InputError, match="is there and holds something else; give another file"):
+            draw(tmp_path, sentences()[:9], n=6)
+        assert out.read_text() == content
+    for name, message in (
+        ("mined.csv", "must end in .jsonl"),
+        ("texts.jsonl", "is the file of texts itself"),
+    ):
+        with pytest.raises(InputError, match=message):
+            MineConfig(tmp_path / "texts.jsonl", tmp_path / name)
 
 
 def test_the_command_ends_with_a_table(tmp_path):

@@ -161,6 +161,7 @@ def test_a_way_with_grades_is_spelt_out(texts):
         ({"max_tokens_total": 9}, "--plan decides what to ask for: leave out --max-tokens-total"),
         ({"shard": "1/2"}, "--plan decides what to ask for: leave out --shard"),
         ({"budget_usd": 1e-6}, "--budget-usd 1e-06 does not pay for a single text; raise it"),
+        ({"prompts": "degrees"}, "--plan decides what to ask for: leave out --prompts"),
         ({"polarity": "synonym"}, "--plan decides what to ask for: leave out --polarity"),
         (
             {"model": "unknown", "budget_usd": 5},
