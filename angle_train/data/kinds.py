@@ -15,6 +15,7 @@ import numpy as np
 
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES
+from angle_data.text import jaccard, words
 from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet, name_of
 from angle_train.data.sources import stated_purpose
 from angle_train.recipe import AUTO, Recipe, find_recipe
@@ -54,6 +55,7 @@ _WRITTEN = {"degrees", "mixed", "polarity"}  # kinds that an LLM wrote
 _LEAST_STEPS, _MOST_EPOCHS = 60, 20
 _POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
 _MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
+_NEAR_MISSES, _LOOKED_AT = 0.5, 2000  # `nearness_of_negatives`
 
 
 _KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
@@ -80,8 +82,27 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
     if scores == 1:
         return "positives", f"all {total} pairs have one score"
     if scores == 2:
+        if nearness_of_negatives(pairs) >= _NEAR_MISSES:
+            return "graded", f"{total} pairs have two scores, the lower one near misses'"
         return "binary", f"{total} pairs have two scores"
     return "graded", f"{total} pairs have {scores} scores"
+
+
+def nearness_of_negatives(pairs: PairSet) -> float:
+    """Return how many words pairs of the lowest score share, as a share of what those of the highest do.
+
+    Both are mean overlaps (Jaccard) less that of texts put together by chance, over at most 2,000 pairs.
+    About 0 where negatives are strangers, or words say nothing; 1 where words do not tell the two apart:
+    the negatives are near misses. The in-batch term, whose negatives are strangers, does harm there
+    (benchmarks/README.md, "Objectives").
+    """
+    picked = np.linspace(0, len(pairs) - 1, min(len(pairs), _LOOKED_AT)).astype(int)
+    first, second = ([words(texts[i]) for i in picked] for texts in (pairs.text1, pairs.text2))
+    score, strangers = pairs.score[picked], np.random.default_rng(0).permutation(len(picked))
+    shared = np.array([jaccard(a, b) for a, b in zip(first, second, strict=True)])
+    chance = np.mean([jaccard(a, second[i]) for a, i in zip(first, strangers, strict=True)])
+    low, high = (shared[score == end].mean() - chance for end in (score.min(), score.max()))
+    return float(low / high) if high > 0 and np.ptp(score) else 0.0
 
 
 def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Recipe, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, settle
+from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, nearness_of_negatives, settle
 from angle_train.data.pairs import PairSet, join, load_pairs
 from angle_train.data.splits import load_run_data
 from angle_train.recipe import Kind, Recipe, builtin_recipes, find_recipe
@@ -97,6 +97,41 @@ def test_pairs_tell_the_kind_of_their_labels(pairs, kind, why):
     found, reason = kind_of(pairs)
     assert found == kind
     assert why in reason
+
+
+PAIRS = [
+    ("the pump lost power on monday", "power failed at the pump on monday"),
+    ("a new mayor was elected in spring", "in spring the town elected a mayor"),
+    ("red lorry blocks the northern road", "the northern road is blocked by a red lorry"),
+    ("cheap flights to rome sold out", "flights to rome that are cheap sold out"),
+]
+
+
+@pytest.mark.parametrize(
+    ("negatives", "kind"),
+    [
+        # Nearly the words of the positives, as in MRPC or PAWS.
+        ([(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS], "graded"),
+        # Another pair's text.
+        ([(a, PAIRS[i - 1][1]) for i, (a, _) in enumerate(PAIRS)], "binary"),
+    ],
+)
+@pytest.mark.parametrize("copies", [1, 2000])
+def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alone(negatives, kind, copies):
+    rows = [*PAIRS, *negatives] * copies
+    first, second = zip(*rows, strict=True)
+    scores = ([1.0] * len(PAIRS) + [0.0] * len(negatives)) * copies
+    pairs = PairSet("made", first, second, np.array(scores), np.ones(len(rows)))
+    assert kind_of(pairs)[0] == kind
+    assert ("near misses" in kind_of(pairs)[1]) == (kind == "graded")
+    assert (settle(Recipe(), pairs).objective.in_batch_weight > 0) == (kind == "binary")
+
+
+def test_words_that_say_nothing_leave_binary_labels_binary():
+    first, second = ["你好世界", "再见朋友", "早上好吗"], ["世界你好", "朋友再见", "晚上好吗"]
+    pairs = PairSet("made", first, second, np.array([1.0, 1.0, 0.0]), np.ones(3))
+    assert nearness_of_negatives(pairs) == 0
+    assert kind_of(pairs)[0] == "binary"
 
 
 def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
