@@ -22,14 +22,15 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from angle_data.console import configure_logging, say_result
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.text import whole_characters
 
 Config = TypeVar("Config")
 Value = TypeVar("Value")
-Command = Callable[..., tuple[Mapping[str, Any], str]]
-"""Gets a config, and what else was asked for; returns its counts for programs, and the same for people."""
+Command = Callable[..., tuple[Mapping[str, Any] | str, str, *tuple[AngleError, ...]]]
+"""Gets a config, and what else was asked for; returns its counts for programs (or the JSON that says them),
+the same for people, and what the program ends with all the same, if anything."""
 
 IN_MEMORY = ".angle"
 """The folder inside an output folder that holds what was given as rows in memory."""
@@ -48,7 +49,7 @@ class Option:
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
     text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
-    given without a flag.
+    given without a flag. A number is at least `min` and at most `max`.
     """
 
     help: str
@@ -58,6 +59,8 @@ class Option:
     read: Callable[[Any], Any] | None = None
     many: bool = False
     argument: bool = False
+    min: float | None = None
+    max: float | None = None
 
 
 def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
@@ -81,12 +84,12 @@ def path_of(value: Any) -> Path:
 
 
 def with_options(
-    config: type, *, dry_run: bool = False, **defaults: Any
+    config: type, *, dry_run: bool = False, about: Mapping[str, str] | None = None, **defaults: Any
 ) -> Callable[[Command], Callable[..., None]]:
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
-    With `dry_run` there is that switch, too, and the function gets it second. `defaults` replace those of
-    the config.
+    With `dry_run` there is that switch, too, and the function gets it second. `about` is the help of
+    switches where it is another. `defaults` replace those of the config.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -96,16 +99,20 @@ def with_options(
         def run(**given: Any) -> None:
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
-            counts, text = command(make(config, given), *more)
+            counts, text, *errors = command(make(config, given), *more)
             if as_json:
-                typer.echo(json.dumps(counts, ensure_ascii=False, default=str))
+                made = isinstance(counts, str)
+                typer.echo(counts if made else json.dumps(counts, ensure_ascii=False, default=str))
             else:
                 say_result(text)
+            for error in errors:
+                raise error
 
         shown = list(_parameters(config, defaults))
         for name in switches:
-            flag, about = _SWITCHES[name]
-            shown.append(_parameter(name, bool, False, typer.Option(flag, help=about)))
+            flag, does = _SWITCHES[name]
+            look = typer.Option(flag, help=(about or {}).get(name, does))
+            shown.append(_parameter(name, bool, False, look))
         run.__doc__ = command.__doc__
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
         run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
@@ -182,7 +189,14 @@ def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Paramete
         kind = list[str] | None if look.many else str | None
         default = None if look.many or not isinstance(default, str | int | float) else str(default)
     flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
+    made: Any = typer.Option(
+        *flag,
+        help=look.help,
+        metavar=look.metavar,
+        show_default=look.shown or True,
+        min=look.min,
+        max=look.max,
+    )
     if look.argument:
         made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
     return _parameter(look.flag or name, kind, default, made)

@@ -16,11 +16,15 @@ from angle_data.jsonl import read_jsonl, read_lines
 TABLE_KINDS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 """The kinds of file that are read, for error messages and help texts."""
 
+PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
+"""The usual names of the columns of two texts, which every command reads."""
+
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 _MARKS = {".csv": ",", ".tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _BATCH_ROWS = 4096
+_FORMULA = ("=", "+", "-", "@", "\t")
 _LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less than a log can have
 
 
@@ -57,6 +61,29 @@ def read_table(
     if mark := _MARKS.get(name[-4:]):
         return _csv_rows(path, mark, require, hint)
     return _parquet_rows(path, require, columns, hint)
+
+
+def read_texts(path: Path, text_field: str, id_field: str, require: Sequence[str], hint: str) -> Rows:
+    """Yield the rows of a table of texts; a line of a .txt[.gz] file is a row with that text alone.
+
+    Raises:
+        InputError: As of `read_table`.
+    """
+    if path.name.lower().endswith((".txt", ".txt.gz")):
+        return ((f"{path}:{number}", {text_field: line.rstrip("\n")}) for number, line in read_lines(path))
+    if not is_table(path):
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt[.gz]")
+    return read_table(path, require=require, columns=(text_field, id_field), hint=hint)
+
+
+def guarded(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula, and so lose."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def unguarded(text: str) -> str:
+    """Return a text that `guarded` may have changed as it was."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
 def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) -> None:

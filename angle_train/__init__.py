@@ -8,7 +8,8 @@ From Python, `fit` and `evaluate` are the commands `fit` and `eval`, see `api`:
     result.model.encode(["A node ran out of memory."])
 
 In reading order:
-`cli`: the commands of `angle-train`, their options and what they print.
+`cli`: the commands of `angle-train` and what they print.
+`options`: their options.
 `api`: the same as functions, for notebooks and scripts.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `run`: one training run, from pairs to report.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.calls import check_names, is_path, path_of, sources
 from angle_data.errors import InputError
+from angle_train.options import SEED
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -33,8 +34,6 @@ _RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "requ
 _MERGE_BACK = "average_with_backbone"  # in recipes
 _EVAL_OPTIONS = ("split", "scale", "data_dir", "seed", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
-SEED = 1111
-"""Of `evaluate`: SentEval's."""
 
 
 @dataclass(frozen=True, repr=False)

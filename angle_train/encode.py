@@ -7,10 +7,8 @@ when it is whole.
 
 from __future__ import annotations
 
-import gzip
 import logging
 import os
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -23,13 +21,13 @@ from numpy.typing import NDArray
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
-from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
+from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id, whole_characters
 from angle_train.data.columns import names_of
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.model.prompt import TEXT_SLOT, has_template
+from angle_train.options import EncodeConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,38 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("angle.encode")
 
 _HINT = " (choose with --text-field and --id-field)"
-_TEXT_KINDS = (".txt", ".txt.gz")
 _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
-
-
-@dataclass(frozen=True, slots=True)
-class EncodeConfig:
-    """What to embed, with what, and how.
-
-    Attributes:
-        model: Directory or hub id.
-        texts: A table, see `tables.TABLE_KINDS`, or .txt[.gz] with a text a line.
-        out: .npy or .parquet file.
-        text_field: The field of the texts.
-        id_field: The field of their ids, see `read_texts`; rows without one get one made from the text.
-        batch_size: Texts per forward pass.
-        normalize: Scale every embedding to length 1.
-        prompt: Precedes every text in place of the model's own prompt; none keeps that.
-        max_seq_length: Tokens per text; default the model's own.
-        device: `cpu`, `cuda` …; default the best there is.
-    """
-
-    model: str
-    texts: Path
-    out: Path
-    text_field: str = "text"
-    id_field: str | None = None
-    batch_size: int = 32
-    normalize: bool = False
-    prompt: str | None = None
-    max_seq_length: int | None = None
-    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +123,7 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
     """Yield id and text of every row of a file in order, lazily.
 
     Args:
-        path: The file, see `EncodeConfig.texts`.
+        path: A table, see `tables.TABLE_KINDS`, or .txt[.gz] with a text a line.
         text_field: The field of the texts.
         id_field: The field of the ids, which every row must have; default `id`, which none need have.
 
@@ -163,17 +131,10 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
         InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
     """
     name = id_field or "id"
-    rows: Rows
-    if path.name.lower().endswith(_TEXT_KINDS):
-        rows = ((place, {text_field: line}) for place, line in _lines(path))
-    elif is_table(path):
-        wanted = (text_field,) if id_field is None else (text_field, id_field)
-        rows = read_table(path, require=wanted, columns=(text_field, name), hint=_HINT)
-    else:
-        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt")
-    for place, row in rows:
-        for field in (text_field, id_field):
-            if field is not None and field not in row:
+    wanted = (text_field,) if id_field is None else (text_field, id_field)
+    for place, row in read_rows(path, text_field, name, wanted, _HINT):
+        for field in wanted:
+            if field not in row:
                 raise InputError(f"{place}: no field {field!r}; fields found: {names_of(row)}{_HINT}")
         text, identity = row[text_field], row.get(name)
         if not isinstance(text, str):
@@ -185,19 +146,6 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
             raise InputError(f"{place}: field {name!r} must be a string or integer, got {kind}")
         text = whole_characters(text)
         yield content_id(text) if identity is None else whole_characters(str(identity)), text
-
-
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text file, plain or gzip, each with its place."""
-    number = 0
-    with open_text(path) as stream:
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield f"{path}:{number}", line.rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
 def _check_prompt(config: EncodeConfig, model: SentenceTransformer) -> None:

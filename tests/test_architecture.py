@@ -53,6 +53,7 @@ TOP = {
         "run": "runs",
         "grid": "runs",
         "encode": "runs",
+        "options": "recipe",
         "recipe": "recipe",
     },
 }

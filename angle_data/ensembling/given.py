@@ -11,10 +11,8 @@ from angle_data.ensembling.read import Grades, check_named_once
 from angle_data.ensembling.screen import gate
 from angle_data.errors import InputError
 from angle_data.records import Rejection
-from angle_data.tables import read_table
+from angle_data.tables import PAIR_COLUMNS, read_table
 from angle_data.text import pair_key
-
-_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     for path in paths:
         before = len(pairs)
         for where, row in read_table(path):
-            names = next((names for names in _COLUMNS if names[0] in row), _COLUMNS[0])
+            names = next((names for names in PAIR_COLUMNS if names[0] in row), PAIR_COLUMNS[0])
             for name in names:
                 if not isinstance(row.get(name), str):
                     raise InputError(f"{where}: {name} must be a string, got {row.get(name)!r}")

@@ -14,9 +14,9 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_gis_card
-from angle_data.gis.build.dataset import Row, read_dataset, replace_card
+from angle_data.gis.build.dataset import read_dataset, replace_card
 from angle_data.jsonl import replace_file
-from angle_data.tables import read_table
+from angle_data.tables import guarded, read_table
 from angle_data.text import stable_hash
 
 FIELDS = (
@@ -28,7 +28,6 @@ VERDICTS = {said[:end]: said for said in ("right", "wrong", "unclear") for end i
 """What a reader may write, such as `r` or `right` -> what it means: whether the label is right."""
 
 _Z = 1.959964  # the 97.5 % point of the normal distribution
-_FORMULA = ("=", "+", "-", "@", "\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,8 @@ def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> i
         writer = csv.DictWriter(stream, FIELDS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for _, _, split, row in drawn:
-            writer.writerow(_safe({**row, "split": split, "verdict": ""}))
+            safe = {name: guarded(value) if isinstance(value, str) else value for name, value in row.items()}
+            writer.writerow({**safe, "split": split, "verdict": ""})
     return len(drawn)
 
 
@@ -145,11 +145,3 @@ def _rate(kind: str, found: Counter[str]) -> ErrorRate:
     rate = wrong / decided if decided else 0.0
     shares = (rate, *wilson(wrong, decided), bad / read, *wilson(bad, read))
     return ErrorRate(kind, read, wrong, unclear, *shares)
-
-
-def _safe(row: Row) -> Row:
-    """Put an apostrophe before text that a spreadsheet would take for a formula."""
-    return {
-        name: f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-        for name, value in row.items()
-    }

@@ -6,8 +6,6 @@ end is found before anything is paid for. After that it is streamed, as often as
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +14,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
 from angle_data.records import Text
-from angle_data.tables import TABLE_KINDS, is_table, read_table
+from angle_data.tables import PAIR_COLUMNS, Rows, read_table, read_texts
 from angle_data.text import content_id, pair_key, stable_hash, whole_characters
 
-_PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
-
-_Rows = Iterator[tuple[str, dict[str, Any]]]
+_PAIR_COLUMNS = (*PAIR_COLUMNS, ("source", "text"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class _InputFile(ABC, Generic[_Item]):
                 yield number, item
 
     @abstractmethod
-    def _rows(self) -> _Rows:
+    def _rows(self) -> Rows:
         """Yield every row, and where it is."""
 
     @abstractmethod
@@ -129,26 +124,9 @@ class TextFile(_InputFile[Text]):
             raise InputError(f"{where}: id {item.id!r} stands for two different texts; make the ids unique")
         return len(seen) > known
 
-    def _rows(self) -> _Rows:
-        path = self._path
-        if is_table(path):
-            columns = (self._text_field, self._id_field)
-            return read_table(path, require=columns[:1], columns=columns, hint=" (choose with --text-field)")
-        if path.name.lower().endswith((".txt", ".txt.gz")):
-            return self._lines()
-        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt[.gz]")
-
-    def _lines(self) -> _Rows:
-        with open_text(self._path) as stream:
-            number = 0
-            try:
-                for number, line in enumerate(stream, start=1):
-                    yield f"{self._path}:{number}", {self._text_field: line}
-            except UnicodeDecodeError:
-                where = f"{self._path}:{number + 1}"
-                raise InputError(f"{where}: not UTF-8 text; convert the file to UTF-8") from None
-            except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-                raise InputError(f"{self._path}: damaged gzip file ({error})") from None
+    def _rows(self) -> Rows:
+        names = self._text_field, self._id_field
+        return read_texts(self._path, *names, require=names[:1], hint=" (choose with --text-field)")
 
 
 class PairFile(_InputFile[Pair]):
@@ -165,7 +143,7 @@ class PairFile(_InputFile[Pair]):
         self._paths = paths
         super().__init__(paths[0], limit, "pairs")
 
-    def _rows(self) -> _Rows:
+    def _rows(self) -> Rows:
         return chain.from_iterable(map(read_table, self._paths))
 
     def _read(self, where: str, row: dict[str, Any]) -> Pair | None:

@@ -16,14 +16,13 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.look.page import check_ending, write_page
 from angle_data.look.read import Item, count, find, spread
-from angle_data.tables import read_table
+from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
 SPLITS = ("dev", "test")
 COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
-_FORMULA = ("=", "+", "-", "@", "\t")
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 
 
@@ -84,7 +83,7 @@ def write_grading(out: Path, pairs: Pairs) -> Path:
     if there := next((path for path in (out, page) if path.exists()), None):
         raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
     write_page(page, "grade", {"title": out.stem, "key": content_id(str(pairs)), "pairs": pairs})
-    rows = [(_guarded(one), _guarded(other), "", split) for one, other, split in pairs]
+    rows = [(guarded(one), guarded(other), "", split) for one, other, split in pairs]
     _write(out, [(*COLUMNS, "split"), *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
     return page
 
@@ -107,7 +106,7 @@ def finish_grading(sheet: Path) -> dict[str, int]:
             raise InputError(f"{place}: score must be a number from 0 to 5, got {row['score']!r}")
         if row["split"] not in graded:
             raise InputError(f"{place}: split must be {' or '.join(SPLITS)}, got {row['split']!r}")
-        texts = (_unguarded(row[name]) for name in COLUMNS[:2])
+        texts = (unguarded(row[name]) for name in COLUMNS[:2])
         graded[row["split"]].append((*texts, f"{float(score):g}"))
     if empty := [split for split, rows in graded.items() if not rows]:
         raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
@@ -130,12 +129,3 @@ def _write(path: Path, rows: Iterable[Sequence[str]], mark: str = "") -> None:
     with replace_file(path) as stream:
         stream.write(mark)
         csv.writer(stream, lineterminator="\n").writerows(rows)
-
-
-def _guarded(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet would take for a formula, and so lose."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _unguarded(text: str) -> str:
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.tables import TABLE_KINDS, is_table, read_table
+from angle_data.tables import PAIR_COLUMNS, TABLE_KINDS, is_table, read_table
 
 _BANDS = 5  # equal parts of the range of scores
-_TEXTS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
+_TEXTS = (*PAIR_COLUMNS, ("source", "text"))
 _NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.tables import PAIR_COLUMNS
 from angle_data.text import whole_characters
 
 Row = Mapping[str, Any]
@@ -19,8 +20,7 @@ Row = Mapping[str, Any]
 INFERENCE = (("premise", "hypothesis"), ("question", "sentence"))
 """Names of texts whose labels are classes of inference, not grades: in their numbers 0 is entailment."""
 TEXTS = (
-    ("text1", "text2"),
-    ("sentence1", "sentence2"),
+    *PAIR_COLUMNS,
     ("question1", "question2"),
     ("sentence_A", "sentence_B"),
     *INFERENCE,

@@ -14,9 +14,10 @@ from angle_data.errors import InputError
 from angle_data.text import content_id
 from angle_train import encode as encode_module
 from angle_train.cli import app
-from angle_train.encode import EncodeConfig, encode, read_texts
+from angle_train.encode import encode, read_texts
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.prompt import set_prompt
+from angle_train.options import EncodeConfig
 from angle_train.recipe import BackboneConfig
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
