@@ -142,9 +142,10 @@ def fit(
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
-        **options: `human` (human-graded training pairs), the command's other options (`scale`, `drop_leaks`,
-            `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and any value of the recipe
-            by its name: `epochs=3`, `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
+        **options: `human` (human-graded training pairs), `keep` (pairs of general text whose similarity is
+            to stay as it is), the command's other options (`scale`, `drop_leaks`, `overwrite`, `device`,
+            `report_to`, `require_better`, `merge_back`), and any value of the recipe by its name: `epochs=3`,
+            `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
     Raises:
         InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.
@@ -156,7 +157,7 @@ def fit(
     from angle_train.recipe import SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", *_RUN_OPTIONS, "merge_back", *keys])
+    check_names("fit", options, ["human", "keep", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
         options[_MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
@@ -165,6 +166,7 @@ def fit(
     check_training_extra("angle-train fit")
     backbone, out = _several(backbone)[0], path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
+    given["keep"] = options.pop("keep", None)
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give data, or human, or both")
     check_inputs(given.values(), [backbone])

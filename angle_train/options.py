@@ -51,6 +51,11 @@ class FitOptions:
         shown="--human in turn, or validation split, or a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
+    keep: list[str] | None = option(
+        "Pairs of general text, without scores, to keep the similarity that the backbone gives them "
+        "(angle-data mine makes such). Repeatable.",
+        None,
+    )
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
     batch_size: int | None = _of_recipe("Pairs per step, of all processes.")

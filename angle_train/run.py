@@ -22,8 +22,9 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
+from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, load_run_data, run_leaks
+from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
@@ -84,6 +85,7 @@ class FitConfig:
             turn, or else the validation splits of the training data, or else a tenth of it.
         test: Sources of pairs that nothing is selected on.
         human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
+        keep: Sources of pairs, without scores, whose similarity is to stay as the backbone has it.
         scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
         drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
@@ -101,6 +103,7 @@ class FitConfig:
     dev: Sequence[str] = ()
     test: Sequence[str] = ()
     human: Sequence[str] = ()
+    keep: Sequence[str] = ()
     scale: str | None = None
     drop_leaks: bool = False
     overwrite: bool = False
@@ -168,6 +171,7 @@ def fit(config: FitConfig) -> FitResult:
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
+        data = keep_similarities(sized, data, model)
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
@@ -186,7 +190,7 @@ def load_data(config: FitConfig) -> RunData:
     """Return the pairs of a run, see `splits.load_run_data`."""
     if config.reason:
         log.info("%s", config.reason)
-    return load_run_data(
+    data = load_run_data(
         config.data,
         config.human,
         config.dev,
@@ -195,6 +199,17 @@ def load_data(config: FitConfig) -> RunData:
         scale=config.scale,
         drop_leaks=config.drop_leaks,
     )
+    if not config.keep:
+        return data
+    return replace(data, kept=load_to_keep(config.keep, [data.train, *data.dev, *data.test]))
+
+
+def keep_similarities(config: FitConfig, data: RunData, model: SentenceTransformer) -> RunData:
+    """Return the data with the pairs to keep among what trains, scored by the untouched backbone."""
+    if data.kept is None:
+        return data
+    sets = [("keep", data.kept)]
+    return with_kept(data, on_first(lambda: measure(BACKBONE, untouched(config, model), sets)[0]))
 
 
 def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
@@ -206,7 +221,8 @@ def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
-    return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
+    more = {"human-graded pairs": data.human, "pairs to keep": data.kept}
+    return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 
 def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
@@ -419,7 +435,8 @@ def _reopen(config: FitConfig) -> FitReport:
 
 def _command(config: FitConfig) -> str:
     """Return the command that repeats the run, from the recipe beside its report."""
-    sources = {"--data": config.data, "--human": config.human, "--dev": config.dev, "--test": config.test}
+    sources = {"--data": config.data, "--human": config.human, "--keep": config.keep}
+    sources |= {"--dev": config.dev, "--test": config.test}
     return command_line(
         "angle-train fit",
         [

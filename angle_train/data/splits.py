@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 import numpy as np
+from numpy.typing import NDArray
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
@@ -52,6 +53,8 @@ class RunData:
         test: Sets that nothing is chosen on.
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
+        kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
+            `with_kept`; none if none were given.
         dropped: How many training pairs were left out, by reason.
         recipe: The recipe with all that it left open chosen for these pairs.
     """
@@ -61,6 +64,7 @@ class RunData:
     test: list[PairSet]
     human: PairSet | None = None
     others: PairSet | None = None
+    kept: PairSet | None = None
     dropped: dict[str, int] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
 
@@ -128,7 +132,16 @@ def load_run_data(
         check_enough(human_pairs)
     if len(set(train.scales())) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev_sets, test_sets, human_pairs, others, dropped, recipe)
+    return RunData(train, dev_sets, test_sets, human_pairs, others, None, dropped, recipe)
+
+
+def with_kept(data: RunData, similarity: NDArray[np.float64]) -> RunData:
+    """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
+    if data.kept is None:
+        return data
+    kept, objective = replace(data.kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
+    others = together(data.others, kept, objective)
+    return replace(data, kept=kept, others=others, train=together(others, data.human, objective))
 
 
 def _leave_out(

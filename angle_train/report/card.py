@@ -88,7 +88,8 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
         f"Embeddings of width {model.get_embedding_dimension()}, to be compared by their cosine; "
         f"{model.max_seq_length} tokens of a text are read.",
     ]
-    roles = {"train": "Training data", "human": "Human-graded training data", "dev": "Chosen on",
+    roles = {"train": "Training data", "human": "Human-graded training data",
+             "keep": "Pairs that keep the similarity of before", "dev": "Chosen on",
              "test": "Tested on"}  # fmt: skip
     return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]
 

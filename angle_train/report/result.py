@@ -103,7 +103,7 @@ def score_counts(scores: Sequence[float] | NDArray[np.float64]) -> dict[str, int
 
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs of a run: its role (train, human, dev, test), size, score scale and fingerprint.
+    """One set of pairs of a run: its role (train, human, keep, dev, test), size, score scale and fingerprint.
 
     `scores` says how often each gold score occurs, see `score_counts`.
     """
@@ -365,7 +365,7 @@ def make_report(
             "held out in turn: the dev scores are flattered"
         )
     better = trained.details["choice"]["chosen"] > 0
-    human = [("human", data.human)] if data.human is not None else []
+    also = (("human", data.human), ("keep", data.kept))
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
@@ -374,7 +374,8 @@ def make_report(
         precision=resolve_precision(recipe.training.precision, model.device),
         data=[
             DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256(), score_counts(pairs.score))
-            for role, pairs in [("train", data.train), *human, *data.evaluated]
+            for role, pairs in [("train", data.train), *also, *data.evaluated]
+            if pairs is not None
         ],
         curve=[
             {"step": 0, "epoch": 0.0, "dev": trained.dev_before},

@@ -1,0 +1,68 @@
+"""Pairs of general text that are to keep the similarity that the backbone gives them.
+
+What is learned of one domain changes all embeddings. Pairs of other texts, scored by the model before it is
+tuned, are ranked among themselves beside the labelled ones: rehearsal with the model's own answers, as in
+Learning without Forgetting (https://arxiv.org/abs/1606.09282). Nobody has to label them. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from angle_data.errors import InputError
+from angle_data.text import counted, normalise
+from angle_train.data.columns import names_of, text_columns, text_in
+from angle_train.data.leaks import without_pairs_of
+from angle_train.data.pairs import PairSet, name_of
+from angle_train.data.sources import read_rows
+
+log = logging.getLogger("angle.fit")
+
+KEPT = "backbone"
+"""What the scores rest on, in `PairSet.supervision`: they are ranked with no others."""
+
+
+def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
+    """Load pairs to keep; their scores are 0 until the backbone gives them some.
+
+    Any scores in the files are left alone: `angle-data mine` writes pairs without.
+
+    Args:
+        specs: What to read, see `sources.read_rows`.
+        scored: Pairs that train or measure; of those that occur here too, their own scores count.
+
+    Raises:
+        InputError: A row has no two texts, or fewer than two pairs are left.
+    """
+    first, second = [], []
+    for spec in specs:
+        for place, row in read_rows(spec, "train"):
+            names = text_columns(row)
+            if names is None:
+                raise InputError(
+                    f"{place}: --keep needs pairs of texts, such as text1 and text2; found: {names_of(row)}; "
+                    f"`angle-data mine --texts {spec} --out pairs.jsonl` makes pairs of single texts"
+                )
+            first.append(text_in(row, names[0], place, blank=False))
+            second.append(text_in(row, names[1], place, blank=False))
+    pairs = PairSet(
+        name=" + ".join(map(name_of, specs)),
+        text1=first,
+        text2=second,
+        score=np.zeros(len(first)),
+        weight=np.ones(len(first)),
+        source_ids=[normalise(text) for text in first],
+        scale="0-1, the backbone's cosines",
+        supervision=[KEPT] * len(first),
+    )
+    pairs = without_pairs_of(pairs, scored)
+    if len(pairs) < 2:
+        raise InputError(
+            f"--keep {' '.join(specs)}: {counted(len(first), 'pair')} in it, of which {len(pairs)} are "
+            "neither training nor dev or test pairs; give at least two pairs of other texts"
+        )
+    log.info("%s: %d pairs are to keep the similarity that the backbone gives them", pairs.name, len(pairs))
+    return pairs
