@@ -3,8 +3,8 @@
     PEER/bin/python benchmarks/labelling/peer_client.py curator|distilabel URL REQUESTS.jsonl CONCURRENCY
 
 REQUESTS.jsonl holds one list of messages a line. Prints one line of JSON as `throughput.py` does for its own
-clients: seconds and CPU seconds from the call to the last reply (with those of child processes), and the
-largest resident memory. Imports are done before. Each toolkit is set up as its documentation says for a
+clients: CPU seconds from the call to the last reply (with those of child processes), and the largest resident
+memory. Imports are done before. Each toolkit is set up as its documentation says for a
 server of one's own; what it writes goes to a temporary folder. Nothing here knows angle_data.
 """
 
@@ -16,7 +16,6 @@ import os
 import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,14 +110,14 @@ def main() -> None:
         }
         with contextlib.redirect_stdout(sys.stderr):
             call = {"curator": curator, "distilabel": distilabel}[name](url, int(concurrency))
-            cpu, started = cpu_seconds(), time.monotonic()
+            cpu = cpu_seconds()
             answered = call(requests)
-            wall, cpu = time.monotonic() - started, cpu_seconds() - cpu
+            cpu = cpu_seconds() - cpu
         who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         rss = max(resource.getrusage(one).ru_maxrss for one in who) / 1024
     if answered != len(requests):
         sys.exit(f"{name}: {answered} of {len(requests)} answered")
-    print(json.dumps({"wall": wall, "cpu": cpu, "rss_mb": rss}))
+    print(json.dumps({"cpu": cpu, "rss_mb": rss}))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from cases import Case, Way
-from common import RESULTS
+from common import peer_python
 
 from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import PairSet
@@ -173,22 +173,9 @@ def run_angle_emb(
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     # Compiling takes longer than these trainings; what it compiles here is not what trains anyway.
     environment = os.environ | {"TORCHDYNAMO_DISABLE": "1", "PYTHONPATH": ""}
-    command = [angle_emb_python(), _WORKER, folder]
+    command = [peer_python("angle-emb", _PINS), _WORKER, folder]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"angle_emb failed:\n{done.stderr[-3000:]}")
     result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return result
-
-
-def angle_emb_python() -> Path:
-    """Return the Python of angle_emb's environment; makes it on first use (about a minute and 2 GB)."""
-    home = RESULTS / "peers" / "angle-emb"
-    python = home / "bin" / "python"
-    marker = home / "ready"
-    if not marker.exists():
-        print(f"installing {' '.join(_PINS)} in {home}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *_PINS], check=True)
-        marker.write_text(" ".join(_PINS) + "\n", encoding="utf-8")
-    return python
