@@ -142,25 +142,27 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     from angle_train.model.load import load_for_training
 
     model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])
-    wall, cpu = time.perf_counter(), time.process_time()
+    started = time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))
-    notes.setdefault("cpu_seconds", time.process_time() - cpu)
-    notes.setdefault("wall_seconds", time.perf_counter() - wall)
+    notes.setdefault("cpu_seconds", time.process_time() - started)
     similarity = notes.pop("similarity", None)
-    named = {"case": case.name, "backbone": backbone, "way": name, "seed": seed}
-    result = {**named, "settings": settings, **notes}
+    result = {
+        "case": case.name,
+        "backbone": backbone,
+        "way": name,
+        "seed": seed,
+        "settings": settings,
+        **notes,
+    }
     if case.test is not None:
         similarity = np.asarray(similarity or evaluate_model(model, case.test))
         result["spearman"] = spearman(case.test.score, similarity)
         result["similarity"] = similarity.round(6).tolist()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    print(
-        f"{case.name} {backbone} {name}, seed {seed}: dev {100 * result['dev']:.2f}, "
-        f"{result['cpu_seconds']:.0f} CPU s",
-        flush=True,
-    )
+    took = f"dev {100 * result['dev']:.2f}, {result['cpu_seconds']:.0f} CPU s"
+    print(f"{case.name} {backbone} {name}, seed {seed}: {took}", flush=True)
     return result
 
 
