@@ -33,19 +33,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import llm_supervised as llm
 from common import RESULTS, options, save_results, show
-from llm_supervised import (
-    ANNOTATORS,
-    TASKS,
-    Task,
-    build,
-    candidates,
-    degrees_and_grades,
-    fit_pairs,
-    mined_pairs,
-    rows_of,
-    tables,
-)
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
@@ -57,7 +46,7 @@ from angle_train.recipe import Recipe, find_recipe
 
 LABELS = ("binary", "ordinal", "graded")
 DEFAULT = (
-    *(f"{name}-ordinal" for name in ANNOTATORS),
+    *(f"{name}-ordinal" for name in llm.ANNOTATORS),
     *(f"{way}-{labels}" for way in ("concat", "vote") for labels in LABELS[:2]),
     *(f"principled-{labels}" for labels in LABELS),
 )
@@ -82,10 +71,10 @@ def main() -> None:
     """Build, fit and compare; see the module's docstring."""
     arguments = parse_arguments()
     configure_logging(quiet=True)
-    task = TASKS[arguments.task]()
+    task = llm.TASKS[arguments.task]()
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.purpose
-    runs = candidates(task)
+    runs = llm.candidates(task)
     flip, flip_name = arguments.flip, ""
     worlds = [make_world(root / "clean", runs, arguments.grades)]
     if flip:
@@ -95,7 +84,7 @@ def main() -> None:
     names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
     built = {world.name: build_all(task, world, names) for world in worlds}
     if replaced := arguments.replace:
-        others = runs | {replaced: candidates(task, (SMALL,))[SMALL]}
+        others = runs | {replaced: llm.candidates(task, (SMALL,))[SMALL]}
         worlds.append(make_world(root / f"{SMALL}-for-{replaced}", others, arguments.grades))
         # Not the sets of that annotator alone: far fewer rows, and no other set's limit.
         kept = [name for name in names if not name.startswith(replaced)]
@@ -109,7 +98,7 @@ def main() -> None:
             if data in built[world.name]:
                 pairs = subsample(built[world.name][data], rows)
                 results += run(task, recipe, world, data, pairs, seed)
-        tables(results, lambda row: f"{row['data']} ({row['world']})")
+        llm.tables(results, lambda row: f"{row['data']} ({row['world']})")
         for world in worlds[1:]:
             print_losses(results, world.name)
     name = "-".join(filter(None, ("llm_ensemble", task.name, root.name, flip_name)))
@@ -121,11 +110,11 @@ def parse_arguments() -> argparse.Namespace:
     parser = options(__doc__)
     parser.add_argument("task", choices=["cloud-ops", "stsb"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    sets = (*ANNOTATORS, "concat", "vote", "principled")
+    sets = (*llm.ANNOTATORS, "concat", "vote", "principled")
     names = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
-    parser.add_argument("--replace", choices=ANNOTATORS, help="also with SmolLM2's replies in its place")
+    parser.add_argument("--replace", choices=llm.ANNOTATORS, help="also with SmolLM2's replies in its place")
     parser.add_argument("--grades", type=Path, metavar="FILE", help="of an LLM, in place of simulated ones")
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
@@ -135,7 +124,7 @@ def parse_arguments() -> argparse.Namespace:
 def parse_flip(text: str) -> tuple[str, float]:
     """Return the annotator and the share of "annotator-b:0.2"."""
     name, _, share = text.partition(":")
-    if name not in ANNOTATORS or not 0 < float(share) <= 1:
+    if name not in llm.ANNOTATORS or not 0 < float(share) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
     return name, float(share)
 
@@ -150,7 +139,7 @@ def make_world(
     flipped: set[tuple[str, str]] = set()
     copies = {}
     for annotator, run_folder in runs.items():
-        rows = rows_of(run_folder / "candidates.jsonl")
+        rows = llm.rows_of(run_folder / "candidates.jsonl")
         for number, row in enumerate(rows if annotator == swapped else ()):
             if stable_hash(f"flip\n{row['key']}\n{row['text']}") / 2**64 < share:
                 row["polarity"] = OTHER[row["polarity"]]
@@ -166,14 +155,14 @@ def make_world(
 
 def given_grades(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the grades of a file as rows of `llm-score`."""
-    for row in rows_of(file):
+    for row in llm.rows_of(file):
         texts = {"text1": row["source"], "text2": row["text"]}
         yield {**texts, "score": row["score"], "model": row["grader"]}
 
 
 def simulated_grades(runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
     """Yield the grades that three made-up graders give every candidate."""
-    for row in (row for folder in runs.values() for row in rows_of(folder / "candidates.jsonl")):
+    for row in (row for folder in runs.values() for row in llm.rows_of(folder / "candidates.jsonl")):
         pair = pair_key(row["source"], row["text"])
         synonym = (row["polarity"] == "synonym") != (pair in flipped)
         for grader in ("grader-1", "grader-2", "grader-3"):
@@ -186,7 +175,7 @@ def simulated_grades(runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> It
 # --- data sets ----------------------------------------------------------------------------------------
 
 
-def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
+def build_all(task: llm.Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
     """Build the data sets named, all of each for training, and return their pairs."""
     built = {}
     for name in names:
@@ -199,10 +188,10 @@ def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[
         if labels == "binary":
             how["purpose"] = None
         if name == EVERYTHING:
-            degrees, grades = degrees_and_grades(task)
+            degrees, grades = llm.degrees_and_grades(task)
             runs = (*runs, degrees)
-            how |= {"strategy": "principled", "scores": (grades,), "pairs": mined_pairs(task)}
-        build(task, world.folder / "pairs" / name, runs, **how)
+            how |= {"strategy": "principled", "scores": (grades,), "pairs": llm.mined_pairs(task)}
+        llm.build(task, world.folder / "pairs" / name, runs, **how)
         built[name] = read_pairs(world.folder / "pairs" / name)
     return built
 
@@ -244,14 +233,14 @@ def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
 
 
 def run(
-    task: Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
+    task: llm.Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed; return its results, and the untuned model's."""
     folder = world.folder / "equal" / f"{data}-{fingerprint(pairs)}"
     card = Card("Subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",))
     write_dataset(folder / "dataset", {"train": pairs}, card)
     print(f"{world.name} {data} ", end="")
-    rows = fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
+    rows = llm.fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
     return [{"world": world.name, "data": data, **row} for row in rows]
 
 
@@ -285,7 +274,7 @@ def detect(world: World) -> dict[str, Any]:
     for name, row in found["graders"].items():
         print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
     turned = [pair for pair in read_pairs(folder) if "flipped" in pair.flags]
-    lost = [r for r in rows_of(folder / "rejected.jsonl") if r["reason"] in ("contradicted", "conflict")]
+    lost = [r for r in llm.rows_of(folder / "rejected.jsonl") if r["reason"] in ("contradicted", "conflict")]
     found["found"] = {}
     for name, sides in found["reliability"].items():
         shown = ", ".join(f"{side} {row['reliability']:.3f}" for side, row in sides.items())

@@ -25,8 +25,8 @@ torch.set_num_threads(1)
 
 def pairs(name: str) -> Dataset:
     """Return the pairs of a file."""
-    lines = (folder / f"{name}.jsonl").read_text().splitlines()
-    return Dataset.from_list([json.loads(line) for line in lines])
+    with (folder / f"{name}.jsonl").open(encoding="utf-8") as lines:
+        return Dataset.from_list([json.loads(line) for line in lines])
 
 
 def load(path: object) -> AnglE:

@@ -42,6 +42,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import pandas as pd
 from cases import Case, Way, backbone_path, kept_result, load_case, parser_of, run_unit, sample
 from common import RESULTS
 from llm_supervised import cloud_ops, data_sets, stsb
@@ -129,18 +130,9 @@ def trials_of(kind: str, arguments: argparse.Namespace) -> dict[str, tuple[str, 
     return found
 
 
-def error_over_seeds(units: Sequence[Unit], values: Sequence[float]) -> float:
-    """Return the standard error of the mean of a value of each unit, from the spread over seeds; 0 of one."""
-    cells: dict[tuple[str, str], list[float]] = {}
-    for (name, backbone, _), value in zip(units, values, strict=True):
-        cells.setdefault((name, backbone), []).append(value)
-    errors = [statistics.variance(own) / len(own) if len(own) > 1 else 0.0 for own in cells.values()]
-    return math.sqrt(sum(errors)) / len(cells)
-
-
 def print_choice(kind: str, trials: Mapping[str, tuple[str, Way]], units: Sequence[Unit]) -> None:
     """Print the dev scores of all trials that have every unit, and which one the rule takes."""
-    scores: dict[str, list[float]] = {}
+    scores = {}
     for full, (_, way) in trials.items():
         kept = [
             kept_result(full, way, case_of(name, SIZES[kind][name], test=False), backbone, seed, OUT)
@@ -150,27 +142,20 @@ def print_choice(kind: str, trials: Mapping[str, tuple[str, Way]], units: Sequen
             scores[full] = [100 * result["dev"] for result in kept if result]
     if not scores:
         return
-    best = max(scores, key=lambda full: statistics.fmean(scores[full]))
-    near = []
-    columns = list(dict.fromkeys((name, backbone) for name, backbone, _ in units))
+    frame = pd.DataFrame(scores, index=pd.MultiIndex.from_tuples(units))
+    mean, best = frame.mean(), frame.mean().idxmax()
+    cells = frame.groupby(level=[0, 1], sort=False).mean()
+    lacks = frame.rsub(frame[best], axis=0)
+    over_seeds = lacks.groupby(level=[0, 1])  # of a single seed the spread is not known, and counts as 0
+    errors = (over_seeds.var().fillna(0) / over_seeds.count()).sum().pow(0.5) / len(cells)
     print(f"\n{kind}: dev Spearman x 100, seeds {sorted({seed for *_, seed in units})}\n")
-    print(f"| trial | {' | '.join(map(' '.join, columns))} | mean | best minus this ± its error |")
-    print("| --- |" + " --- |" * (len(columns) + 2))
-    for full, values in scores.items():
-        lacks = [high - low for high, low in zip(scores[best], values, strict=True)]
-        error = error_over_seeds(units, lacks)
-        if statistics.fmean(lacks) <= error or full == best:
-            near.append(full)
-        cells = [
-            statistics.fmean(v for unit, v in zip(units, values, strict=True) if unit[:2] == column)
-            for column in columns
-        ]
-        figures = [*cells, statistics.fmean(values)]
-        print(
-            f"| {full} | {' | '.join(f'{figure:.2f}' for figure in figures)} "
-            f"| {statistics.fmean(lacks):.2f} ± {error:.2f} |"
-        )
-    simplest = min(near, key=lambda full: (simplicity(trials[full][0]), -statistics.fmean(scores[full])))
+    print(f"| trial | {' | '.join(map(' '.join, cells.index))} | mean | best minus this ± its error |")
+    print("| --- |" + " --- |" * (len(cells) + 2))
+    for full in scores:
+        figures = " | ".join(f"{figure:.2f}" for figure in [*cells[full], mean[full]])
+        print(f"| {full} | {figures} | {lacks[full].mean():.2f} ± {errors[full]:.2f} |")
+    near = [full for full in scores if lacks[full].mean() <= errors[full] or full == best]
+    simplest = min(near, key=lambda full: (simplicity(trials[full][0]), -mean[full]))
     print(f"\nbest: {best}; within its error and simplest: {simplest}")
 
 
