@@ -62,7 +62,10 @@ def peer_python(name: str, packages: Sequence[str]) -> Path:
     python, ready = home / "bin" / "python", home / "ready"
     if not ready.exists():
         print(f"installing {' '.join(packages)} in {home}", file=sys.stderr, flush=True)
-        for command in ([sys.executable, "-m", "venv", home], [python, "-m", "pip", "install", *packages]):
+        for command in (
+            [sys.executable, "-m", "venv", "--clear", home],
+            [python, "-m", "pip", "install", *packages],
+        ):
             subprocess.run(command, check=True, capture_output=True, text=True)
         ready.touch()
     return python
