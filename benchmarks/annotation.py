@@ -12,11 +12,10 @@ fewer a text in smaller parts. Finished fits are kept.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
-from common import RESULTS
+from common import RESULTS, options, plus_minus
 from llm_supervised import TASKS, Task, data_sets, fit_pairs, part
 from sklearn.isotonic import isotonic_regression
 
@@ -60,11 +59,7 @@ def print_tables(gains: Gains, task: Task) -> None:
     """Print mean and spread of the gains, and their shares as gains.toml has them: more texts never less."""
     best = max(fmean(values) for row in gains.values() for values in row.values())
     for name, row in gains.items():
-        shown = (
-            f"{number}: {fmean(values):5.2f} ± {stdev(values) if len(values) > 1 else 0:.2f}"
-            for number, values in row.items()
-        )
-        print(f"{name:<24}", "   ".join(shown))
+        print(f"{name:<24}", "   ".join(f"{number}: {plus_minus(row[number], '5.2f')}" for number in row))
     for way, row in zip(ways_of(task.purpose), gains.values(), strict=True):
         rising = isotonic_regression([fmean(values) / best for values in row.values()])
         shares = ", ".join(f"{number} = {share:.2f}" for number, share in zip(row, rising, strict=True))
@@ -77,9 +72,8 @@ def draw(gains: Gains, task: Task, path: str) -> None:
     import matplotlib.pyplot as plt
 
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gains"})
-    config = LabelConfig(
-        EngineConfig(_PRICED), texts=task.texts, out=task.texts, plan=True, purpose=task.purpose
-    )
+    engine, texts = EngineConfig(_PRICED), task.texts
+    config = LabelConfig(engine, texts=texts, out=texts, plan=True, purpose=task.purpose)
     offers = {offer.way.name: offer for offer in plan_spending(config).offers}
     figure, axes = plt.subplots(figsize=(7, 4))
     for way, row in zip(ways_of(task.purpose), gains.values(), strict=True):
@@ -100,15 +94,11 @@ def draw(gains: Gains, task: Task, path: str) -> None:
 
 def main() -> None:
     """Measure, and print or draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("task", choices=list(WAYS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--texts", type=int, nargs="+")
-    parser.add_argument(
-        "--test", action="store_true", help="gains on test pairs, once nothing is chosen any more"
-    )
+    parser.add_argument("--test", action="store_true", help="on test pairs, once nothing is chosen any more")
     parser.add_argument("--figure", help="file to draw to")
     arguments = parser.parse_args()
     configure_logging(quiet=True)

@@ -1,10 +1,12 @@
-"""What the benchmark scripts share: backbones, seeds, the table of means."""
+"""What the benchmark scripts share: options, backbones, environments of peers, means and spreads."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,11 @@ RESULTS = ROOT / "runs" / "benchmarks"
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose help is a module's docstring."""
+    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def data_folder() -> Path:
@@ -45,14 +52,43 @@ def minilm(layers: int | None = None) -> Path:
     return cut
 
 
+def peer_python(name: str, packages: Sequence[str]) -> Path:
+    """Return the Python of an environment of its own, made with pip on first use and kept.
+
+    Raises:
+        CalledProcessError: It cannot be made here (no package index, no wheel for this Python).
+    """
+    home = RESULTS / "peers" / name
+    python, ready = home / "bin" / "python", home / "ready"
+    if not ready.exists():
+        print(f"installing {' '.join(packages)} in {home}", file=sys.stderr, flush=True)
+        for command in (
+            [sys.executable, "-m", "venv", "--clear", home],
+            [python, "-m", "pip", "install", *packages],
+        ):
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        ready.touch()
+    return python
+
+
+def plus_minus(values: Sequence[float], form: str = ".2f") -> str:
+    """Return mean and standard deviation as text; of one value itself."""
+    mean = format(statistics.mean(values), form)
+    return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Return median, least and most as text."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
 def show(title: str, rows: dict[str, Sequence[float]]) -> None:
     """Print the mean, the standard deviation and the single values (Spearman x 100) of each row."""
     print(f"\n{title}")
     width = max(map(len, rows))
     for name, values in rows.items():
-        spread = statistics.stdev(values) if len(values) > 1 else 0.0
         each = " ".join(f"{value:.2f}" for value in values)
-        print(f"  {name:<{width}}  {statistics.mean(values):6.2f} ± {spread:.2f}   ({each})", flush=True)
+        print(f"  {name:<{width}}  {plus_minus(values, '6.2f')}   ({each})", flush=True)
 
 
 def save_results(name: str, results: object) -> None:

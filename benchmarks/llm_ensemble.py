@@ -28,27 +28,16 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, save_results, show
-from llm_supervised import (
-    ANNOTATORS,
-    Task,
-    candidates,
-    cloud_ops,
-    degrees_and_grades,
-    fit_pairs,
-    stsb,
-    tables,
-)
+import llm_supervised as llm
+from common import RESULTS, options, save_results, show
 
 from angle_data.console import configure_logging
-from angle_data.ensembling.build import build_ensemble
-from angle_data.ensembling.config import EnsembleConfig
-from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.jsonl import write_jsonl
 from angle_data.publish.card import Card
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
@@ -57,11 +46,8 @@ from angle_train.recipe import Recipe, find_recipe
 
 LABELS = ("binary", "ordinal", "graded")
 DEFAULT = (
-    *(f"{name}-ordinal" for name in ANNOTATORS),
-    "concat-binary",
-    "concat-ordinal",
-    "vote-binary",
-    "vote-ordinal",
+    *(f"{name}-ordinal" for name in llm.ANNOTATORS),
+    *(f"{way}-{labels}" for way in ("concat", "vote") for labels in LABELS[:2]),
     *(f"principled-{labels}" for labels in LABELS),
 )
 EVERYTHING = "everything-graded"
@@ -85,23 +71,24 @@ def main() -> None:
     """Build, fit and compare; see the module's docstring."""
     arguments = parse_arguments()
     configure_logging(quiet=True)
-    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    task = llm.TASKS[arguments.task]()
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.purpose
-    runs = candidates(task)
-    flips = [None, arguments.flip] if arguments.flip else [None]
-    worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
-    if arguments.replace:
-        other = candidates(task, (SMALL,))[SMALL]
-        swapped = {name: other if name == arguments.replace else run for name, run in runs.items()}
-        name = f"{SMALL}-for-{arguments.replace}"
-        worlds.append(make_world(root, swapped, None, arguments.grades, name))
+    runs = llm.candidates(task)
+    flip, flip_name = arguments.flip, ""
+    worlds = [make_world(root / "clean", runs, arguments.grades)]
+    if flip:
+        flip_name = f"flip-{flip[0]}-{flip[1]:g}"
+        worlds.append(make_world(root / flip_name, runs, arguments.grades, *flip))
     wanted = arguments.only or DEFAULT
     names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
     built = {world.name: build_all(task, world, names) for world in worlds}
-    for name in built.get(f"{SMALL}-for-{arguments.replace}", {}).copy():
-        if name.startswith(str(arguments.replace)):  # far fewer rows, and no other set's limit
-            del built[f"{SMALL}-for-{arguments.replace}"][name]
+    if replaced := arguments.replace:
+        others = runs | {replaced: llm.candidates(task, (SMALL,))[SMALL]}
+        worlds.append(make_world(root / f"{SMALL}-for-{replaced}", others, arguments.grades))
+        # Not the sets of that annotator alone: far fewer rows, and no other set's limit.
+        kept = [name for name in names if not name.startswith(replaced)]
+        built[worlds[-1].name] = build_all(task, worlds[-1], kept)
     detected = {world.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
@@ -111,31 +98,24 @@ def main() -> None:
             if data in built[world.name]:
                 pairs = subsample(built[world.name][data], rows)
                 results += run(task, recipe, world, data, pairs, seed)
-        tables(results, lambda row: f"{row['data']} ({row['world']})")
+        llm.tables(results, lambda row: f"{row['data']} ({row['world']})")
         for world in worlds[1:]:
             print_losses(results, world.name)
-    flip = "" if not arguments.flip else f"-flip-{arguments.flip[0]}-{arguments.flip[1]:g}"
-    save_results(
-        f"llm_ensemble-{task.name}-{root.name}{flip}",
-        {"detection": detected, "results": results},
-    )
+    name = "-".join(filter(None, ("llm_ensemble", task.name, root.name, flip_name)))
+    save_results(name, {"detection": detected, "results": results})
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the command's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("task", choices=["cloud-ops", "stsb"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    sets = (*ANNOTATORS, "concat", "vote", "principled")
+    sets = (*llm.ANNOTATORS, "concat", "vote", "principled")
     names = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
-    parser.add_argument("--replace", choices=ANNOTATORS, help="also with SmolLM2's replies in its place")
-    parser.add_argument(
-        "--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones"
-    )
+    parser.add_argument("--replace", choices=llm.ANNOTATORS, help="also with SmolLM2's replies in its place")
+    parser.add_argument("--grades", type=Path, metavar="FILE", help="of an LLM, in place of simulated ones")
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
     return parser.parse_args()
@@ -144,7 +124,7 @@ def parse_arguments() -> argparse.Namespace:
 def parse_flip(text: str) -> tuple[str, float]:
     """Return the annotator and the share of "annotator-b:0.2"."""
     name, _, share = text.partition(":")
-    if name not in ANNOTATORS or not 0 < float(share) <= 1:
+    if name not in llm.ANNOTATORS or not 0 < float(share) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
     return name, float(share)
 
@@ -153,89 +133,65 @@ def parse_flip(text: str) -> tuple[str, float]:
 
 
 def make_world(
-    root: Path, runs: dict[str, Path], flip: tuple[str, float] | None, grades: Path | None, name: str = ""
+    folder: Path, runs: dict[str, Path], grades: Path | None, swapped: str = "", share: float = 0.0
 ) -> World:
-    """Copy the candidates, swapping some, and grade them; what was done before is not done again."""
-    name = name or ("clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}")
-    folder = root / name
+    """Copy the candidates, swapping a share of an annotator's, and have them graded."""
     flipped: set[tuple[str, str]] = set()
     copies = {}
     for annotator, run_folder in runs.items():
-        rows = []
-        for _, row in read_jsonl(run_folder / "candidates.jsonl"):
-            draw = stable_hash(f"flip\n{row['key']}\n{row['text']}") / 2**64
-            if flip and annotator == flip[0]:
-                row["key"] += f"-{len(rows)}"
-                if draw < flip[1]:
-                    row["polarity"] = OTHER[row["polarity"]]
-                    flipped.add(pair_key(row["source"], row["text"]))
-            rows.append(row)
+        rows = llm.rows_of(run_folder / "candidates.jsonl")
+        for number, row in enumerate(rows if annotator == swapped else ()):
+            if stable_hash(f"flip\n{row['key']}\n{row['text']}") / 2**64 < share:
+                row["polarity"] = OTHER[row["polarity"]]
+                flipped.add(pair_key(row["source"], row["text"]))
+            row["key"] += f"-{number}"
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = import_grades(folder, grades) if grades else simulate(folder, copies, flipped)
-    return World(name, folder, copies, (scores,), frozenset(flipped), flip[0] if flip else "")
+    scores = folder / ("scores-given" if grades else "scores-simulated")
+    graded = given_grades(grades) if grades else simulated_grades(copies, flipped)
+    write_jsonl(scores / "scores.jsonl", graded)
+    return World(folder.name, folder, copies, (scores,), frozenset(flipped), swapped)
 
 
-def import_grades(folder: Path, file: Path) -> Path:
-    """Write the grades of a file as a run folder of `llm-score`."""
-    rows = [
-        {"text1": row["source"], "text2": row["text"], "score": row["score"], "model": row["grader"]}
-        for _, row in read_jsonl(file)
-    ]
-    write_jsonl(folder / "scores-given" / "scores.jsonl", rows)
-    return folder / "scores-given"
+def given_grades(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the grades of a file as rows of `llm-score`."""
+    for row in llm.rows_of(file):
+        texts = {"text1": row["source"], "text2": row["text"]}
+        yield {**texts, "score": row["score"], "model": row["grader"]}
 
 
-def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Path:
-    """Let three made-up graders grade every candidate; return the run folder."""
-    grades = []
-    for run_folder in runs.values():
-        for _, row in read_jsonl(run_folder / "candidates.jsonl"):
-            pair = pair_key(row["source"], row["text"])
-            synonym = (row["polarity"] == "synonym") != (pair in flipped)
-            for grader in ("grader-1", "grader-2", "grader-3"):
-                noise = random.Random(f"{grader}\n{pair}").gauss(0, 1)
-                grades.append(
-                    {
-                        "text1": row["source"],
-                        "text2": row["text"],
-                        # 1.81 standard deviations apart: an area under the curve of 0.9.
-                        "score": min(5.0, max(0.0, 2.5 + 0.7 * (noise + (1.81 if synonym else -1.81) / 2))),
-                        "model": grader,
-                        "key": row["key"],
-                    }
-                )
-    write_jsonl(folder / "scores-simulated" / "scores.jsonl", grades)
-    return folder / "scores-simulated"
+def simulated_grades(runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Yield the grades that three made-up graders give every candidate."""
+    for row in (row for folder in runs.values() for row in llm.rows_of(folder / "candidates.jsonl")):
+        pair = pair_key(row["source"], row["text"])
+        synonym = (row["polarity"] == "synonym") != (pair in flipped)
+        for grader in ("grader-1", "grader-2", "grader-3"):
+            # 1.81 standard deviations apart: an area under the curve of 0.9.
+            seen = random.Random(f"{grader}\n{pair}").gauss(0, 1) + (1.81 if synonym else -1.81) / 2
+            texts = {"text1": row["source"], "text2": row["text"]}
+            yield {**texts, "score": min(5.0, max(0.0, 2.5 + 0.7 * seen)), "model": grader, "key": row["key"]}
 
 
 # --- data sets ----------------------------------------------------------------------------------------
 
 
-def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
+def build_all(task: llm.Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
     """Build the data sets named, all of each for training, and return their pairs."""
     built = {}
     for name in names:
         data, _, labels = name.rpartition("-")
         strategy = data if data in ("vote", "principled") else "concat"
         runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
-        scores = world.scores if strategy == "principled" or labels == "graded" else ()
+        how: dict[str, Any] = {"strategy": strategy, "labels": labels}
+        if strategy == "principled" or labels == "graded":
+            how["scores"] = world.scores
+        if labels == "binary":
+            how["purpose"] = None
         if name == EVERYTHING:
-            degrees, grades = degrees_and_grades(task)
-            runs, strategy, scores = (*runs, degrees), "principled", (grades,)
-        build_ensemble(
-            EnsembleConfig(
-                runs=runs,
-                out=world.folder / "pairs" / name,
-                strategy=strategy,
-                labels=labels,
-                pairs=(task.mined,) if name == EVERYTHING and task.grades is None else (),
-                scores=scores,
-                purpose=None if labels == "binary" else task.purpose,
-                random_per_source=task.random_per_source,
-                ratios=(1.0, 0.0),
-            )
-        )
+            degrees, grades = llm.degrees_and_grades(task)
+            runs = (*runs, degrees)
+            how |= {"strategy": "principled", "scores": (grades,), "pairs": llm.mined_pairs(task)}
+        llm.build(task, world.folder / "pairs" / name, runs, **how)
         built[name] = read_pairs(world.folder / "pairs" / name)
     return built
 
@@ -277,16 +233,14 @@ def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
 
 
 def run(
-    task: Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
+    task: llm.Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed; return its results, and the untuned model's."""
     folder = world.folder / "equal" / f"{data}-{fingerprint(pairs)}"
-    card = Card(
-        "Benchmark subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",)
-    )
+    card = Card("Subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",))
     write_dataset(folder / "dataset", {"train": pairs}, card)
     print(f"{world.name} {data} ", end="")
-    rows = fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
+    rows = llm.fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
     return [{"world": world.name, "data": data, **row} for row in rows]
 
 
@@ -314,18 +268,13 @@ def detect(world: World) -> dict[str, Any]:
     """Print and return what `principled` made of the candidates: reliability, flips, how right they were."""
     folder = world.folder / "pairs" / "principled-ordinal"
     report = json.loads((folder / "report.json").read_text())
-    names = ("graders", "reliability", "annotators", "flipped", "candidates", "dropped", "flipped_pairs")
-    found: dict[str, Any] = {name: report[name] for name in names}
+    found: dict[str, Any] = {name: report[name] for name in ("graders", "reliability", "dropped")}
     shown = ", ".join(f"{reason} {count}" for reason, count in found["dropped"].items())
-    print(f"\n{world.name}: principled; {found['candidates']} candidates, dropped: {shown}")
+    print(f"\n{world.name}: principled; {report['candidates']} candidates, dropped: {shown}")
     for name, row in found["graders"].items():
         print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
     turned = [pair for pair in read_pairs(folder) if "flipped" in pair.flags]
-    lost = [
-        row
-        for _, row in read_jsonl(folder / "rejected.jsonl")
-        if row["reason"] in ("contradicted", "conflict")
-    ]
+    lost = [r for r in llm.rows_of(folder / "rejected.jsonl") if r["reason"] in ("contradicted", "conflict")]
     found["found"] = {}
     for name, sides in found["reliability"].items():
         shown = ", ".join(f"{side} {row['reliability']:.3f}" for side, row in sides.items())

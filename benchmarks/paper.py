@@ -7,8 +7,8 @@
 
 Pairs come from the hub, or from --data-dir (one folder a data set, fields as in the hub's), and one --out
 holds those of one source. Steps that are done are not repeated. --backbone and --set are for trying it at a
-small scale; what comes out is another experiment, in a folder of its own. paper.md sets the published
-figures beside ours.
+small scale; what comes out is another experiment, in a folder of its own. paper.toml has the rows, and
+paper.md sets the published figures beside ours.
 """
 
 from __future__ import annotations
@@ -19,23 +19,100 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from paper_data import write_data
-from paper_rows import FAMILIES, PUBLISHED, SEEDS, VARIANTS, settings_of
+from common import ROOT, options
 
-from angle_data.errors import AngleError
+from angle_data.errors import AngleError, InputError
+from angle_data.jsonl import write_jsonl
+from angle_train.data.columns import number_in, pair_in
+from angle_train.evaluation.task import load_task
 from angle_train.evaluation.tasks.sources import Source
 
-ROOT = Path(__file__).resolve().parents[1]
+SEEDS = (42, 43, 44, 45, 46)
+_ENTAILMENT = {"0": 1, "entailment": 1, "2": 0, "contradiction": 0}  # neutral, and -1, are left out
+_MEMBERS = {"nli": ("snli", "mnli"), "llm": ("stsb",)}
 
-# The papers' annotators, where they can be had; nearest to ChatGLM-6B is the GLM that `chatglm` stands for.
-_ANNOTATORS = {
-    "chatgpt": ("--checkpoint", "gpt-3.5-turbo"),
-    "llama": ("--engine", "offline", "--checkpoint", "meta-llama/Llama-2-7b-chat-hf"),
-    "chatglm": ("--engine", "offline"),
-}
+
+@dataclass(frozen=True)
+class Family:
+    """Experiments on the same pairs, see paper.toml."""
+
+    recipe: str
+    data: str
+    tasks: str
+    dev: str | None = None
+    backbone: str = "google-bert/bert-base-uncased"
+    settings: str = ""
+    own: dict[str, str] = field(default_factory=dict)
+    annotators: str = ""
+
+
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FAMILIES = {name: Family(**row) for name, row in _TABLE["family"].items()}
+VARIANTS: dict[str, str] = _TABLE["variant"]
+PUBLISHED: dict[str, str] = _TABLE["published"]
+"""Family and variant -> the published scores in words."""
+
+
+def settings_of(name: str, variant: str) -> list[str]:
+    """Return the settings of a row beyond its recipe; of equal keys the last one counts."""
+    family = FAMILIES[name]
+    return f"{family.settings} {VARIANTS[variant]} {family.own.get(variant, '')}".split()
+
+
+def write_data(family: Family, source: Source, out: Path) -> None:
+    """Write what a family trains on and chooses with, as `out/DATA/SPLIT.jsonl`, each with a note beside it.
+
+    A file that is there is used again only if its note names the same source.
+
+    Raises:
+        InputError: A file there was made from something else, or the data cannot be read.
+    """
+    for name, split in [(family.data, "train"), *([(family.dev, "validation")] if family.dev else [])]:
+        path = out / name / ("texts.jsonl" if name == "llm" else f"{split}.jsonl")
+        members = _MEMBERS.get(name, (name,))
+        note, origin = path.with_suffix(".source.json"), ", ".join(_origin(m, split, source) for m in members)
+        if path.exists():
+            made = json.loads(note.read_text(encoding="utf-8"))["from"] if note.exists() else "something else"
+            if made != origin:
+                raise InputError(f"{path} was made from {made}, not from {origin}; give another --out")
+            continue
+        rows = (row for member in members for row in _pairs(name, member, split, source))
+        if name == "llm":
+            rows = ({"text": text} for text in dict.fromkeys(row["text1"] for row in rows))
+        count = write_jsonl(path, rows)
+        write_jsonl(note, [{"from": origin}])
+        print(f"{path}: {count} rows")
+
+
+def _origin(name: str, split: str, source: Source) -> str:
+    """Return where the rows come from, in words."""
+    if source.root:
+        return f"{source.root / name}/{split}"
+    hub = load_task(name).data.hub
+    parts = (f"hub:{hub.id}", hub.config, hub.splits[split], hub.revision) if hub else (name,)
+    return " ".join(part for part in parts if part)
+
+
+def _pairs(name: str, member: str, split: str, source: Source) -> Iterator[dict[str, Any]]:
+    """Yield `text1, text2` with a `score` 0 to 5, or a `label` 1 where they belong together."""
+    task: Any = load_task(member)
+    for place, row in source.rows(task.data, split):
+        text1, text2 = pair_in(row, place)
+        texts = {"text1": text1, "text2": text2}
+        if name == "nli":
+            label = _ENTAILMENT.get(str(row.get("label")))
+            if label is not None and text1.strip() and text2.strip():
+                yield {**texts, "label": label}
+        elif member == "stsb":
+            yield {**texts, "score": number_in(row, ("score",), place)}
+        else:
+            yield {**texts, "label": int(number_in(row, ("label", "is_duplicate"), place) == task.positive)}
 
 
 def commands(
@@ -52,9 +129,17 @@ def commands(
 
     The models of all seeds are scored beside each other; a row's figure is the mean of theirs.
     """
-    family = FAMILIES[name]
-    found = _labelling(name, out)
-    data = out / name / "pairs" / "dataset" if family.annotators else _train_file(name, out)
+    family, found = FAMILIES[name], []
+    data = out / "data" / family.data / "train.jsonl"
+    annotators = family.annotators.split()
+    for annotator in annotators:
+        texts = ["--texts", str(out / "data" / "llm" / "texts.jsonl"), "--out", str(out / annotator)]
+        how = _TABLE["annotator"][annotator].split()
+        found.append(["angle-data", "llm-label", "--model", annotator, *texts, *how])
+    if annotators:
+        runs, data = [str(out / annotator) for annotator in annotators], out / name / "pairs" / "dataset"
+        how = ["--strategy", "concat", "--labels", "binary", "--ratios", "1,0"]
+        found.append(["angle-data", "ensemble", *runs, "--out", str(data.parent), *how])
     chosen = backbone or family.backbone
     fit = ["angle-train", "fit", "--recipe", family.recipe, "--data", str(data), "--backbone", chosen]
     if family.dev:
@@ -70,58 +155,23 @@ def commands(
         tuned = str(models / f"seed-{seed}")
         found.append([*fit, "--seed", str(seed), "--out", tuned])
         measure += ["--model", tuned]
-    for task in family.tasks:
+    for task in family.tasks.split():
         measure += ["--task", task]
     return [*found, measure + (["--data-dir", str(data_dir)] if data_dir else [])]
-
-
-def _labelling(name: str, out: Path) -> list[list[str]]:
-    """Return the commands that have the pairs of a family written by its annotators, if it has some."""
-    annotators = FAMILIES[name].annotators
-    found = []
-    for annotator in annotators:
-        texts = ["--texts", str(out / "data" / "llm" / "texts.jsonl"), "--out", str(out / annotator)]
-        label = ["angle-data", "llm-label", "--model", annotator, *texts, *_ANNOTATORS[annotator]]
-        found.append(label)
-    if annotators:
-        runs = [str(out / annotator) for annotator in annotators]
-        how = ["--strategy", "concat", "--labels", "binary", "--ratios", "1,0"]
-        found.append(["angle-data", "ensemble", *runs, "--out", str(out / name / "pairs"), *how])
-    return found
-
-
-def _train_file(name: str, out: Path) -> Path:
-    return out / "data" / FAMILIES[name].data / "train.jsonl"
-
-
-def listing() -> str:
-    """Return a line for every row: the words of its command, the published figures."""
-    lines = []
-    for name, variant in PUBLISHED:
-        lines.append(f"{name:<14} {variant:<22} {published(name, variant)}")
-    return "\n".join(lines)
-
-
-def published(name: str, variant: str) -> str:
-    """Return the published scores of a row in words; empty if it has none."""
-    return ", ".join(f"{what} {figure}" for what, figure in PUBLISHED.get((name, variant), {}).items())
 
 
 def run(todo: Sequence[Sequence[str]]) -> None:
     """Run commands one after the other; the first that fails ends the program with its exit code."""
     for command in todo:
         print(f"$ {shlex.join(command)}", flush=True)
-        ours = command[0].startswith("angle-")
-        program = [sys.executable, "-m", command[0].replace("-", "_")] if ours else [command[0]]
-        code = subprocess.run([*program, *command[1:]], check=False).returncode
+        program = [sys.executable, "-m", command[0].replace("-", "_"), *command[1:]]
+        code = subprocess.run(program, check=False).returncode
         if code:
             sys.exit(code)  # what was done stays, and the same command goes on
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("family", nargs="?", choices=FAMILIES)
     parser.add_argument("variant", nargs="?", choices=VARIANTS, default="angle")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
@@ -137,35 +187,26 @@ def _options() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Print or run what was asked for."""
-    parser = _options()
-    given = parser.parse_args()
+    given = _options().parse_args()
     if given.family is None:
-        print(listing())
+        for words, figures in PUBLISHED.items():
+            print("{:<14} {:<22}".format(*words.split()), figures)
         return
-    family = FAMILIES[given.family]
-    given.seeds = list(dict.fromkeys(given.seeds))
-    todo = commands(
-        given.family,
-        given.variant,
-        given.out,
-        seeds=given.seeds,
-        backbone=given.backbone,
-        settings=given.set,
-        data_dir=given.data_dir,
-    )
+    how = {"backbone": given.backbone, "settings": given.set, "data_dir": given.data_dir}
+    todo = commands(given.family, given.variant, given.out, seeds=list(dict.fromkeys(given.seeds)), **how)
     if given.print:
         where = ["--out", str(given.out), *(["--data-dir", str(given.data_dir)] if given.data_dir else [])]
         todo.insert(0, ["python", "benchmarks/paper.py", given.family, "--prepare", *where])
         print("\n".join(map(shlex.join, todo)))
         return
     try:
-        write_data(family, Source(given.data_dir), given.out / "data")
-        if given.prepare:
-            return
-        run(todo)
+        write_data(FAMILIES[given.family], Source(given.data_dir), given.out / "data")
     except AngleError as error:
         sys.exit(f"paper.py: error: {error}")
-    figures = published(given.family, given.variant)
+    if given.prepare:
+        return
+    run(todo)
+    figures = PUBLISHED.get(f"{given.family} {given.variant}")
     if figures and not (given.backbone or given.set):
         print(f"published, on the whole data sets: {figures}")
 

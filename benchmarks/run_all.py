@@ -1,8 +1,9 @@
 """Run every benchmark in turn: `make bench`. Many hours on a CPU; finished trainings are not repeated.
 
 Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not
-run are training/objectives.py (chooses the presets), training/few_labels.py (more than a day),
-evaluation/*.py, labelling/scale.py (half an hour), and paper.py (needs the hub and a GPU).
+run are training/objectives.py (chooses the presets), training/operating_curve.py (chooses the rule),
+training/few_labels.py (more than a day), annotation.py, labelling/scale.py (half an hour), and paper.py
+(needs the hub and a GPU).
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ the fake's, not GitHub's.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -20,9 +19,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+_ABOVE = Path(__file__).resolve().parents
+sys.path[:0] = [str(_ABOVE[1]), str(_ABOVE[2] / "tests")]
 
+from common import options  # noqa: E402
 from fake_github import FakeGitHub  # noqa: E402
 from fake_github_shapes import add_shapes  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
@@ -32,49 +32,43 @@ from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast  # noq
 
 def main() -> None:
     """Run all parts and print the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--repos", type=int, default=5)
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
-    parser.add_argument("--comments", type=float, default=4.0, help="comments per number, on average")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    given = parser.parse_args()
     os.environ["GITHUB_TOKEN"] = "made-up"
-    world = make_world(options.seed, repos=options.repos, issues=options.issues, comments=options.comments)
-    add_shapes(world, options.seed)
+    world = make_world(0, repos=given.repos, issues=given.issues, comments=4.0)
+    add_shapes(world, 0)
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(world, Path(folder))
-    for name, value in found.items():
-        print(f"{name:<52} {value:>12,}" if isinstance(value, int | float) else f"{name:<52} {value:>12}")
+        for name, value in measure(world, Path(folder)).items():
+            print(f"{name:<52} {value:>12,}")
 
 
-def measure(world: World, folder: Path) -> dict[str, Any]:
+def measure(world: World, folder: Path) -> dict[str, float]:
     """Return the figures by name."""
     names = [repo.full_name for repo in world.repos.values()]
     (folder / "list.txt").write_text("\n".join(names))
-    by_comment = sum(link.how != "event" for link in world.links)
-    found: dict[str, Any] = {
+    marked = {
+        "both": len(world.links),
+        "events": sum(link.how != "comment" for link in world.links),
+        "comments": sum(link.how != "event" for link in world.links),
+    }
+    found: dict[str, float] = {
         "repositories": len(names),
         "numbers": sum(len(repo.issues) for repo in world.repos.values()),
         "comments": sum(len(list(all_comments(repo))) for repo in world.repos.values()),
-        "marked duplicates": len(world.links),
-        "marked by a comment": by_comment,
+        "marked duplicates": marked["both"],
+        "marked by a comment": marked["comments"],
     }
-    for strategy in ("both", "events", "comments"):
+    for strategy, visible in marked.items():
         expected, requests, seconds = crawl(world, folder, strategy)
-        visible = {"both": len(world.links), "comments": by_comment}.get(
-            strategy, sum(link.how != "comment" for link in world.links)
-        )
         found[f"{strategy}: requests"] = requests
         found[f"{strategy}: requests by the forecast"] = expected
         found[f"{strategy}: requests per 1,000 pairs"] = round(1_000 * requests / visible, 1)
         found[f"{strategy}: seconds"] = round(seconds, 1)
-    _, again, _ = crawl(world, folder, "both")
-    found["both, run again: requests"] = again
-    requests = list_everything(world)
-    found["list everything: requests"] = requests
-    found["list everything: requests per 1,000 pairs"] = round(1_000 * requests / by_comment, 1)
+    found["both, run again: requests"] = crawl(world, folder, "both")[1]
+    found["list everything: requests"] = requests = list_everything(world)
+    found["list everything: requests per 1,000 pairs"] = round(1_000 * requests / marked["comments"], 1)
     return found
 
 

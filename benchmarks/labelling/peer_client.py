@@ -3,8 +3,8 @@
     PEER/bin/python benchmarks/labelling/peer_client.py curator|distilabel URL REQUESTS.jsonl CONCURRENCY
 
 REQUESTS.jsonl holds one list of messages a line. Prints one line of JSON as `throughput.py` does for its own
-clients: seconds and CPU seconds from the call to the last reply (with those of child processes), and the
-largest resident memory. Imports are done before. Each toolkit is set up as its documentation says for a
+clients: CPU seconds from the call to the last reply (with those of child processes), and the largest resident
+memory. Imports are done before. Each toolkit is set up as its documentation says for a
 server of one's own; what it writes goes to a temporary folder. Nothing here knows angle_data.
 """
 
@@ -16,7 +16,6 @@ import os
 import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,7 @@ def curator(url: str, concurrency: int) -> Callable[[list[Messages]], int]:
 
         def prompt(self, row: dict[str, Any]) -> Messages:
             """Return the messages of a row."""
-            messages: Messages = row["messages"]
-            return messages
+            return row["messages"]  # type: ignore[no-any-return]
 
         def parse(self, row: dict[str, Any], response: str) -> dict[str, str]:
             """Return the reply of a row."""
@@ -89,10 +87,10 @@ def distilabel(url: str, concurrency: int) -> Callable[[list[Messages]], int]:
     return call
 
 
-def cpu_seconds() -> float:
-    """Return what this process and the children it has waited for took."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+def used() -> tuple[float, float]:
+    """Return CPU seconds and the most MB of this process and the children it has waited for."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both), max(one.ru_maxrss for one in both) / 1024
 
 
 def main() -> None:
@@ -111,14 +109,12 @@ def main() -> None:
         }
         with contextlib.redirect_stdout(sys.stderr):
             call = {"curator": curator, "distilabel": distilabel}[name](url, int(concurrency))
-            cpu, started = cpu_seconds(), time.monotonic()
+            before, _ = used()
             answered = call(requests)
-            wall, cpu = time.monotonic() - started, cpu_seconds() - cpu
-        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        rss = max(resource.getrusage(one).ru_maxrss for one in who) / 1024
+            after, rss = used()
     if answered != len(requests):
         sys.exit(f"{name}: {answered} of {len(requests)} answered")
-    print(json.dumps({"wall": wall, "cpu": cpu, "rss_mb": rss}))
+    print(json.dumps({"cpu": after - before, "rss_mb": rss}))
 
 
 if __name__ == "__main__":

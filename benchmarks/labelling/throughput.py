@@ -13,18 +13,18 @@ a machine with other work compare CPU seconds first, and the ratio second; reque
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import resource
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
 
-from peers import FIELDS, PEERS, ask_peer, peer_python
-from served import ask_ours, chat_requests, counts, service
+from calls import ask_ours, chat_requests, counts, service
+from common import options, spread
+from peers import FIELDS, PEERS, ask_peer
 
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.transport import request_body
@@ -70,77 +70,53 @@ async def openai_client(url: str, number: int, concurrency: int) -> int:
 
 
 CLIENTS = {"ideal": ideal, "openai client": openai_client, "angle-data": ask_ours}
+_AT_ONCE = 64
 IMPORTS = {"ideal": "aiohttp", "openai client": "openai", "angle-data": "angle_data.annotators.server"}
 
 
-def measure(client: str, url: str, number: int, concurrency: int) -> None:
-    """Run one client in this process and print its wall and CPU seconds."""
+def measure(client: str, url: str, number: int, concurrency: int) -> dict[str, float]:
+    """Run one client in this process; return its CPU seconds and the largest memory."""
     __import__(IMPORTS[client])
     __import__("aiohttp")
-    before, started = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_SELF)
     answered = asyncio.run(CLIENTS[client](url, number, concurrency))
-    wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_SELF)
+    after = resource.getrusage(resource.RUSAGE_SELF)
     assert answered == number, f"{client}: {answered} of {number} answered"
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(json.dumps({"wall": wall, "cpu": cpu, "rss_mb": after.ru_maxrss / 1024}))
+    return {"cpu": cpu, "rss_mb": after.ru_maxrss / 1024}
 
 
-def ask_own(given: argparse.Namespace, client: str, url: str) -> dict[str, float]:
-    """Ask through one of the clients above in a process of its own."""
-    command = [sys.executable, __file__, "--client", client, "--url", url]
-    command += ["--requests", str(given.requests), "--concurrency", str(given.concurrency)]
-    found: dict[str, float] = json.loads(subprocess.check_output(command, text=True))
-    return found
-
-
-def measure_all(given: argparse.Namespace, url: str) -> dict[str, list[dict[str, float]]]:
-    """Let the clients take turns; return what each took in each round."""
-    pythons = {} if given.without_peers else {name: peer_python(name) for name in PEERS}
-    peers = {name: python for name, python in pythons.items() if python is not None}
-    runs: dict[str, list[dict[str, float]]] = {client: [] for client in [*CLIENTS, *peers]}
-    for _ in range(given.rounds):
-        for client, found in runs.items():
-            counts(url)  # from zero
-            if client in CLIENTS:
-                took = ask_own(given, client, url)
-            else:
-                requests = chat_requests(given.requests)
-                took = ask_peer(client, peers[client], url, requests, given.concurrency, limit_s=600)
-            if took is not None:
-                found.append({**took, "rate": given.requests / counts(url)["span_s"]})
-    return runs
-
-
-def spread(values: list[float], form: str) -> str:
-    """Return median, least and most as text."""
-    least, most = format(min(values), form), format(max(values), form)
-    return f"{statistics.median(values):{form}} ({least} to {most})"
+def ask(client: str, url: str, number: int) -> dict[str, Any] | None:
+    """Ask through a client in a process of its own; return what it took, None where a peer fails."""
+    counts(url)  # from zero
+    if client in PEERS:
+        took = ask_peer(client, url, number, _AT_ONCE, limit_s=600)
+    else:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            took = pool.submit(measure, client, url, number, _AT_ONCE).result()
+    return took and {**took, "rate": number / counts(url)["span_s"]}
 
 
 def main() -> None:
     """Run the rounds and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--latency", type=float, default=0.05, help="seconds")
-    parser.add_argument("--sigma", type=float, default=0.0, help="of the latency's log-normal factor")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-peers", action="store_true")
-    parser.add_argument("--client", help=argparse.SUPPRESS)
-    parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.client:
-        measure(given.client, given.url, given.requests, given.concurrency)
-        return
-    with service("--latency", str(given.latency), "--sigma", str(given.sigma), "--extra", *FIELDS) as url:
-        runs = measure_all(given, url)
+    runs: dict[str, list[Any]] = {name: [] for name in (*CLIENTS, *(() if given.without_peers else PEERS))}
+    with service("--latency", "0.05", "--extra", *FIELDS) as url:
+        for _ in range(given.rounds):
+            for client, found in runs.items():
+                if None not in found:  # a peer that failed is not asked again
+                    found.append(ask(client, url, given.requests))
     print("| client | requests/s | ratio to ideal | CPU-s per 1,000 | RSS MB |")
     print("| --- | --- | --- | --- | --- |")
     for client, found in runs.items():
-        if not found:
+        if None in found:
             continue
         rates = [run["rate"] for run in found]
-        ratios = [run["rate"] / ideal["rate"] for run, ideal in zip(found, runs["ideal"], strict=False)]
+        ratios = [run["rate"] / ideal["rate"] for run, ideal in zip(found, runs["ideal"], strict=True)]
         cpu = [run["cpu"] * 1000 / given.requests for run in found]
         rss = statistics.median(run["rss_mb"] for run in found)
         shown = [f"{statistics.median(rates):.0f}", spread(ratios, ".2f"), spread(cpu, ".2f"), f"{rss:.0f}"]

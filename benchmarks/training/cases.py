@@ -21,7 +21,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 import numpy as np  # noqa: E402
-from common import data_folder, minilm  # noqa: E402
+from common import data_folder, minilm, options  # noqa: E402
 
 from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
 from angle_train.data.splits import hold_out  # noqa: E402
@@ -110,27 +110,25 @@ def _identity(backbone: str) -> str:
     return backbone_identity(str(backbone_path(backbone)))
 
 
-def _settings(way: Way, case: Case, backbone: str, seed: int) -> tuple[Recipe, dict[str, Any]]:
-    """Return the recipe of a unit and all that its result depends on."""
+def _unit(
+    name: str, way: Way, case: Case, backbone: str, seed: int, out: Path
+) -> tuple[Recipe, dict[str, Any], Path]:
+    """Return a unit's recipe, all that its result depends on, and its file; other settings have another."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
     recipe = Recipe().with_overrides({"loss": "papers"} | shared | {"seed": seed})
     sets = {"train": case.train, "dev": case.dev, "test": case.test, "more": case.more}
     parts = {part: pairs.sha256() for part, pairs in sets.items() if pairs is not None}
-    return recipe, {**parts, "backbone": _identity(backbone), "shared": shared, **way.settings}
-
-
-def _path(out: Path, name: str, case: Case, backbone: str, seed: int, settings: dict[str, Any]) -> Path:
-    """Return the file of a unit; other settings have another file."""
+    settings = {**parts, "backbone": _identity(backbone), "shared": shared, **way.settings}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-    return out / f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}-{digest}.json"
+    file = f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}-{digest}.json"
+    return recipe, settings, out / file
 
 
 def kept_result(
     name: str, way: Way, case: Case, backbone: str, seed: int, out: Path
 ) -> dict[str, Any] | None:
     """Return the result of one training if `out` has it with these settings."""
-    _, settings = _settings(way, case, backbone, seed)
-    path = _path(out, name, case, backbone, seed, settings)
+    path = _unit(name, way, case, backbone, seed, out)[-1]
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
@@ -139,39 +137,38 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     kept = kept_result(name, way, case, backbone, seed, out)
     if kept is not None:
         return kept
-    recipe, settings = _settings(way, case, backbone, seed)
-    path = _path(out, name, case, backbone, seed, settings)
+    recipe, settings, path = _unit(name, way, case, backbone, seed, out)
     from angle_train.evaluation.similarity import evaluate_model, spearman
     from angle_train.model.load import load_for_training
 
     model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])
-    wall, cpu = time.perf_counter(), time.process_time()
+    started = time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))
-    notes.setdefault("cpu_seconds", time.process_time() - cpu)
-    notes.setdefault("wall_seconds", time.perf_counter() - wall)
+    notes.setdefault("cpu_seconds", time.process_time() - started)
     similarity = notes.pop("similarity", None)
-    named = {"case": case.name, "backbone": backbone, "way": name, "seed": seed}
-    result = {**named, "settings": settings, **notes}
+    result = {
+        "case": case.name,
+        "backbone": backbone,
+        "way": name,
+        "seed": seed,
+        "settings": settings,
+        **notes,
+    }
     if case.test is not None:
         similarity = np.asarray(similarity or evaluate_model(model, case.test))
         result["spearman"] = spearman(case.test.score, similarity)
         result["similarity"] = similarity.round(6).tolist()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    print(
-        f"{case.name} {backbone} {name}, seed {seed}: dev {100 * result['dev']:.2f}, "
-        f"{result['cpu_seconds']:.0f} CPU s",
-        flush=True,
-    )
+    took = f"dev {100 * result['dev']:.2f}, {result['cpu_seconds']:.0f} CPU s"
+    print(f"{case.name} {backbone} {name}, seed {seed}: {took}", flush=True)
     return result
 
 
 def parser_of(description: str | None, ways: Sequence[str]) -> argparse.ArgumentParser:
     """Return the options that the quality benchmarks share."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(description)
     parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(BACKBONES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(ways), default=list(ways), metavar="WAY")

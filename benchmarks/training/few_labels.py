@@ -8,19 +8,16 @@ the LLM pairs is held out: a gain of graded pairs comes from training and from c
 drawn from the dev pairs with the run's seed; test pairs only report. Graded pairs alone may train for as many
 steps as the LLM pairs do, so for many more epochs.
 
-Options: --seeds 1 2 3, --counts 50 200, and --size N for about N of the LLM pairs (a fit with
-graded pairs is six fits, five of them to choose its steps). Finished runs are kept in runs/benchmarks and not
-repeated.
+Options: --seeds 1 2 3, and --size N for about N of the LLM pairs (a fit with graded pairs is six fits, five
+of them to choose its steps). Finished runs are kept in runs/benchmarks and not repeated.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -28,8 +25,8 @@ from statistics import mean
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from common import RESULTS, minilm, save_results, show  # noqa: E402
-from llm_supervised import Task, cloud_ops, data_sets, stsb  # noqa: E402
+from common import RESULTS, minilm, options, save_results, show  # noqa: E402
+from llm_supervised import TASKS, Task, data_sets  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
@@ -58,7 +55,6 @@ def llm_pairs(task: Task, size: int | None) -> str:
         if source in chosen
     ]
     file = RESULTS / "few-labels" / task.name / f"llm-{size}.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_jsonl(file, rows)
     return str(file)
 
@@ -70,64 +66,51 @@ def graded_sample(task: Task, count: int, seed: int) -> Path:
         own = [row for _, row in read_table(path) if row.pop("split", "dev") == "dev"]
         rows += random.Random(seed).sample(own, min(count // len(task.dev), len(own)))
     file = RESULTS / "few-labels" / task.name / f"graded-{count}-{seed}.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_jsonl(file, rows)
     return file
 
 
 def test_score(
-    task: Task, name: str, recipe: Recipe, data: Sequence[str], human: Sequence[str]
+    task: Task, name: str, recipe: Recipe, data: Sequence[str], human: Sequence[Path]
 ) -> dict[str, float]:
     """Fit once and return Spearman x 100 of the saved model and of the backbone, means over the test sets."""
     out = RESULTS / "few-labels" / task.name / name
-    result = fit(
-        FitConfig(
-            data,
-            str(minilm(task.layers)),
-            out,
-            recipe,
-            human=human,
-            test=[str(path) for path in task.test],
-        )
-    )
-    test = [row for row in result.report.results if row.role == "test"]
-    kept = result.report.kept
+    files = {"human": [str(path) for path in human], "test": [str(path) for path in task.test]}
+    report = fit(FitConfig(data, str(minilm(task.layers)), out, recipe, **files)).report
+    test = [row for row in report.results if row.role == "test"]
     return {
         model: 100 * mean(row.score.value for row in test if row.model == name)
-        for model, name in (("saved", kept), ("backbone", "backbone"))
+        for model, name in (("saved", report.kept), ("backbone", "backbone"))
     }
 
 
 def main() -> None:
     """Fit everything with every seed and print the test Spearman of each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("task", choices=["cloud-ops", "stsb"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--counts", type=int, nargs="+", default=[50, 200])
     parser.add_argument("--size", type=int, help="LLM pairs, about; default all")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
-    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    task = TASKS[arguments.task]()
     pairs = [llm_pairs(task, arguments.size)]
     part = f"-of-{arguments.size}" if arguments.size else ""
     base = Recipe.from_toml(find_recipe(task.purpose))
-    steps = Schedule(base.training, sum(len(load_pairs(source)) for source in pairs)).steps
-    scores: dict[str, list[float]] = {}
+    steps = Schedule(base.training, len(load_pairs(pairs[0]))).steps
+    scores: dict[str, list[float]] = defaultdict(list)
     for seed in arguments.seeds:
         recipe = base.with_overrides({"seed": seed, "precision": "fp32"})
         found = test_score(task, f"llm-{seed}{part}", recipe, pairs, [])
-        scores.setdefault("backbone", []).append(found["backbone"])
-        scores.setdefault("LLM pairs alone", []).append(found["saved"])
-        for count in arguments.counts:
-            human = [str(graded_sample(task, count, seed))]
+        scores["backbone"].append(found["backbone"])
+        scores["LLM pairs alone"].append(found["saved"])
+        for count in (50, 200):
+            human = [graded_sample(task, count, seed)]
             epochs = max(1, round(steps / Schedule(base.training, count).per_epoch))
             longer = recipe.with_overrides({"epochs": epochs, "evals_per_epoch": 1})
             found = test_score(task, f"human-{count}-{seed}-epochs-{epochs}", longer, [], human)
-            scores.setdefault(f"{count} graded pairs alone", []).append(found["saved"])
+            scores[f"{count} graded pairs alone"].append(found["saved"])
             found = test_score(task, f"both-{count}-{seed}{part}", recipe, pairs, human)
-            scores.setdefault(f"LLM pairs + {count} graded", []).append(found["saved"])
+            scores[f"LLM pairs + {count} graded"].append(found["saved"])
     show(f"{task.name}: test Spearman x 100, seeds {arguments.seeds}", scores)
     save_results(f"few-labels-{task.name}{part}", scores)
 

@@ -2,8 +2,7 @@
 
     python benchmarks/training/operating_curve.py                                    # simulated
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/operating_curve.py --real      # trained
-    … --table                                                                        # what has been trained
-    so far
+    … --table                                              # what has been trained so far
 
 Simulated: similarities of a backbone that correlates with the gold scores by 0.6 and of tuned weights after
 12 evaluations, whose true gain grows up to the one named (or falls to it); noise is shared by weights that
@@ -11,27 +10,27 @@ are close to each other, and the parts of k-fold shift it. With merging, 6 evalu
 backbone each. `maximum` is the rule of earlier releases: the best figure, if it exceeds the backbone's.
 
 Real: MiniLM's first three layers, 300 pairs of the STS-B sentences that LLMs annotated, 20 runs of each
-kind with other pairs and another seed: `true` with their labels; `partners` with the second texts shuffled,
-which teaches nothing about meaning, yet the in-batch term spreads the vectors, which is a true gain;
-`scores` with the scores shuffled and the cosine term alone, which has nothing to gain. Every run keeps the
-similarities of 3 evaluations with 3 shares of the backbone on 200 validation pairs, of which the first 30,
-50, 100 and 200 choose, and on 300 others, which say what the choice was truly worth. No test pairs.
+kind with other pairs and another seed: `partners` with the second texts shuffled, which teaches nothing about
+meaning, yet the in-batch term spreads the vectors, which is a true gain; `scores` with the scores shuffled
+and the cosine term alone, which has nothing to gain. Every run keeps the similarities of 3 evaluations with 3
+shares of the backbone on 200 validation pairs, of which the first 30, 50, 100 and 200 choose, and on 300
+others, which say what the choice was truly worth. No test pairs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 import numpy as np  # noqa: E402
-from common import RESULTS, minilm, save_results  # noqa: E402
+from common import RESULTS, minilm, options, save_results  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
@@ -45,9 +44,8 @@ _SPEARMAN = 0.6
 _UNLIKE = 0.4  # share of the noise in which fully tuned weights and the backbone differ
 _OWN = 0.02  # share of the noise that is of one evaluation alone
 _SHIFT = 0.1  # of a part's similarities, in standard deviations: another model measured it
-_RESAMPLES = 500
 _SHARES = (0.0, 0.3, 0.6)
-KINDS = ("true", "partners", "scores")
+KINDS = {"partners": 1, "scores": 2}  # the number seeds a run
 OUT = RESULTS / "training" / "operating-curve"
 
 
@@ -78,26 +76,24 @@ def maximum(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
     return int(np.argmax([spearmanr(gold, column).statistic for column in similarity]))
 
 
+RULES: dict[str, Callable[[Array, Array, Sequence[int]], int]] = {"rule": rule, "maximum": maximum}
+
+
 def simulate(worlds: int, gains: Sequence[float]) -> dict[str, Any]:
     """Return how often a tuned model is taken, and its true gain, by rule, kind of run, pairs and gain."""
     found: dict[str, Any] = {}
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
-    for name, (evaluations, shares) in kinds.items():
-        for pairs in PAIRS:
-            for gain in gains:
-                taken: dict[str, list[float]] = {"rule": [], "maximum": []}
-                for number in range(worlds):
-                    seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
-                    made = world(np.random.default_rng(seeds), pairs, evaluations, shares, gain)
-                    for label, chosen in (("rule", rule(*made[:3])), ("maximum", maximum(*made[:3]))):
-                        taken[label].append(float(made[3][chosen] - _SPEARMAN) if chosen else np.nan)
-                for label, worth in taken.items():
-                    adopted = ~np.isnan(worth)
-                    row = {"adopted": float(adopted.mean()), "gain": float(np.nansum(worth) / worlds)}
-                    found[f"{label}, {name}, {pairs} pairs, {gain:+.2f}"] = row
-                line = [found[f"{label}, {name}, {pairs} pairs, {gain:+.2f}"]["adopted"] for label in taken]
-                shares_taken = ", by the maximum ".join(f"{share:.2f}" for share in line)
-                print(f"{name}, {pairs} pairs, true gain {gain:+.2f}: adopted {shares_taken}", flush=True)
+    for (name, (evaluations, shares)), pairs, gain in product(kinds.items(), PAIRS, gains):
+        unit, taken = f"{name}, {pairs} pairs, true gain {gain:+.2f}", []
+        for number in range(worlds):
+            seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
+            made = world(np.random.default_rng(seeds), pairs, evaluations, shares, gain)
+            chosen = [choice(*made[:3]) for choice in RULES.values()]
+            taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
+        adopted = (~np.isnan(taken)).mean(axis=0).tolist()
+        worth = (np.nansum(taken, axis=0) / worlds).tolist()
+        found[unit] = {"rules": list(RULES), "adopted": adopted, "gain": worth}
+        print(f"{unit}: adopted {adopted[0]:.2f}, by the maximum {adopted[1]:.2f}", flush=True)
     return found
 
 
@@ -119,7 +115,7 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     from angle_train.train.merging import blended, snapshot
     from angle_train.train.trainer import DevEvaluator, train
 
-    generator = np.random.default_rng([number, KINDS.index(kind)])
+    generator = np.random.default_rng([number, KINDS[kind]])
     pairs = load_pairs(str(data_sets(stsb())["vote"]))
     pairs = pairs.take(sorted(generator.choice(len(pairs), 300, replace=False).tolist()), pairs.name)
     if kind == "partners":
@@ -129,16 +125,10 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     held_out = load_pairs(str(data_folder() / "data" / "stsb" / "validation.jsonl.gz"))
     chosen = generator.permutation(len(held_out))[:500].tolist()
     sets = [held_out.take(chosen[:200], "dev"), held_out.take(chosen[200:], "truth")]
-    values: dict[str, Any] = {
-        "epochs": 3,
-        "evals_per_epoch": 1,
-        "patience": 9,
-        "seed": number,
-        "max_seq_length": 64,
-    }
+    values: dict[str, Any] = {"epochs": 3, "evals_per_epoch": 1, "patience": 9, "max_seq_length": 64}
     if kind == "scores":
         values |= {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
-    recipe = Recipe.from_toml(find_recipe("topics")).with_overrides(values)
+    recipe = Recipe.from_toml(find_recipe("topics")).with_overrides({**values, "seed": number})
     model = load_for_training(str(minilm(3)), BackboneConfig(), "", 64)
     backbone = [evaluate_model(model, each).tolist() for each in sets]
     similarities: list[list[list[list[float]]]] = []  # by evaluation, share and set
@@ -167,50 +157,40 @@ def trained(kind: str, number: int) -> dict[str, Any]:
 def judge(runs: Sequence[dict[str, Any]], choice: Callable[[Array, Array, Sequence[int]], int]) -> list[str]:
     """Return a line for each number of pairs: how often a tuned model was taken, and what it was worth."""
     lines = []
-    for merged in (False, True):
-        for pairs in PAIRS:
-            gains, truth = [], []
-            for run in runs:
-                some = [i for i, rung in enumerate(run["rungs"]) if merged or rung < 3]
-                gold = np.array(run["gold"][0][:pairs])
-                columns = np.array([run["candidates"][i][0][:pairs] for i in some])
-                chosen = choice(gold, columns, [run["rungs"][i] for i in some])
-                true = [spearmanr(run["gold"][1], run["candidates"][i][1]).statistic for i in some]
-                gains.append(true[chosen] - true[0] if chosen else np.nan)
-                truth.append(true[1] - true[0])
-            taken = ~np.isnan(gains)
-            lines.append(
-                f"{'merging' if merged else 'checkpoints'}, {pairs} pairs: adopted {taken.sum()}, "
-                f"worse than the backbone {(np.nan_to_num(gains) < 0).sum()}, mean gain kept "
-                f"{100 * np.nansum(gains) / len(runs):+.1f} (the end of all: {100 * np.mean(truth):+.1f})"
-            )
+    for kind, pairs in product(("checkpoints", "merging"), PAIRS):
+        gains, truth = [], []
+        for run in runs:
+            some = [i for i, rung in enumerate(run["rungs"]) if kind == "merging" or rung < 3]
+            columns = np.array([run["candidates"][i][0][:pairs] for i in some])
+            chosen = choice(np.array(run["gold"][0][:pairs]), columns, [run["rungs"][i] for i in some])
+            true = [spearmanr(run["gold"][1], run["candidates"][i][1]).statistic for i in some]
+            gains.append(true[chosen] - true[0] if chosen else np.nan)
+            truth.append(true[1] - true[0])
+        lines.append(
+            f"{kind}, {pairs} pairs: adopted {(~np.isnan(gains)).sum()}, worse than the backbone "
+            f"{(np.nan_to_num(gains) < 0).sum()}, mean gain kept {100 * np.nansum(gains) / len(runs):+.1f} "
+            f"(the end of all: {100 * np.mean(truth):+.1f})"
+        )
     return lines
 
 
 def main() -> None:
     """Simulate, or train what is missing, and print how often tuned models are taken."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--real", action="store_true", help="train")
     parser.add_argument("--table", action="store_true", help="print what has been trained, run nothing")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--runs", type=int, default=20, help="of each kind")
-    parser.add_argument("--gains", type=float, nargs="+", default=list(GAINS), help="true, simulated")
+    parser.add_argument("--gains", type=float, nargs="+", default=GAINS, help="true, simulated")
     parser.add_argument("--worlds", type=int, default=400, help="simulated for each figure")
     arguments = parser.parse_args()
     if not (arguments.real or arguments.table):
         save_results("operating-curve", simulate(arguments.worlds, arguments.gains))
         return
-    for kind in arguments.kinds:
-        runs = []
-        for number in range(arguments.runs):
-            if arguments.real or (OUT / f"{kind}-{number}.json").exists():
-                runs.append(trained(kind, number))
-                print(f"{kind}, run {number + 1}", flush=True)
-        for label, choice in (("rule", rule), ("maximum", maximum)):
-            for line in judge(runs, choice) if runs else ():
-                print(f"{kind}, {label}: {line}", flush=True)
+    for kind in KINDS:
+        numbers = [n for n in range(20) if arguments.real or (OUT / f"{kind}-{n}.json").exists()]
+        runs = [trained(kind, number) for number in numbers]
+        for label, choice in RULES.items() if runs else ():
+            for line in judge(runs, choice):
+                print(f"{kind}, {len(runs)} runs, {label}: {line}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,25 +9,24 @@ repetition meets the same machine; ratios are taken inside a repetition. CPU sec
 alone, without imports.
 
 Rows: `ours` and the stock trainer and angle_emb have the same loss function, CoSENT's; `published angle`
-and ST AnglELoss have another. `ours` has the default chunks, `ours, fixed 32` those of a GPU.
+and ST AnglELoss have another.
 `encode`: the cosines of all pairs, three times each, by the evaluator here and by
 EmbeddingSimilarityEvaluator, both in batches of 16 texts, its default (here it is 32, as of `encode` there).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cases import backbone_path
-from common import RESULTS, ROOT
+from common import RESULTS, ROOT, options, spread
 from ways import run_angle_emb, train_stock
 
 from angle_data.console import configure_logging
@@ -37,15 +36,8 @@ from angle_train.recipe import Recipe
 OUT = RESULTS / "training" / "speed.json"
 SHAPES = ("natural", "repeated")
 _SEED = 1
-Train = Callable[[Any, PairSet, Path], object]
-"""Trains a model on pairs with a scratch folder."""
-
-
-class Measured(NamedTuple):
-    """Seconds of one run."""
-
-    cpu: float
-    wall: float
+Train = Callable[[Any, PairSet, Path], float | None]
+"""Trains a model on pairs with a scratch folder; may know the CPU seconds better."""
 
 
 def made_up(shape: str) -> PairSet:
@@ -105,86 +97,69 @@ def stock(loss_name: str) -> Train:
     return run
 
 
-def angle_emb(model: Any, pairs: PairSet, scratch: Path) -> Measured:
-    """Train with angle_emb's cosine term."""
+def angle_emb(model: Any, pairs: PairSet, scratch: Path) -> float:
+    """Train with angle_emb's cosine term in a process of its own; return the CPU seconds there."""
     cosine = {"cosine_w": 1.0, "ibn_w": 0.0, "angle_w": 0.0}
     notes = run_angle_emb(model, {"train": pairs}, recipe_of(pairs.name), scratch, cosine)
-    return Measured(notes["cpu_seconds"], notes["wall_seconds"])
+    return float(notes["cpu_seconds"])
 
 
 _COSINE = {"in_batch_weight": 0.0, "angle_weight": 0.0, "swap": False}
-_ANGLE = {
-    "cosine_weight": 0.0,
-    "in_batch_weight": 0.0,
-    "angle_mode": "published",
-    "angle_tau": 0.05,
-    "swap": False,
-}
-TRAININGS: dict[str, Train] = {
+_ANGLE = {"cosine_weight": 0.0, "in_batch_weight": 0.0, "angle_mode": "published", "angle_tau": 0.05}
+WAYS: dict[str, Train] = {
     "ours": ours(**_COSINE),
-    "ours, fixed 32": ours(**_COSINE, chunking="fixed"),
     "ST CoSENTLoss": stock("CoSENTLoss"),
-    "ours, published angle": ours(**_ANGLE),
+    "ours, published angle": ours(**_ANGLE, swap=False),
     "ST AnglELoss": stock("AnglELoss"),
+    "angle_emb": angle_emb,
 }
-WAYS = [*TRAININGS, "angle_emb"]
 
 
-def measure(way: str, pairs: PairSet) -> Measured:
-    """Return the seconds of one whole training."""
+def measure(way: str, pairs: PairSet) -> float:
+    """Return the CPU seconds of one whole training."""
     from angle_train.model.load import load_backbone
 
     model = load_backbone(str(backbone_path("minilm")), 128)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        if way == "angle_emb":
-            return angle_emb(model, pairs, Path(scratch))
-        wall, cpu = time.perf_counter(), time.process_time()
-        TRAININGS[way](model, pairs, Path(scratch))
-        return Measured(time.process_time() - cpu, time.perf_counter() - wall)
+        started = time.process_time()
+        return WAYS[way](model, pairs, Path(scratch)) or time.process_time() - started
 
 
-def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
-    """Return the seconds that all cosines take here and in the stock evaluator, three times over."""
+def measure_encoding(pairs: PairSet) -> dict[str, float]:
+    """Return the CPU seconds that all cosines take here and in the stock evaluator, three times over."""
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
     from angle_train.evaluation.similarity import evaluate_model
     from angle_train.model.load import load_backbone
 
     model = load_backbone(str(backbone_path("minilm")), 128)
-    stock_evaluator = EmbeddingSimilarityEvaluator(
-        list(pairs.text1), list(pairs.text2), pairs.score.tolist(), write_csv=False
-    )
+    texts = list(pairs.text1), list(pairs.text2)
+    stock_evaluator = EmbeddingSimilarityEvaluator(*texts, pairs.score.tolist(), write_csv=False)
+    evaluators: dict[str, Callable[[], Any]] = {
+        "encode, ours": lambda: evaluate_model(model, pairs, batch_size=16),
+        "encode, ST": lambda: stock_evaluator(model),
+    }
     measured = {}
-    for name, evaluate in (
-        ("encode, ours", lambda: evaluate_model(model, pairs, batch_size=16)),
-        ("encode, ST", lambda: stock_evaluator(model)),
-    ):
-        wall, cpu = time.perf_counter(), time.process_time()
+    for name, evaluate in evaluators.items():
+        started = time.process_time()
         for _ in range(3):
             evaluate()
-        measured[name] = Measured(time.process_time() - cpu, time.perf_counter() - wall)
+        measured[name] = time.process_time() - started
     return measured
 
 
 def print_table(kept: list[dict[str, Any]]) -> None:
     """Print medians, ranges and the ratio to the CPU seconds of `ours` in the same repetition."""
     for shape in dict.fromkeys(row["shape"] for row in kept):
-        print(
-            f"\n{shape}\n\n| way | CPU s, median (range) | wall s, median | ratio to ours, median (range) |"
-        )
-        print("| --- | --- | --- | --- |")
+        print(f"\n{shape}\n\n| way | CPU s, median (range) | ratio to ours |\n| --- | --- | --- |")
         rows = [row for row in kept if row["shape"] == shape]
         for way in dict.fromkeys(row["way"] for row in rows):
             base = "encode, ours" if way.startswith("encode") else "ours"
             own = {row["repetition"]: row["cpu"] for row in rows if row["way"] == base}
-            runs = [row for row in rows if row["way"] == way]
-            cpu = [row["cpu"] for row in runs]
-            ratio = [row["cpu"] / own[row["repetition"]] for row in runs if row["repetition"] in own]
-            print(
-                f"| {way} | {statistics.median(cpu):.1f} ({min(cpu):.1f}-{max(cpu):.1f}) "
-                f"| {statistics.median(row['wall'] for row in runs):.1f} "
-                f"| {statistics.median(ratio):.2f} ({min(ratio):.2f}-{max(ratio):.2f}) |"
-            )
+            runs = {row["repetition"]: row["cpu"] for row in rows if row["way"] == way}
+            ratios = [cpu / own[repetition] for repetition, cpu in runs.items() if repetition in own]
+            ratio = spread(ratios, ".2f") if ratios else ""
+            print(f"| {way} | {spread(list(runs.values()), '.1f')} | {ratio} |")
 
 
 def measure_missing(
@@ -192,35 +167,26 @@ def measure_missing(
 ) -> None:
     """Measure what `kept` lacks, one repetition after the other, and add it there and to the file."""
     have = {(row["shape"], row["way"], row["repetition"]) for row in kept}
-
-    def keep(shape: str, way: str, repetition: int, measured: Measured) -> None:
-        run = {"shape": shape, "pairs": made_up(shape).sha256(), "way": way, "repetition": repetition}
-        kept.append({**run, **measured._asdict()})
-        OUT.parent.mkdir(parents=True, exist_ok=True)
-        OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        print(f"{repetition} {shape} {way}: {measured.cpu:.1f} CPU s, {measured.wall:.1f} s", flush=True)
-
     for way in ("ours", "ST CoSENTLoss"):  # not kept: imports inside the trainers, first use of every kernel
         measure(way, made_up("natural").take(range(32), "natural"))
-    for repetition in range(repetitions):
-        for shape in shapes:
-            pairs = made_up(shape)
-            for way in ways:
-                if (shape, way, repetition) not in have:
-                    keep(shape, way, repetition, measure(way, pairs))
-            if (shape, "encode, ours", repetition) not in have:
-                for way, measured in measure_encoding(pairs).items():
-                    keep(shape, way, repetition, measured)
+    for repetition, shape, way in product(range(repetitions), shapes, [*ways, "encode, ours"]):
+        if (shape, way, repetition) in have:
+            continue
+        pairs = made_up(shape)
+        for name, cpu in (measure_encoding(pairs) if way not in WAYS else {way: measure(way, pairs)}).items():
+            run = {"shape": shape, "pairs": pairs.sha256(), "way": name, "repetition": repetition, "cpu": cpu}
+            kept.append(run)
+            OUT.parent.mkdir(parents=True, exist_ok=True)
+            OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            print(f"{repetition} {shape} {name}: {cpu:.1f} CPU s", flush=True)
 
 
 def main() -> None:
     """Measure what is missing, one repetition after the other, and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
     parser.add_argument("--table", action="store_true", help="print what there is, measure nothing")
     arguments = parser.parse_args()
     configure_logging(quiet=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from cases import Case, Way, kept_result
+from common import plus_minus
 
 _RESAMPLES = 2000
 
@@ -24,14 +25,7 @@ def print_tables(
 
     `Δ` is the first way minus this one, mean ± standard deviation over the seeds that both have, and p that
     of a paired t-test over them; better / worse counts the seeds where a paired bootstrap interval over the
-    test pairs lies above / below 0.
-
-    Args:
-        folder: Where the results are.
-        cases: Data sets.
-        backbones: Names.
-        ways: By name.
-        seeds: Which.
+    test pairs lies above / below 0. `folder` has the results.
     """
     for backbone in backbones:
         means: dict[str, list[float]] = {}
@@ -50,7 +44,7 @@ def print_tables(
             for name, runs in results.items():
                 cells = [str(len(runs))]
                 for figure in ("spearman", "dev"):
-                    cells.append(_spread([100 * run[figure] for run in runs.values()]))
+                    cells.append(plus_minus([100 * run[figure] for run in runs.values()]))
                 cells += _against(case.test.score, results[first], runs) if name != first else ["", "", ""]
                 cells.append(f"{statistics.median(run['cpu_seconds'] for run in runs.values()):.0f}")
                 print(f"| {name} | {' | '.join(cells)} |", flush=True)
@@ -64,27 +58,19 @@ def print_tables(
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
     from scipy.stats import ttest_rel
 
+    from angle_train.evaluation.bootstrap import difference_between, draw
+    from angle_train.evaluation.statistics import SpearmanOf
+
     shared = sorted(own.keys() & other.keys())
     if not shared:
         return ["", "", ""]
-    columns = [[np.asarray(runs[seed]["similarity"]) for runs in (other, own)] for seed in shared]
-    differences = [_difference(gold, *both) for both in columns]
+    differences = []
+    for seed in shared:
+        old, new = (SpearmanOf(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
+        differences.append(difference_between(new.value() - old.value(), *draw([old, new], _RESAMPLES)))
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
     test = ttest_rel(*([runs[seed]["spearman"] for seed in shared] for runs in (own, other)))
     p_value = "" if np.isnan(test.pvalue) else f"{test.pvalue:.3f}"
-    spread = _spread([100 * difference.delta for difference in differences], sign="+")
+    spread = plus_minus([100 * difference.delta for difference in differences], "+.2f")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
-
-
-def _difference(gold: Any, before: Any, after: Any) -> Any:
-    from angle_train.evaluation.bootstrap import difference_between, draw
-    from angle_train.evaluation.statistics import SpearmanOf
-
-    old, new = SpearmanOf(gold, before), SpearmanOf(gold, after)
-    return difference_between(new.value() - old.value(), *draw([old, new], _RESAMPLES))
-
-
-def _spread(values: Sequence[float], sign: str = "") -> str:
-    mean = f"{statistics.mean(values):{sign}.2f}"
-    return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean

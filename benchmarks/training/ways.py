@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from cases import Case, Way
-from common import RESULTS
+from common import peer_python
 
+from angle_data.jsonl import write_jsonl
 from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import PairSet
 from angle_train.recipe import AUTO, Recipe
@@ -86,14 +87,8 @@ def train_stock(
 ) -> Any:
     """Train with sentence-transformers' trainer and return its state; pairs of one score come without it.
 
-    Args:
-        model: Trained in place.
-        pairs: What to train on.
-        recipe: How, its objective aside.
-        scratch: For checkpoints.
-        loss_name: Class in `sentence_transformers.losses`.
-        dev: Selects the weights; with none, the last ones stay.
-        sampler: Another batch sampler than the toolkit's.
+    The recipe's objective does not count. `dev` selects the weights; with none, the last ones stay. `scratch`
+    is for checkpoints, `sampler` another batch sampler than the toolkit's.
     """
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer
@@ -143,21 +138,17 @@ def run_angle_emb(
     folder: Path,
     loss_kwargs: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return what the worker writes after training.
+    """Return what the worker writes after training; `folder` is for its files, `loss_kwargs` see `angle_emb`.
 
-    Args:
-        model: The transformer that it starts from; the worker is told the pooling by name.
-        sets: `train`, and `dev` and `test` where the weights are to be selected and measured.
-        recipe: How to train. Where nothing is selected its filter of repeated texts is off, too, so that all
-            rows train.
-        folder: For the worker's files.
-        loss_kwargs: See `angle_emb`.
+    It starts from `model`'s transformer and is told the pooling by name. `sets` are `train`, and `dev` and
+    `test` where the weights are to be selected and measured. Where nothing is selected its filter of repeated
+    texts is off, too, so that all rows train.
     """
     for name, pairs in sets.items():
         if pairs is not None:
             rows = zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
-            lines = [json.dumps({"text1": a, "text2": b, "label": score}) + "\n" for a, b, score in rows]
-            (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+            lines = ({"text1": a, "text2": b, "label": score} for a, b, score in rows)
+            write_jsonl(folder / f"{name}.jsonl", lines)
     model.save(str(folder / "backbone"), create_model_card=False)
     training, select = recipe.training, "dev" in sets
     same = ("batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm", "seed")
@@ -173,22 +164,9 @@ def run_angle_emb(
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     # Compiling takes longer than these trainings; what it compiles here is not what trains anyway.
     environment = os.environ | {"TORCHDYNAMO_DISABLE": "1", "PYTHONPATH": ""}
-    command = [angle_emb_python(), _WORKER, folder]
+    command = [peer_python("angle-emb", _PINS), _WORKER, folder]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"angle_emb failed:\n{done.stderr[-3000:]}")
     result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return result
-
-
-def angle_emb_python() -> Path:
-    """Return the Python of angle_emb's environment; makes it on first use (about a minute and 2 GB)."""
-    home = RESULTS / "peers" / "angle-emb"
-    python = home / "bin" / "python"
-    marker = home / "ready"
-    if not marker.exists():
-        print(f"installing {' '.join(_PINS)} in {home}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *_PINS], check=True)
-        marker.write_text(" ".join(_PINS) + "\n", encoding="utf-8")
-    return python

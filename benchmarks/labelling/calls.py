@@ -11,9 +11,12 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from common import ROOT
+
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 
-ROOT = Path(__file__).resolve().parents[2]
 _SERVER = ROOT / "tests" / "fake_openai.py"
 _SYSTEM = "You rewrite sentences about cloud operations. Answer with a numbered list and nothing else."
 
