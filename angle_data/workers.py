@@ -20,11 +20,6 @@ Result = TypeVar("Result")
 _function: Callable[[Any], Any]  # of a process of `in_processes`
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def in_order(
     pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int
 ) -> Iterator[Result]:

@@ -6,6 +6,7 @@ They import nothing heavy until they run.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -122,7 +123,6 @@ def gis(
     from angle_data.gis.build.report import token_counter
     from angle_data.gis.crawl.selection import Selection, read_repos
     from angle_data.splits import parse_ratios
-    from angle_data.workers import cores
 
     # All options are checked before hours of crawling, the tokenizer too.
     names = read_repos(repos, api_url, tell=no_crawl) if repos is not None else None
@@ -130,7 +130,7 @@ def gis(
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection, workers=cores() if workers is None else workers,
+        tokenizer=tokenizer, selection=selection, workers=(os.cpu_count() or 1) if workers is None else workers,
     )  # fmt: skip
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None

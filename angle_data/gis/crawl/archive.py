@@ -219,9 +219,7 @@ def _searched(
     except ImportError:
         yield from ((file, note, None) for file, note in files)
         return
-    database = duckdb.connect(
-        config={"threads": 1}
-    )  # beside the thread that asks, of which each file has one
+    database = duckdb.connect(config={"threads": 1})  # a file is searched by the thread that asks
     after = f'"{since}"' if since else None
 
     def search(found: tuple[Path, str]) -> tuple[Path, str, list[_Row] | None]:
