@@ -90,12 +90,12 @@ def gis(
         ),
     ] = None,
     workers: Annotated[
-        int | None,
+        int,
         typer.Option(
             help="Dumps (with the extra duckdb) and comments read at a time; the result is the same.",
             show_default="one a core",
         ),
-    ] = None,
+    ] = os.cpu_count() or 1,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -130,7 +130,7 @@ def gis(
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection, workers=(os.cpu_count() or 1) if workers is None else workers,
+        tokenizer=tokenizer, selection=selection, workers=workers,
     )  # fmt: skip
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
