@@ -10,10 +10,9 @@ taken back; neither may become a link. Two fifths of the others are stated in wa
 directly or through others. A negative pair is wrong if it did, marked or not: those are the duplicates that
 nobody marked.
 
-Scale: event dumps of hours, made on the fly, of which 3 % of the lines are about issues and 6 % about
-comments, and half a percent is of the repository wanted: issues with ten comments each. The others come from
-a few compressed parts again and again. A process of its own reads them and builds; its peak memory is that
-of the whole process, with the largest of its helpers.
+Scale: event dumps, made on the fly: 3 % of the lines are about issues and 6 % about comments; half a percent
+is of the repository wanted, and the others are a few compressed parts again and again. A process of its own
+reads and builds; its peak memory is that of the whole process, with the largest of its helpers.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--events", type=int, default=2_000_000, help="lines of event dumps; 0: none")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--no-duckdb", action="store_true")
     parser.add_argument("--dumps", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.no_duckdb:
-        sys.modules["duckdb"] = None  # type: ignore[assignment]
     if options.dumps:
         print(json.dumps(time_build(options.dumps, options.workers)))
         return
@@ -203,13 +200,13 @@ def scale(lines: int) -> dict[str, Any]:
         out, parts = Path(name), [noise(number) for number in range(6)]
         for hour in range(max(lines // (5 * PART), 1)):
             wanted = (thread(number) for number in range(hour * THREADS + 1, (hour + 1) * THREADS + 1))
-            here = packed(event for found in wanted for event in events(*found))
-            pieces = [*(parts[(hour + place) % 6] for place in range(5)), here]
-            (out / f"{hour:06}.json.gz").write_bytes(b"".join(pieces))
-        size = sum(path.stat().st_size for path in out.iterdir())
+            here = packed(event for found in wanted for event in events(*found, {"id": 1, "name": "org/one"}))
+            others = b"".join(parts[(hour + place) % 6] for place in range(5))
+            (out / f"{hour:06}.json.gz").write_bytes(others + here)
+        size = round(sum(path.stat().st_size for path in out.iterdir()) / 1e6)
         command = [sys.executable, *sys.argv, "--dumps", str(out)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        return {"dumps: megabytes": round(size / 1e6), **json.loads(done.stdout)}
+        return {"dumps: megabytes": size, **json.loads(done.stdout)}
 
 
 def noise(seed: int) -> bytes:
@@ -218,15 +215,12 @@ def noise(seed: int) -> bytes:
     kinds = ["PushEvent"] * 60 + ["CreateEvent"] * 12 + ["WatchEvent"] * 9 + ["PullRequestEvent"] * 10
     while len(found) < PART:
         for _ in range(3):
-            found += list(events(*thread(rng.randrange(10**6)), repo=(rng.randrange(2, 10**6), "other/one")))[
-                :3
-            ]
+            issue, said = thread(rng.randrange(10**6))
+            found += islice(events(issue, said, {"id": rng.randrange(2, 10**6), "name": "other/one"}), 3)
         for kind in kinds:
-            text = " ".join(words(rng, 400 if kind == "PullRequestEvent" else 60))
+            payload = {"text": " ".join(words(rng, 400 if kind == "PullRequestEvent" else 60))}
             repo = {"id": rng.randrange(2, 10**6), "name": "other/one"}
-            found.append(
-                {"id": "1", "type": kind, "repo": repo, "payload": {"text": text}, "created_at": "2024"}
-            )
+            found.append({"id": "1", "type": kind, "repo": repo, "payload": payload, "created_at": "2024"})
     return packed(found)
 
 
@@ -235,7 +229,7 @@ def packed(found: Iterable[dict[str, Any]]) -> bytes:
     return gzip.compress("".join(json.dumps(event) + "\n" for event in found).encode())
 
 
-def events(issue: Any, said: list[Any], repo: tuple[int, str] = (1, "org/one")) -> Iterator[dict[str, Any]]:
+def events(issue: Any, said: list[Any], repo: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The events of GH Archive of a thread."""
     page = f"https://github.com/org/one/issues/{issue.number}"
     times = {"created_at": issue.created_at, "updated_at": issue.updated_at, "closed_at": None}
@@ -244,8 +238,7 @@ def events(issue: Any, said: list[Any], repo: tuple[int, str] = (1, "org/one")) 
         "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author},
         "author_association": "NONE", "html_url": page, "locked": False, **times,
     }  # fmt: skip
-    common = {"repo": dict(zip(("id", "name"), repo, strict=True)), "actor": {"login": "ann"}}
-    common["created_at"] = issue.created_at
+    common = {"repo": repo, "actor": {"login": "ann"}, "created_at": issue.created_at}
     yield {
         **common, "id": str(issue.id), "type": "IssuesEvent", "payload": {"action": "opened", "issue": raw},
     }  # fmt: skip
@@ -290,37 +283,25 @@ def words(rng: random.Random, count: int) -> Iterator[str]:
 
 def time_build(out: Path, workers: int) -> dict[str, Any]:
     """Read dumps and build, and look at the clock and the memory; runs in a process of its own."""
+
+    def read() -> dict[str, Any]:
+        with Store.open(out / STORE_NAME) as store:
+            return load_archives(store, [out], ["org/one"], workers=workers)
+
+    def make() -> dict[str, Any]:
+        report = build.build_gis(build.BuildConfig(out, workers=workers)).report
+        pairs = sum(split["pairs"] for split in report["splits"].values())
+        return {**report["store"], "statements": report["links"]["statements"], "pairs": pairs}
+
     found: dict[str, Any] = {}
-
-    def measured(name: str, before: tuple[float, float]) -> tuple[float, float]:
-        now = time.perf_counter(), sum(os.times()[:4])
-        if name:
-            found[f"{name}: seconds"] = round(now[0] - before[0], 1)
-            found[f"{name}: processor seconds"] = round(now[1] - before[1], 1)
-            found[f"{name}: peak megabytes"] = peak()
-        return now
-
-    start = measured("", (0, 0))
-    with Store.open(out / STORE_NAME) as store:
-        counts = load_archives(store, [out], ["org/one"], workers=workers)
-    read = measured("dumps", start)
-    report = build.build_gis(build.BuildConfig(out, workers=workers)).report
-    measured("build", read)
-    return (
-        {f"dumps: {name}": count for name, count in counts.items()}
-        | found
-        | {
-            "build: issues": report["store"]["issues"],
-            "build: comments": report["store"]["comments"],
-            "build: statements": report["links"]["statements"],
-            "build: pairs": sum(split["pairs"] for split in report["splits"].values()),
-        }
-    )
-
-
-def peak() -> int:
-    """The largest memory of this process so far, with that of its largest helper, in megabytes."""
-    return round(sum(resource.getrusage(who).ru_maxrss for who in WHO) / 1024)
+    for name, step in (("dumps", read), ("build", make)):
+        began, used = time.perf_counter(), sum(os.times()[:4])
+        counts = step()
+        counts["seconds"] = round(time.perf_counter() - began, 1)
+        counts["processor seconds"] = round(sum(os.times()[:4]) - used, 1)
+        counts["peak megabytes"] = sum(resource.getrusage(who).ru_maxrss for who in WHO) // 1024
+        found |= {f"{name}: {key}": value for key, value in counts.items()}
+    return found
 
 
 if __name__ == "__main__":
