@@ -21,7 +21,6 @@ program, `api` the functions. What every room may use:
 - `resources`: packaged folders, registry entries, install commands
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
-- `workers`: work on several cores, in order
 - `http`: what an answer of a web service means for the next request
 - `calls`: how a step is called: options of commands from a config, rows in memory, a running loop
 """

@@ -32,7 +32,7 @@ from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
-from angle_data.workers import in_processes
+from angle_data.gis.crawl.workers import in_processes
 
 Node = tuple[int, int]
 """An issue: (repository id, number)."""

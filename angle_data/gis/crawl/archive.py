@@ -33,8 +33,8 @@ from angle_data.gis.crawl.rows import (
     login_of,
 )
 from angle_data.gis.crawl.store import Store
+from angle_data.gis.crawl.workers import in_order
 from angle_data.text import stable_hash
-from angle_data.workers import in_order
 
 _EVENTS_A_PAGE = 1_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")

@@ -20,7 +20,7 @@ from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
-from angle_data.workers import in_processes
+from angle_data.gis.crawl.workers import in_processes
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 

@@ -11,12 +11,12 @@ from functools import partial
 import pytest
 
 from angle_data.errors import AngleError
-from angle_data.workers import in_order, in_processes
+from angle_data.gis.crawl.workers import in_order, in_processes
 
 ENDLESS = """
 from functools import partial
 from itertools import repeat
-from angle_data.workers import in_processes
+from angle_data.gis.crawl.workers import in_processes
 for _ in in_processes(2, partial, (eval,), repeat("__import__('time').sleep(0.01)")):
     print("begun", flush=True)
 """
