@@ -209,8 +209,8 @@ class Store:
         return self._select(Event, "events", repo_id, numbers)
 
     def numbers(self) -> Iterator[tuple[int, int]]:
-        """Yield (repository id, number) of every issue and pull request, in this order."""
-        yield from self.database.execute("SELECT repo_id, number FROM issues ORDER BY repo_id, number")
+        """Return (repository id, number) of every issue and pull request, in this order."""
+        return self.database.execute("SELECT repo_id, number FROM issues ORDER BY repo_id, number")
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
