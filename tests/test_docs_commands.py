@@ -21,6 +21,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 
+import fake_github_payloads as payloads
 import pytest
 from fake_github import FakeGitHub
 from fake_github_world import make_world
@@ -33,6 +34,7 @@ from angle_train import cli as train_cli
 ROOT = Path(__file__).resolve().parents[1]
 README, FIRST = ROOT / "README.md", ROOT / "docs" / "first-hour.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+WORLD = make_world(1, repos=1, issues=80)
 BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 PROGRAMS = {"angle-data": data_cli.main, "angle-train": train_cli.main}
 DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
@@ -76,9 +78,23 @@ def reply(body):
 @pytest.fixture(scope="module")
 def services():
     extra = ["reasoning_effort", "max_completion_tokens"]
-    world = make_world(1, repos=1, issues=80)
-    with FakeOpenAI(reply, extra=extra) as openai, FakeGitHub(world) as github:
+    with FakeOpenAI(reply, extra=extra) as openai, FakeGitHub(WORLD) as github:
         yield openai, github
+
+
+def archived(repos):
+    """The comments of repositories as GH Archive has them."""
+    for repo in repos:
+        for item in repo.issues.values():
+            about = payloads.issue(item, repo, "https://api.github.com")
+            for said in item.comments:
+                written = payloads.comment(said, repo, "https://api.github.com", on_pull=item.is_pull)
+                yield {
+                    "type": "IssueCommentEvent",
+                    "repo": {"id": repo.id, "name": repo.full_name},
+                    "created_at": said.created_at,
+                    "payload": {"action": "created", "issue": about, "comment": written},
+                }
 
 
 def grade(sheet):
@@ -109,6 +125,9 @@ def furnish(world, backbone):
         stream.writelines(json.dumps(row) + "\n" for row in graded)
     (world / "model.gguf").write_bytes(b"GGUF")  # --dry-run loads no model
     (world / "repos.txt").write_text("org0/project0\n")
+    (world / "dumps").mkdir()
+    with (world / "dumps/hour.json").open("w") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in archived(WORLD.repos.values()))
     comment = {"repo": "org0/project0", "number": 7, "author": "ann", "body": "Duplicate of #3."}
     (world / "comments.jsonl").write_text(json.dumps(comment) + "\n")
 

@@ -6,6 +6,7 @@ They import nothing heavy until they run.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -88,6 +89,13 @@ def gis(
             show_default="bert-base-uncased with the extra train, else an estimate",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            help="Dumps (with the extra duckdb) and comments read at a time; the result is the same.",
+            show_default="one a core",
+        ),
+    ] = os.cpu_count() or 1,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -122,7 +130,7 @@ def gis(
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection,
+        tokenizer=tokenizer, selection=selection, workers=workers,
     )  # fmt: skip
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
@@ -132,6 +140,7 @@ def gis(
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
             since=since, max_requests=max_requests, archives=tuple(archive or ()),
+            workers=build.workers,
         )  # fmt: skip
         if dry_run:
             found = forecast(crawl)

@@ -1,7 +1,7 @@
 """How right the links and labels of a build are, and how it scales. No network is used.
 
-    python benchmarks/gis/build.py                      (about five minutes; 1,000,000 comments: fifteen)
-    python benchmarks/gis/build.py --seeds 1 --comments 100000
+    python benchmarks/gis/build.py
+    python benchmarks/gis/build.py --seeds 0 --events 20000000 --workers 2       (2 GB of temporary files)
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates, served by the fake GitHub of tests/
 and crawled. A tenth of the duplicates is left without any mark, as in life, and a twentieth is marked and
@@ -10,9 +10,9 @@ taken back; neither may become a link. Two fifths of the others are stated in wa
 directly or through others. A negative pair is wrong if it did, marked or not: those are the duplicates that
 nobody marked.
 
-Scale: one repository with ten comments an issue, written to a store; markers and build run in a process of
-their own, whose peak memory is that of the whole process. With `--events N` the same from event dumps of N
-lines, made on the fly, which that process reads before.
+Scale: event dumps, made on the fly: 3 % of the lines are about issues and 6 % about comments; half a percent
+is of the repository wanted, and the others are a few compressed parts again and again. A process of its own
+reads and builds; its peak memory is that of the whole process, with the largest of its helpers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,15 @@ from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
 from angle_data.gis.crawl.archive import load_archives  # noqa: E402
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
-from angle_data.gis.crawl.rows import Repo  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
 UNMARKED, TAKEN_BACK = 0.1, 0.05
-ISSUES_A_PAGE = 2_000
+PART, THREADS = (
+    5_000,
+    11,
+)  # lines of a part, of which five are in an hour; threads that are wanted, in an hour
+WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def main() -> None:
@@ -62,22 +66,20 @@ def main() -> None:
     parser.add_argument("--repos", type=int, default=5)
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--comments", type=int, default=200_000, help="0 leaves the second part out")
-    parser.add_argument("--events", type=int, default=0, help="lines of event dumps to read and build from")
-    parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--events", type=int, default=2_000_000, help="lines of event dumps; 0: none")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--dumps", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.store:
-        print(json.dumps(time_build(options.store, dumps=bool(options.events))))
+    if options.dumps:
+        print(json.dumps(time_build(options.dumps, options.workers)))
         return
     found: dict[str, Any] = {}
     runs = [quality(seed, options.repos, options.issues) for seed in range(options.seeds)]
     for name in runs[0] if runs else ():
         values = [run[name] for run in runs]
         found[name] = [round(statistics.mean(values), 2), min(values), max(values)]
-    if options.comments and not options.events:
-        found |= scale(options.comments)
     if options.events:
-        found |= scale(options.events * 10 // 11, dumps=True)
+        found |= scale(options.events)
     for name, value in found.items():
         shown = (
             f"{value[0]:>12,} ({value[1]:,} to {value[2]:,})" if isinstance(value, list) else f"{value:>12,}"
@@ -192,36 +194,42 @@ def percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 2) if whole else 0.0
 
 
-def scale(comments: int, *, dumps: bool = False) -> dict[str, Any]:
-    """Write a store, or dumps of the events that led to it, and build it in another process."""
+def scale(lines: int) -> dict[str, Any]:
+    """Write dumps of about so many lines, and read and build them in another process."""
     with tempfile.TemporaryDirectory() as name:
-        out = Path(name)
-        started = time.perf_counter()
-        pages = range(1, comments // 10 + 1, ISSUES_A_PAGE)
-        for first in pages:
-            numbers = range(first, min(first + ISSUES_A_PAGE, comments // 10 + 1))
-            issues, said = zip(*(thread(number) for number in numbers), strict=True)
-            if dumps:
-                with gzip.open(out / f"{first:09}.json.gz", "wt", compresslevel=1) as stream:
-                    stream.writelines(
-                        json.dumps(event) + "\n"
-                        for pair in zip(issues, said, strict=True)
-                        for event in events(*pair)
-                    )
-                continue
-            with Store.open(out / STORE_NAME) as store:
-                store.save_repo(Repo(1, "org/one", "org/one"))
-                store.upsert_page(issues=issues, comments=(comment for thread in said for comment in thread))
-        found: dict[str, Any] = {
-            "large store: megabytes": round(sum(path.stat().st_size for path in out.iterdir()) / 1e6),
-            "large store: seconds to write it": round(time.perf_counter() - started, 1),
-        }
-        command = [sys.executable, str(Path(__file__)), "--store", str(out), "--events", str(int(dumps))]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return found | json.loads(done.stdout)
+        out, parts = Path(name), [noise(number) for number in range(6)]
+        for hour in range(max(lines // (5 * PART), 1)):
+            wanted = (thread(number) for number in range(hour * THREADS + 1, (hour + 1) * THREADS + 1))
+            here = packed(event for found in wanted for event in events(*found, {"id": 1, "name": "org/one"}))
+            others = b"".join(parts[(hour + place) % 6] for place in range(5))
+            (out / f"{hour:06}.json.gz").write_bytes(others + here)
+        size = round(sum(path.stat().st_size for path in out.iterdir()) / 1e6)
+        command = [sys.executable, *sys.argv, "--dumps", str(out)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        return {"dumps: megabytes": size, **json.loads(done.stdout)}
 
 
-def events(issue: Any, said: list[Any]) -> Iterator[dict[str, Any]]:
+def noise(seed: int) -> bytes:
+    """Events of other repositories, compressed: 3 % about issues, 6 % about comments."""
+    rng, found = random.Random(f"noise {seed}"), []
+    kinds = ["PushEvent"] * 60 + ["CreateEvent"] * 12 + ["WatchEvent"] * 9 + ["PullRequestEvent"] * 10
+    while len(found) < PART:
+        for _ in range(3):
+            issue, said = thread(rng.randrange(10**6))
+            found += islice(events(issue, said, {"id": rng.randrange(2, 10**6), "name": "other/one"}), 3)
+        for kind in kinds:
+            payload = {"text": " ".join(words(rng, 400 if kind == "PullRequestEvent" else 60))}
+            repo = {"id": rng.randrange(2, 10**6), "name": "other/one"}
+            found.append({"id": "1", "type": kind, "repo": repo, "payload": payload, "created_at": "2024"})
+    return packed(found)
+
+
+def packed(found: Iterable[dict[str, Any]]) -> bytes:
+    """Events as compressed lines; gzip takes several of these one after the other."""
+    return gzip.compress("".join(json.dumps(event) + "\n" for event in found).encode())
+
+
+def events(issue: Any, said: list[Any], repo: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The events of GH Archive of a thread."""
     page = f"https://github.com/org/one/issues/{issue.number}"
     times = {"created_at": issue.created_at, "updated_at": issue.updated_at, "closed_at": None}
@@ -230,7 +238,7 @@ def events(issue: Any, said: list[Any]) -> Iterator[dict[str, Any]]:
         "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author},
         "author_association": "NONE", "html_url": page, "locked": False, **times,
     }  # fmt: skip
-    common = {"repo": {"id": 1, "name": "org/one"}, "actor": {"login": "ann"}, "created_at": issue.created_at}
+    common = {"repo": repo, "actor": {"login": "ann"}, "created_at": issue.created_at}
     yield {
         **common, "id": str(issue.id), "type": "IssuesEvent", "payload": {"action": "opened", "issue": raw},
     }  # fmt: skip
@@ -273,33 +281,27 @@ def words(rng: random.Random, count: int) -> Iterator[str]:
     return (f"w{int(rng.paretovariate(0.7)):x}" for _ in range(count))
 
 
-def time_build(out: Path, *, dumps: bool) -> dict[str, Any]:
-    """Build a store and look at the clock and the memory; runs in a process of its own."""
-    read: dict[str, Any] = {}
-    if dumps:
-        started = time.process_time()
+def time_build(out: Path, workers: int) -> dict[str, Any]:
+    """Read dumps and build, and look at the clock and the memory; runs in a process of its own."""
+
+    def read() -> dict[str, Any]:
         with Store.open(out / STORE_NAME) as store:
-            read = {"dumps: lines": load_archives(store, [out])["lines"]}
-        read |= {
-            "dumps: processor seconds": round(time.process_time() - started, 1),
-            "dumps: peak megabytes": peak(),
-        }
-    started = time.perf_counter()
-    report = build.build_gis(build.BuildConfig(out)).report
-    return read | {
-        "large store: issues": report["store"]["issues"],
-        "large store: comments": report["store"]["comments"],
-        "large store: statements": report["links"]["statements"],
-        "large store: seconds of the build": round(time.perf_counter() - started, 1),
-        "large store: peak megabytes": peak(),
-        "large store: pairs": sum(split["pairs"] for split in report["splits"].values()),
-        "large store: processor seconds of all": round(time.process_time(), 1),
-    }
+            return load_archives(store, [out], ["org/one"], workers=workers)
 
+    def make() -> dict[str, Any]:
+        report = build.build_gis(build.BuildConfig(out, workers=workers)).report
+        pairs = sum(split["pairs"] for split in report["splits"].values())
+        return {**report["store"], "statements": report["links"]["statements"], "pairs": pairs}
 
-def peak() -> int:
-    """The largest memory of this process so far in megabytes."""
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    found: dict[str, Any] = {}
+    for name, step in (("dumps", read), ("build", make)):
+        began, used = time.perf_counter(), sum(os.times()[:4])
+        counts = step()
+        counts["seconds"] = round(time.perf_counter() - began, 1)
+        counts["processor seconds"] = round(sum(os.times()[:4]) - used, 1)
+        counts["peak megabytes"] = sum(resource.getrusage(who).ru_maxrss for who in WHO) // 1024
+        found |= {f"{name}: {key}": value for key, value in counts.items()}
+    return found
 
 
 if __name__ == "__main__":

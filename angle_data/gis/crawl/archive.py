@@ -3,6 +3,9 @@
 Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was then, and the youngest version
 wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
 hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
+
+With the extra `duckdb`, DuckDB finds the lines of use, in several files at a time. The rows are the same; but
+gzip's checksums are not checked.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import json
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -29,13 +33,27 @@ from angle_data.gis.crawl.rows import (
     login_of,
 )
 from angle_data.gis.crawl.store import Store
+from angle_data.gis.crawl.workers import in_order
 from angle_data.text import stable_hash
 
 _EVENTS_A_PAGE = 1_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")
+# A line is NULL where its type or time says that it is of no use. Times are compared with their quotes, so
+# that no number is one: whatever looks odd is left to `_Load`.
+_QUERY = f"""
+SELECT json, TRY_CAST(json->>'$.repo.id' AS BIGINT), json->>'$.repo.name'
+FROM (
+  SELECT CASE WHEN json->>'$.type' NOT IN {_TYPES} OR CAST(json->'$.created_at' AS VARCHAR) < ? THEN NULL
+    ELSE json END AS json
+  FROM read_ndjson_objects(?, compression = ?))
+"""
+_LARGEST = 1 << 30  # bytes of a file whose lines of use are kept in memory
 _COUNTS = ("lines", "used", "bad", "other", "damaged", "known")
 
 log = logging.getLogger("angle")
+
+_Row = tuple[str | None, int | None, str | None]
+"""What `_QUERY` finds of a line: the line, and the id and name of its repository."""
 
 
 @dataclass
@@ -57,11 +75,11 @@ class _Load:
     comments: list[Comment] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
-    def read(self, path: Path) -> bool:
-        """Take every line of a file and return whether it could be read to its end."""
+    def read(self, path: Path, rows: Iterable[_Row] | None) -> bool:
+        """Take every line of a file, or the `rows` of all; return whether it could be read to its end."""
         bad, whole = self.counts["bad"], True
         try:
-            for line in _lines(path):
+            for line in _lines(path) if rows is None else self._of_use(rows):
                 self.take(line)
                 if len(self.issues) >= _EVENTS_A_PAGE:
                     self.flush()
@@ -82,6 +100,19 @@ class _Load:
         except (KeyError, TypeError, ValueError, AttributeError):
             self.counts["bad"] += 1
 
+    def _of_use(self, rows: Iterable[_Row]) -> Iterator[str]:
+        """Yield the lines that may be of use, and count the others."""
+        others = 0
+        for line, repo_id, name in rows:
+            if line is None or (repo_id is not None and name is not None and not self._holds(repo_id, name)):
+                others += 1
+            else:
+                yield line
+        self.counts.update(lines=others, other=others)
+
+    def _holds(self, repo_id: int, name: str) -> bool:
+        return not self.wanted or repo_id in self.ids or name.lower() in self.wanted
+
     def flush(self) -> None:
         """Write the page.
 
@@ -98,11 +129,11 @@ class _Load:
     def _sort(self, event: Mapping[str, Any]) -> Literal["used", "other"]:
         if event["type"] not in _TYPES:
             return "other"
-        repo_id, name = event["repo"]["id"], event["repo"]["name"]
-        if self.wanted and repo_id not in self.ids and name.lower() not in self.wanted:
-            return "other"
         created = event["created_at"]
         if created < (self.since or ""):
+            return "other"
+        repo_id, name = event["repo"]["id"], event["repo"]["name"]
+        if not self._holds(repo_id, name):
             return "other"
         payload = event["payload"]
         issue = issue_from_rest(payload["issue"], repo_id)
@@ -130,12 +161,17 @@ class _Load:
 
 
 def load_archives(
-    store: Store, paths: Sequence[Path], names: Sequence[str] = (), since: str | None = None
+    store: Store,
+    paths: Sequence[Path],
+    names: Sequence[str] = (),
+    since: str | None = None,
+    workers: int = 1,
 ) -> dict[str, int]:
     """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name: the hash of its bytes is noted when its last line is stored.
+    time, under any name: the hash of its bytes is noted when its last line is stored. With DuckDB (the extra
+    `duckdb`) `workers` files are searched at a time.
 
     Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
     those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
@@ -147,23 +183,69 @@ def load_archives(
     wanted = frozenset(name.lower() for name in names)
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
     part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
-    for path in paths:
-        files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
-        if not files or not files[0].is_file():
-            raise InputError(f"--archive {path} is no file and no folder with .json files; check the path")
+
+    def unread() -> Iterator[tuple[Path, str]]:
         for file in files:
             with file.open("rb") as stream:
                 note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
             if store.meta(note):
                 load.counts["known"] += 1
-            elif load.read(file):
-                store.set_meta(note, "read")
+            else:
+                yield file, note
+
+    files = [file for path in paths for file in _files(path)]
+    for file, note, rows in _searched(unread(), since, workers):
+        # Another file of the same bytes may have come since.
+        if store.meta(note):
+            load.counts["known"] += 1
+        elif load.read(file, rows):
+            store.set_meta(note, "read")
     return {name: load.counts[name] for name in _COUNTS if load.counts[name]}
+
+
+def _files(path: Path) -> list[Path]:
+    files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        raise InputError(f"--archive {path} is no file and no folder with .json files; check the path")
+    return files
+
+
+def _searched(
+    files: Iterable[tuple[Path, str]], since: str | None, workers: int
+) -> Iterator[tuple[Path, str, list[_Row] | None]]:
+    """Yield each file with its note and the rows of its lines, None where DuckDB is missing or fails."""
+    try:
+        import duckdb
+    except ImportError:
+        yield from ((file, note, None) for file, note in files)
+        return
+    database = duckdb.connect(config={"threads": 1})  # a file is searched by the thread that asks
+    after = f'"{since}"' if since else None
+
+    def search(found: tuple[Path, str]) -> tuple[Path, str, list[_Row] | None]:
+        path, note = found
+        rows = None
+        # Brackets and stars would stand for other files.
+        if path.stat().st_size <= _LARGEST and not set("*?[") & set(str(path)):
+            compression = "gzip" if _is_gzip(path) else "none"
+            try:
+                with database.cursor() as cursor:
+                    rows = cursor.execute(_QUERY, (after, str(path), compression)).fetchall()
+            except duckdb.Error as error:  # damage, or a line that is no JSON
+                log.debug("%s: read without DuckDB (%s)", path, error)
+        return path, note, rows
+
+    with database, ThreadPoolExecutor(workers) as pool:
+        yield from in_order(pool, search, files, ahead=workers)
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _lines(path: Path) -> Iterator[str]:
     """The non-blank lines; bytes that are no UTF-8 spoil their line, not the file."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
         for line in stream:
             if line.strip():
                 yield line.decode("utf-8", "replace")

@@ -1,12 +1,14 @@
 import gzip
 import json
 import logging
+import sys
 
 import pytest
 from fake_github_payloads import comment, issue
 from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
 from angle_data.errors import InputError
+from angle_data.gis.crawl import archive
 from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 from angle_data.gis.crawl.rows import Event
@@ -199,3 +201,61 @@ def test_a_folder_stands_for_its_files_and_what_is_neither_is_named(tmp_path, st
     for name in ("nothing.json.gz", "empty"):
         with pytest.raises(InputError, match=f"--archive {tmp_path / name} is no file and no folder"):
             load_archives(store, [tmp_path / name])
+
+
+def odd_dumps(folder):
+    """Files with what the two ways of reading could take differently, in the order in which they are read."""
+    day, renamed = "2024-01-05T10:00:00Z", "new/name"
+    noise = [{"type": "PushEvent", "n": n, "payload": {"action": "IssuesEvent"}} for n in range(30)]
+    good = [
+        event("IssuesEvent", "opened", item(n, title=f"\u2028 {n} \u00e9"), id=str(n)) for n in range(1, 6)
+    ]
+    comments = [
+        event("IssueCommentEvent", "created", item(n), said=said(n, n), created_at=day) for n in (1, 2)
+    ]
+    elsewhere = {**good[0], "repo": {"id": 5, "name": "other/repo"}}
+    write(folder / "1.json.gz", elsewhere, event("IssuesEvent", "opened", item(7), name=renamed), *noise)
+    write(folder / "2.json.gz", *noise, *good, "", "  ", elsewhere, *comments)
+    write(
+        folder / "3.json", event("IssuesEvent", "opened", item(8), name=renamed), {"type": None}, "[1]", "5"
+    )
+    odd = [{**good[0], "type": 5}, {**good[0], "created_at": 3}, {**good[0], "repo": {"id": "77"}}, {"id": 1}]
+    write(folder / "4.json", *odd, good[0])
+    half = json.dumps(event("IssuesEvent", "opened", item(9, title="cut \ud83d")))
+    write(folder / "5.json.gz", half, good[1], "{no json", *noise)
+    whole = write(
+        folder / "6.json.gz", *good, *(event("IssuesEvent", "opened", item(n)) for n in range(20, 90))
+    )
+    whole.write_bytes(whole.read_bytes()[:-40])
+    write(folder / "7[1].json", good[2], *noise)
+    (folder / "8.json.gz").write_bytes((folder / "2.json.gz").read_bytes())
+    (folder / "9.json").write_bytes(b"")
+
+
+@pytest.mark.parametrize("names", [(), ("org/tool",)])
+@pytest.mark.parametrize("since", [None, "2024-01-05T00:00:00Z"])
+def test_with_duckdb_the_store_and_the_counts_are_the_same(tmp_path, monkeypatch, names, since):
+    pytest.importorskip("duckdb")
+    odd_dumps(tmp_path)
+    alone = []
+
+    def lines(path, read=archive._lines):
+        alone.append(path.name)
+        return read(path)
+
+    def load(name, workers):
+        alone.clear()
+        with Store.open(tmp_path / name) as store:
+            counts = load_archives(store, [tmp_path], names, since, workers)
+            again = load_archives(store, [tmp_path], names, since, workers)
+            return counts, again, list(store.database.iterdump())
+
+    monkeypatch.setattr(archive, "_lines", lines)
+    with_duckdb = [load(f"{workers}.sqlite", workers) for workers in (1, 2)]
+    assert set(alone) == {"5.json.gz", "6.json.gz", "7[1].json"}, "what DuckDB cannot read"
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    without = load("none.sqlite", 1)
+    assert len(set(alone)) == 8
+    assert with_duckdb == [without, without]
+    assert without[0]["known"] == without[0]["damaged"] == 1
+    assert without[0]["used"] > 1

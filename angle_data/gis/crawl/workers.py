@@ -1,0 +1,80 @@
+"""Work on several cores, with the results in the order of the work."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from angle_data.errors import AngleError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_function: Callable[[Any], Any]  # of a process of `in_processes`
+
+
+def in_order(
+    pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int
+) -> Iterator[Result]:
+    """Yield what `function` makes of each item; at most `ahead` results wait, so that memory stays flat.
+
+    Raises:
+        AngleError: A process of the pool was killed.
+    """
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise AngleError(
+            "a process that did part of the work was killed, perhaps for want of memory; try --workers 1"
+        ) from None
+
+
+def in_processes(
+    count: int,
+    make: Callable[..., Callable[[Item], Result]],
+    arguments: tuple[Any, ...],
+    items: Iterable[Item],
+) -> Iterator[Result]:
+    """Yield what becomes of each item, like `in_order`, in so many fresh processes.
+
+    Each process calls `make(*arguments)` once, for the function that its items go to. The processes end with
+    this one, and a Ctrl-C, which reaches them all, is this one's to take.
+
+    Raises:
+        AngleError: As of `in_order`.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks whose threads it lacks
+    with ProcessPoolExecutor(count, context, _start, (make, *arguments)) as pool:
+        yield from in_order(pool, _call, items, ahead=count)
+
+
+def _start(make: Callable[..., Callable[[Any], Any]], *arguments: Any) -> None:
+    global _function
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _function = make(*arguments)
+
+
+def _call(item: Any) -> Any:
+    return _function(item)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that began it is gone: of a kill -9 nobody else would tell it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
