@@ -12,7 +12,7 @@ annotators a, b and c were asked for synonyms alone. bug-titles has degrees and 
 and graded by a language model (folder bug-titles/, which holds no title); pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM). `stsb` and `bug-titles` need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
+MiniLM); --keep 2000 --merge-back 0.3 keeps what the backbone knew, --general measures that. `stsb` and `bug-titles` need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from angle_data.ensembling.config import EnsembleConfig
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
+from angle_data.labelling.mine import MineConfig, mine
 from angle_data.labelling.score import score
 from angle_data.text import stable_hash
 from angle_train.recipe import Recipe, find_recipe
@@ -199,9 +200,20 @@ def data_sets(task: Task) -> dict[str, Path]:
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 
 
-def fit_pairs(task: Task, recipe: Recipe, data: Path, out: Path, seed: int) -> list[dict[str, Any]]:
+def general_pairs(count: int) -> Path:
+    """Return a file of so many pairs mined among sentences about anything."""
+    out = RESULTS / "general" / f"{count}.jsonl"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    mine(MineConfig(ROOT / "examples" / "general" / "texts.jsonl", out, n=count))
+    return out
+
+
+def fit_pairs(
+    task: Task, recipe: Recipe, data: Path, out: Path, seed: int, keep: int = 0
+) -> list[dict[str, Any]]:
     """Fit one data set with one seed, or read the finished run in `out`; return all results."""
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
+    files["keep"] = [str(general_pairs(keep))] if keep else []
     recipe = recipe.with_overrides({"seed": seed})
     report = fit(FitConfig([str(data)], str(minilm(task.layers)), out, recipe, **files)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
@@ -233,6 +245,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--layers", type=int, help="of MiniLM, 1 to 6; default the task's")
+    parser.add_argument(
+        "--keep", type=int, default=0, help="pairs of general text that keep their similarity"
+    )
+    parser.add_argument("--merge-back", type=float, default=0.0, help="share of the backbone")
+    parser.add_argument("--general", action="store_true", help="measure STS-B's test pairs too")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = TASKS[arguments.task]()
@@ -240,15 +257,21 @@ def main() -> None:
     if arguments.layers:
         task = replace(task, layers=arguments.layers)
         home = home.with_name(f"{task.purpose}-{arguments.layers}-layers")
-    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
+    values = {"precision": arguments.precision, "average_with_backbone": arguments.merge_back}
+    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(values)
+    kept = f"-keep-{arguments.keep}" if arguments.keep else ""
+    kept += f"-merge-{arguments.merge_back:g}" if arguments.merge_back else ""
+    kept += "-general" if arguments.general else ""
+    if arguments.general:
+        task = replace(task, test=(*task.test, *stsb().test))
     folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}
     raw = [
         {"data": data, **row}
         for seed, data in itertools.product(arguments.seeds, folders)
-        for row in fit_pairs(task, recipe, folders[data], home / f"{data}-{seed}", seed)
+        for row in fit_pairs(task, recipe, folders[data], home / f"{data}{kept}-{seed}", seed, arguments.keep)
     ]
     tables(raw, lambda row: row["data"])
-    save_results(f"llm_supervised-{task.name}-{home.name}", raw)
+    save_results(f"llm_supervised-{task.name}-{home.name}{kept}", raw)
 
 
 if __name__ == "__main__":
