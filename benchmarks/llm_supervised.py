@@ -12,7 +12,8 @@ annotators a, b and c were asked for synonyms alone. bug-titles has degrees and 
 and graded by a language model (folder bug-titles/, which holds no title); pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM); --keep 2000 --merge-back 0.3 keeps what the backbone knew, --general measures that. `stsb` and `bug-titles` need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
+MiniLM); --keep 2000 --merge-back 0.3 keep what the backbone knew, --general measures that. `stsb`,
+`bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
 """
 
 from __future__ import annotations
