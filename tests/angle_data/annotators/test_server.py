@@ -384,7 +384,7 @@ def test_a_paused_server_leaves_the_work_to_the_other():
 
 
 def test_a_real_limit_of_tokens_is_found():
-    limit = Limit(tokens_per_s=3000, token_burst=150, told="ms", headers=True)  # 200 requests a second
+    limit = Limit(tokens_per_s=3000, burst=150)  # 200 requests a second
     with FakeOpenAI(limit=limit, latency_s=0.005) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
     assert ended is None
