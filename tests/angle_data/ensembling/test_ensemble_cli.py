@@ -1,8 +1,8 @@
-import json
 import subprocess
 import sys
 
 import pytest
+from ensembles import write_run
 
 
 def angle_data(*arguments):
@@ -12,13 +12,8 @@ def angle_data(*arguments):
 
 @pytest.fixture
 def run(tmp_path):
-    return write_run(tmp_path / "run", 20)
-
-
-def write_run(path, sources):
-    path.mkdir()
     rows = []
-    for i in range(sources):
+    for i in range(20):
         for polarity, text in (
             ("synonym", f"Host alpha{i} is down."),
             ("antonym", f"Host alpha{i} is up."),
@@ -26,8 +21,7 @@ def write_run(path, sources):
         ):
             row = {"source_id": f"t{i}", "source": f"alpha{i} has failed since beta{i}."}
             rows.append(row | {"polarity": polarity, "text": text, "model": "m", "key": "k"})
-    (path / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_run(tmp_path / "run", rows)
 
 
 def test_ensemble_prints_where_everything_went(run, tmp_path):
