@@ -4,7 +4,7 @@ import json
 
 from pyarrow import parquet
 
-from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.jsonl import write_jsonl
 
 
 def write_run(folder, rows, settings=None):
@@ -20,11 +20,6 @@ def write_grades(folder, rows):
     """A run of llm-score with these grades."""
     write_jsonl(folder / "scores.jsonl", rows)
     return folder
-
-
-def read_rows(path):
-    """The rows of a file."""
-    return [row for _, row in read_jsonl(path)]
 
 
 def report(out):

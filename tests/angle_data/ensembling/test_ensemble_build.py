@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from datasets import load_dataset
-from ensembles import card, read_rows, report, split_rows, write_grades, write_run
+from ensembles import card, report, split_rows, write_grades, write_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig

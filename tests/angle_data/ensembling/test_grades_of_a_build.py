@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from ensembles import card, read_rows, report, write_grades, write_run
+from ensembles import card, report, write_grades, write_run
+from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
