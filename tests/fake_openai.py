@@ -8,12 +8,12 @@ one per request, in the order in which requests arrive. benchmarks/labelling/ser
 import asyncio
 import json
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from fake_server import FakeServer
 
 KNOWN_FIELDS = {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
 USAGE = (10, 5)
@@ -94,8 +94,8 @@ class Limit:
         }
 
 
-class FakeOpenAI:
-    """The server; a context manager that runs it in a thread.
+class FakeOpenAI(FakeServer):
+    """The server.
 
     `url` is the base URL, `seen` the requests so far, `counts` the answers by status. `faults` are used up
     one a request, then `always` applies to every further one. `latency_s` delays every answer. With `key`
@@ -127,45 +127,18 @@ class FakeOpenAI:
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always
-        self._latency_s, self._limit, self._port, self._page = latency_s, limit, port, page
+        self._latency_s, self._limit, self.port, self._page = latency_s, limit, port, page
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
         self._reasoning, self._spoils = reasoning, spoils
         self._in_flight = self._answered = 0
 
-    def __enter__(self) -> "FakeOpenAI":
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self.start(), self._loop).result()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def start(self) -> str:
-        """Listen, and return the base URL."""
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._handle)
-        self.add_routes(app)
-        # Hanging handlers are cancelled at once when the server stops.
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/v1"
 
     def add_routes(self, app: web.Application) -> None:
-        """Nothing beside the chat here."""
-
-    async def _close(self) -> None:
-        await self._runner.cleanup()
-        # Connections just accepted or closed let go of their sockets some turns of the loop later.
-        for _ in range(20):
-            await asyncio.sleep(0.0005)
+        app.router.add_post("/v1/chat/completions", self._handle)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())

@@ -108,12 +108,13 @@ class Service(FakeOpenAI):
         return web.json_response(found)
 
     def add_routes(self, app: web.Application) -> None:
-        """The statistics."""
+        """The chat, and the statistics."""
+        super().add_routes(app)
         app.router.add_route("*", "/stats", self._stats)
 
     async def serve(self) -> None:
         """Serve until the process is ended."""
-        print(await self.start(), flush=True)
+        print(f"{await self.listen()}/v1", flush=True)
         await asyncio.Event().wait()
 
 
