@@ -24,19 +24,10 @@ def run(tmp_path):
     return write_run(tmp_path / "run", rows)
 
 
-def test_ensemble_prints_where_everything_went(run, tmp_path):
-    result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
-    assert (result.returncode, result.stderr.count("\n")) == (0, 1)
-    assert result.stderr.startswith("must opposites be kept apart? You did not say, and they score 0.5. ")
-    again = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
-    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
-    assert result.stdout.splitlines() == [
-        "candidates  60 = 40 kept + 20 dropped",
-        "dropped     blank 20",
-        "m           60 candidates, in 40 pairs, dropped blank 20",
-        "train       60 pairs: antonym 20, random 20, synonym 20",
-        f"data set    {tmp_path / 'out' / 'dataset'}",
-    ]
+def test_ensemble_can_be_quiet(run, tmp_path):
+    """What it prints otherwise is among the golden outputs."""
+    result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_ensemble_mistakes_are_one_line(run, tmp_path):

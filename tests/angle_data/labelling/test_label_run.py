@@ -26,10 +26,13 @@ def about(body):
     return f"1. Host {node} is gone.\n2. Host {node} went away."
 
 
-def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
+def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch):
+    """And once more, without key and server, from the journal."""
     write_texts(tmp_path, 30)
-    with FakeOpenAI(about) as server:
-        summary = label(config(tmp_path, server))
+    monkeypatch.setenv("MY_KEY", "sk-0")
+    with FakeOpenAI(about, key="sk-0") as server:
+        finished = config(tmp_path, server, api_key_env="MY_KEY")
+        summary = label(finished)
     candidates = rows(tmp_path / "run" / "candidates.jsonl")
     expected = [
         (f"t{i}", polarity, f"Host {i} {end}")
@@ -61,21 +64,11 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
     assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
     files = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
     before = [path.read_bytes() for path in files]
-    again = label(config(tmp_path, server)).counts  # the server is gone
-    assert (again["asked"], again["from_journal"]) == (0, 60)
-    assert [path.read_bytes() for path in files] == before
-
-
-def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
-    write_texts(tmp_path, 3)
-    monkeypatch.setenv("MY_KEY", "sk-0")
-    with FakeOpenAI(about, key="sk-0") as server:
-        finished = config(tmp_path, server, api_key_env="MY_KEY")
-        label(finished)
-    (tmp_path / "run" / "candidates.jsonl").unlink()
+    files[0].unlink()
     monkeypatch.delenv("MY_KEY")
-    assert label(finished).counts["kept"] == 12
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
+    again = label(finished).counts  # the server is gone
+    assert (again["asked"], again["from_journal"], again["kept"]) == (0, 60, 120)
+    assert [path.read_bytes() for path in files] == before
 
 
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):

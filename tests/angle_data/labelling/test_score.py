@@ -54,6 +54,9 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     write_pairs(tmp_path / "pairs.jsonl", range(40))
     with FakeOpenAI(grader) as server:
         result = score(config(tmp_path, server, pairs_per_call=per_call))
+        written = (tmp_path / "run" / "scores.jsonl").read_bytes()
+        assert score(config(tmp_path, server, pairs_per_call=per_call)).counts["asked"] == 0
+    assert (tmp_path / "run" / "scores.jsonl").read_bytes() == written
     scores = rows(tmp_path / "run" / "scores.jsonl")
     assert len(scores) == result.counts["kept"] == result.counts["pairs"] == 40
     assert result.counts["requests"] == len(server.seen)
@@ -65,20 +68,6 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
         assert schema["minItems"] == schema["maxItems"] == len(shown(body)) <= per_call
     assert list(scores[0]) == ["text1", "text2", "score", "model", "key"]
     assert run_json(tmp_path)["finished"] is True
-
-
-def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(20))
-    with FakeOpenAI(grader) as server:
-        score(config(tmp_path, server))
-        first = (tmp_path / "run" / "scores.jsonl").read_bytes()
-        score(config(tmp_path, server))
-        assert len(server.seen) == 20
-        assert (tmp_path / "run" / "scores.jsonl").read_bytes() == first
-        write_pairs(tmp_path / "pairs.jsonl", range(21))
-        assert plan_score(config(tmp_path, server)).to_ask == 1
-        score(config(tmp_path, server))
-    assert len(server.seen) == 21
 
 
 @pytest.mark.parametrize("text", ["{} is up.", "{} is up.\n\nSee\nbelow."])
@@ -192,6 +181,7 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     for name, polarity, texts in (
         ("a", "synonym", ["It runs.", "All good."]),
         ("b", "antonym", ["it runs!", "It fell."]),
+        ("c", "synonym", ["It is there."]),
     ):
         known = {"source_id": "1", "source": "It is up.", "polarity": polarity, "model": name, "key": "00"}
         write_jsonl(tmp_path / name / "candidates.jsonl", ({**known, "text": text} for text in texts))
@@ -201,14 +191,17 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     with FakeOpenAI(grader) as server:
         arguments = ["llm-score", str(tmp_path / "a"), str(tmp_path / "b"), "--model", "judge", "--json"]
         arguments += ["--pairs", str(tmp_path / "mined.jsonl"), "--base-url", server.url]
+        arguments += ["--pairs", str(tmp_path / "c" / "candidates.jsonl")]
         arguments += ["--out", str(tmp_path / "run"), "--pairs-per-call", "10"]
+        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
+        assert (json.loads(planned.stdout)["to_ask"], server.seen) == (1, [])
         done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     counts = json.loads(done.stdout)
-    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 4, 2)
+    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 5, 2)
     graded = {row["text2"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert graded == {"It runs.", "All good.", "It fell.", "Two."}
-    assert len(run_json(tmp_path)["pairs"]) == 3
+    assert graded == {"It runs.", "All good.", "It fell.", "Two.", "It is there."}
+    assert len(run_json(tmp_path)["pairs"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -308,20 +301,6 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
         counts = score(again).counts
         assert (counts["asked"], counts["kept"], counts["refused"]) == (1, 8, 0)
     assert len(server.seen) == 9
-
-
-def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
-    row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
-    write_jsonl(tmp_path / "candidates.jsonl", [{**row, "key": "00"}])
-    with FakeOpenAI(grader) as server:
-        arguments = ["llm-score", "--model", "judge", "--base-url", server.url, "--json"]
-        arguments += ["--pairs", str(tmp_path / "candidates.jsonl"), "--out", str(tmp_path / "run")]
-        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
-        assert json.loads(planned.stdout)["to_ask"] == 1
-        assert not server.seen
-        done = CliRunner().invoke(app, arguments)
-    assert json.loads(done.stdout)["kept"] == 1
-    assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
 
 
 def test_recorded_grades_need_no_server(tmp_path):
