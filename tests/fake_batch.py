@@ -5,18 +5,16 @@ finalizing, completed. Results come in shuffled order; a share of the rows fails
 Shapes follow https://developers.openai.com/api/reference/resources/batches and the guide to batches.
 """
 
-import asyncio
 import json
 import random
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
 from fake_openai import KNOWN_FIELDS, Fault, error_response
+from fake_server import FakeServer
 
 CHAT = "/v1/chat/completions"
-STEPS = ["validating", "in_progress", "finalizing"]
 ENQUEUED = {"validating", "in_progress", "finalizing"}
 
 
@@ -63,8 +61,8 @@ class StoredBatch:
         }
 
 
-class FakeBatch:
-    """The server; a context manager. `url` is the base URL, `batches` and `files` what it holds by id.
+class FakeBatch(FakeServer):
+    """The server. `url` is the base URL, `batches` and `files` what it holds by id.
 
     `faults` maps an operation (upload, file, content, create, look, list) to faults that are used up one a
     call. Of their kinds, `lost` carries the operation out and breaks the connection instead of answering,
@@ -99,19 +97,10 @@ class FakeBatch:
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
         self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
         self._random = random.Random(0)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
 
-    def __enter__(self) -> "FakeBatch":
-        self._thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/v1"
 
     @property
     def asked(self) -> list[str]:
@@ -119,8 +108,7 @@ class FakeBatch:
         working = [batch for batch in self.batches.values() if batch.status != "failed"]
         return [row["custom_id"] for batch in working for row in batch.rows]
 
-    async def _start(self) -> str:
-        app = web.Application(client_max_size=1 << 30)
+    def add_routes(self, app: web.Application) -> None:
         routes = [
             ("POST", "/v1/files", "upload", self._upload),
             ("GET", "/v1/files/{id}", "file", self._file),
@@ -131,10 +119,6 @@ class FakeBatch:
         ]
         for method, path, name, handler in routes:
             app.router.add_route(method, path, self._guarded(name, handler))
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 
     def _guarded(self, name: str, handler: Callable) -> Callable:
         """Count the call, check the key and apply the next fault of this operation."""

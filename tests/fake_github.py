@@ -2,17 +2,15 @@
 tests only.
 
     with FakeGitHub(make_world()) as github:
-        ...  # github.url is the REST address, github.graphql_url the other; github.seen what was asked
+        ...  # github.url is the REST address; github.seen what was asked
 
 Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's descriptions; the
 shapes are in fake_github_payloads and fake_github_graphql and are checked by test_protocol.
 """
 
-import asyncio
 import hashlib
 import json
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ import fake_github_payloads as payloads
 from aiohttp import web
 from fake_github_graphql import run_query
 from fake_github_world import FakeRepo, World, all_comments
+from fake_server import FakeServer
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ class Seen:
     body: dict | None = None
 
 
-class FakeGitHub:
-    """The server; a context manager. `faults` are used one a request, then `schedule` is asked.
+class FakeGitHub(FakeServer):
+    """The server. `faults` are used one a request, then `schedule` is asked.
 
     With `token` set other tokens get 401; GraphQL always wants one. `limit` is the hourly budget of each
     API, `deep` how many items page numbers reach; `exclusive` leaves out the very second of `since`; `web` is
@@ -103,28 +102,16 @@ class FakeGitHub:
         self._exclusive, self._web = exclusive, web
         self.used = {"core": 0, "graphql": 0}
         self._sorted: dict[tuple, tuple[int, list]] = {}
-        self._loop = asyncio.new_event_loop()
-        self._server = threading.Thread(target=self._loop.run_forever)
 
-    def __enter__(self) -> "FakeGitHub":
-        self._server.start()
-        self.origin = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
-        self.url = self.origin + self._prefix
-        self.graphql_url = self.origin + self._prefix.removesuffix("/v3") + "/graphql"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._server.join()
-        self._loop.close()
+    @property
+    def url(self) -> str:
+        return self.origin + self._prefix
 
     def count(self, route: str) -> int:
         """How many requests of this route arrived."""
         return sum(seen.route == route for seen in self.seen)
 
-    async def _start(self) -> str:
-        app = web.Application()
+    def add_routes(self, app: web.Application) -> None:
         app.router.add_post(self._prefix.removesuffix("/v3") + "/graphql", self._on("graphql"))
         for base in ("/repos/{owner}/{name}", "/repositories/{id}"):
             base = self._prefix + base
@@ -132,10 +119,6 @@ class FakeGitHub:
             app.router.add_get(f"{base}/issues", self._on("issues"))
             app.router.add_get(f"{base}/issues/comments", self._on("comments"))
             app.router.add_get(f"{base}/issues/{{number:\\d+}}", self._on("issue"))
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     def _on(self, route: str) -> Callable[[web.Request], object]:
         async def handle(request: web.Request) -> web.StreamResponse:

@@ -1,27 +1,19 @@
-"""A small OpenAI-compatible chat server on a loopback socket, with faults on demand; for tests and timing.
+"""A small OpenAI-compatible chat server on a loopback socket, with faults on demand.
 
 Speaks `POST /v1/chat/completions`, checks keys, models and the shape of a request as the real API does,
-limits its rate by token buckets with the real API's headers, and records what it is asked. Faults are given
-one per request, in the order in which requests arrive. Alone, in its own process:
-
-    python tests/fake_openai.py --port 8000 --latency 0.05 --rate 50 --burst 16 --told ms
-
-prints its base URL; `GET /stats` returns the counts so far and `POST /stats` sets them to zero.
+limits its rate by a token bucket with the real API's headers, and records what it is asked. Faults are given
+one per request, in the order in which requests arrive. benchmarks/labelling/service.py runs it alone.
 """
 
-import argparse
 import asyncio
-import hashlib
 import json
 import math
-import random
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from fake_server import FakeServer
 
 KNOWN_FIELDS = {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
 USAGE = (10, 5)
@@ -44,22 +36,6 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A rate limit: two token buckets, of requests and of tokens, full at the start.
-
-    `told` is how a 429 says when to come again: header (whole seconds, as most gateways), ms
-    (`retry-after-ms`) or none. With `headers`, every answer carries the x-ratelimit-* headers.
-    """
-
-    requests_per_s: float = math.inf
-    burst: int = 16
-    tokens_per_s: float = math.inf
-    token_burst: int = 1000
-    told: str = "none"
-    headers: bool = False
-
-
-@dataclass(frozen=True)
 class Seen:
     """One request as it arrived."""
 
@@ -78,12 +54,6 @@ def numbered_reply(body: dict) -> str:
     return f"1. First answer to {len(asked)} characters.\n2. Second answer to {len(asked)} characters."
 
 
-def hashed_reply(body: dict) -> str:
-    """Two sentences that no other prompt gets."""
-    name = hashlib.sha256(body["messages"][-1]["content"].encode()).hexdigest()
-    return f"1. The cluster {name[:8]} is ready.\n2. The service {name[8:16]} started again."
-
-
 def refused_by_reasoning(body: dict) -> str:
     """What OpenAI's models that reason say of a field they do not take; nothing of a body that they take."""
     if "max_tokens" in body:
@@ -95,66 +65,44 @@ def refused_by_reasoning(body: dict) -> str:
     return ""
 
 
-class Buckets:
-    """The state of a `Limit`, on the monotonic clock; `early` counts requests sent while told to wait."""
+class Limit:
+    """A rate limit: a bucket of tokens, full at the start. Every answer carries its x-ratelimit-* headers."""
 
-    def __init__(self, limit: Limit) -> None:
-        self.limit, self.early, self._told_until = limit, 0, 0.0
-        self.requests, self.tokens = float(limit.burst), float(limit.token_burst)
+    def __init__(self, tokens_per_s: float, burst: int) -> None:
+        self.per_s, self.burst, self.level = tokens_per_s, burst, float(burst)
         self._filled = time.monotonic()
 
     def take(self, tokens: int) -> float:
-        """Take one request and its tokens; 0, or the seconds until that would work, with nothing taken."""
-        now, limit = time.monotonic(), self.limit
-        elapsed, self._filled = now - self._filled, now
-        self.early += now < self._told_until
-        if math.isfinite(limit.requests_per_s):
-            self.requests = min(self.requests + elapsed * limit.requests_per_s, limit.burst)
-        if math.isfinite(limit.tokens_per_s):
-            self.tokens = min(self.tokens + elapsed * limit.tokens_per_s, limit.token_burst)
-        wait = max((1 - self.requests) / limit.requests_per_s, (tokens - self.tokens) / limit.tokens_per_s)
-        if wait > 0:
-            return wait
-        self.requests -= 1
-        self.tokens -= tokens
+        """Take the tokens of a request; 0, or the seconds until that would work, with nothing taken."""
+        elapsed, self._filled = time.monotonic() - self._filled, time.monotonic()
+        self.level = min(self.level + elapsed * self.per_s, self.burst)
+        if self.level < tokens:
+            return (tokens - self.level) / self.per_s
+        self.level -= tokens
         return 0.0
 
     def refusal(self, wait: float) -> dict[str, str]:
         """The headers of a 429 that would pass after `wait` seconds."""
-        if self.limit.told == "none":
-            return {}
-        told = float(math.ceil(wait)) if self.limit.told == "header" else math.ceil(wait * 1000) / 1000
-        self._told_until = max(self._told_until, time.monotonic() + told)
-        if self.limit.told == "header":
-            return {"Retry-After": str(int(told))}
-        return {"retry-after-ms": str(round(told * 1000))}
+        return {"retry-after-ms": str(math.ceil(wait * 1000))}
 
     def headers(self) -> dict[str, str]:
-        """The x-ratelimit-* headers: per minute, what is left of the bucket, and when it is full again."""
-        limit, found = self.limit, {}
-        if not limit.headers:
-            return found
-        for name, rate, level, size in (
-            ("requests", limit.requests_per_s, self.requests, limit.burst),
-            ("tokens", limit.tokens_per_s, self.tokens, limit.token_burst),
-        ):
-            if math.isfinite(rate):
-                found[f"x-ratelimit-limit-{name}"] = str(round(rate * 60))
-                found[f"x-ratelimit-remaining-{name}"] = str(max(int(level), 0))
-                found[f"x-ratelimit-reset-{name}"] = f"{math.ceil((size - level) / rate * 1000)}ms"
-        return found
+        """What is left of the bucket, its rate per minute, and when it is full again."""
+        return {
+            "x-ratelimit-limit-tokens": str(round(self.per_s * 60)),
+            "x-ratelimit-remaining-tokens": str(max(int(self.level), 0)),
+            "x-ratelimit-reset-tokens": f"{math.ceil((self.burst - self.level) / self.per_s * 1000)}ms",
+        }
 
 
-class FakeOpenAI:
-    """The server; a context manager that runs it in a thread.
+class FakeOpenAI(FakeServer):
+    """The server.
 
-    `url` is the base URL, `seen` the requests so far (empty unless `record`), `counts` the answers by status.
-    `faults` are used up one a request, then `always` applies to every further one. `latency_s` delays every
-    answer; with `sigma`, by a log-normal factor that is the same in every run. With `key` set, other keys are
-    rejected; with `model` set, other models are unknown. `formats` are the response formats it knows; `extra`
-    are fields it knows beside the usual ones. With `reasoning` it refuses what OpenAI's reasoning models do.
-    `page` is the status and the text of a web page that answers everything. `spoils` says by its prompt what
-    goes wrong with a request each time that it comes.
+    `url` is the base URL, `seen` the requests so far, `counts` the answers by status. `faults` are used up
+    one a request, then `always` applies to every further one. `latency_s` delays every answer. With `key`
+    set, other keys are rejected; with `model` set, other models are unknown. `formats` are the response
+    formats it knows; `extra` are fields it knows beside the usual ones. With `reasoning` it refuses what
+    OpenAI's reasoning models do. `page` is the status and the text of a web page that answers everything.
+    `spoils` says by its prompt what goes wrong with a request each time that it comes.
     """
 
     def __init__(
@@ -164,7 +112,6 @@ class FakeOpenAI:
         faults: Iterable[Fault | None] = (),
         always: Fault | None = None,
         latency_s: float = 0.0,
-        sigma: float = 0.0,
         limit: Limit | None = None,
         key: str | None = None,
         model: str | None = None,
@@ -176,87 +123,49 @@ class FakeOpenAI:
         spoils: Callable[[str], Fault | None] = lambda prompt: None,
         usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
         port: int = 0,
-        record: bool = True,
     ) -> None:
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always
-        self._latency_s, self._sigma, self._random = latency_s, sigma, random.Random(0)
-        self._limit = limit
+        self._latency_s, self._limit, self.port, self._page = latency_s, limit, port, page
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
-        self._port, self._record, self._reasoning, self._spoils = port, record, reasoning, spoils
-        self._page = page
+        self._reasoning, self._spoils = reasoning, spoils
         self._in_flight = self._answered = 0
-        self._first_at = self._last_at = 0.0
 
-    def __enter__(self) -> "FakeOpenAI":
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self.start(), self._loop).result()
-        return self
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/v1"
 
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def start(self) -> str:
-        """Listen, and return the base URL."""
-        self._buckets = Buckets(self._limit or Limit())
-        app = web.Application()
+    def add_routes(self, app: web.Application) -> None:
         app.router.add_post("/v1/chat/completions", self._handle)
-        app.router.add_get("/stats", self._stats)
-        app.router.add_post("/stats", self._stats)
-        # Hanging handlers are cancelled at once when the server stops.
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
-
-    async def _close(self) -> None:
-        await self._runner.cleanup()
-        # Connections just accepted or closed let go of their sockets some turns of the loop later.
-        for _ in range(20):
-            await asyncio.sleep(0.0005)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())
         self._in_flight += 1
-        self._first_at = self._first_at or time.monotonic()
         try:
-            if self._record:
-                self.seen.append(Seen(body, request.headers.get("Authorization"), self._in_flight))
+            self.seen.append(Seen(body, request.headers.get("Authorization"), self._in_flight))
             fault = self._faults.pop(0) if self._faults else self._always
             fault = fault or self._spoils(body["messages"][-1]["content"])
             # Limits are checked on arrival, and the answer is late all the same.
             answer = self._refuse(body) or (None if fault else self._answer(body, request))
-            await asyncio.sleep(self._latency_s * math.exp(self._sigma * self._random.gauss(0, 1)))
+            await asyncio.sleep(self._latency())
             answer = answer or await self._misbehave(fault, request)
         finally:
             self._in_flight -= 1
         self.counts[str(answer.status)] = self.counts.get(str(answer.status), 0) + 1
-        self._last_at = time.monotonic()
         return answer
 
-    async def _stats(self, request: web.Request) -> web.Response:
-        span = self._last_at - self._first_at  # from the first arrival to the last answer
-        found = {"counts": self.counts, "early": self._buckets.early, "span_s": span}
-        if request.method == "POST":
-            self.counts, self._buckets = {}, Buckets(self._buckets.limit)
-            self._first_at = self._last_at = 0.0
-        return web.json_response(found)
+    def _latency(self) -> float:
+        return self._latency_s
 
     def _refuse(self, body: dict) -> web.Response | None:
         if self._limit is None:
             return None
-        wait = self._buckets.take(sum(self._usage(body)))
+        wait = self._limit.take(sum(self._usage(body)))
         if wait <= 0:
             return None
-        headers = self._buckets.refusal(wait) | self._buckets.headers()
+        headers = self._limit.refusal(wait) | self._limit.headers()
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
@@ -296,7 +205,7 @@ class FakeOpenAI:
                 "total_tokens": prompt_tokens + completion_tokens,
             },
         }
-        headers = self._buckets.headers() if self._limit else None
+        headers = self._limit.headers() if self._limit else None
         return web.json_response(completion, headers=headers)
 
     async def _misbehave(self, fault: Fault, request: web.Request) -> web.StreamResponse:
@@ -337,42 +246,3 @@ def error_response(
         headers=headers,
         content_type="application/json",
     )
-
-
-async def serve(server: FakeOpenAI) -> None:
-    """Serve until the process is ended."""
-    print(await server.start(), flush=True)
-    await asyncio.Event().wait()
-
-
-def main(arguments: list[str]) -> None:
-    """Run the server alone, as the module's docstring says."""
-    parser = argparse.ArgumentParser(description="A fake OpenAI-compatible chat server.")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds")
-    parser.add_argument("--sigma", type=float, default=0.0, help="of the latency's log-normal factor")
-    parser.add_argument("--rate", type=float, default=math.inf, help="requests per second")
-    parser.add_argument("--burst", type=int, default=16, help="requests")
-    parser.add_argument("--token-rate", type=float, default=math.inf, help="tokens per second")
-    parser.add_argument("--token-burst", type=int, default=1000, help="tokens")
-    parser.add_argument("--told", choices=["header", "ms", "none"], default="none")
-    parser.add_argument("--headers", action="store_true", help="send x-ratelimit-* headers")
-    parser.add_argument("--extra", nargs="*", default=[], help="further fields of a request that it knows")
-    given = parser.parse_args(arguments)
-    limit = None
-    if math.isfinite(given.rate) or math.isfinite(given.token_rate):
-        limit = Limit(given.rate, given.burst, given.token_rate, given.token_burst, given.told, given.headers)
-    server = FakeOpenAI(
-        hashed_reply,
-        latency_s=given.latency,
-        sigma=given.sigma,
-        limit=limit,
-        extra=given.extra,
-        port=given.port,
-        record=False,
-    )
-    asyncio.run(serve(server))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,13 +1,37 @@
-"""Runs `angle-data` in a process of its own, for tests that kill or interrupt it."""
+"""Runs `angle-data` in this process, or in one of its own for tests that kill or interrupt it."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Done(NamedTuple):
+    """What a command left behind, named as `subprocess.run` has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_here(main, *arguments: object) -> Done:
+    """Run a program in this process, which spares the start of another."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["angle-data", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def angle_data(*arguments: object) -> list[str]:

@@ -6,7 +6,7 @@
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates, served by the fake GitHub of tests/
 and crawled. A tenth of the duplicates is left without any mark, as in life, and a twentieth is marked and
 taken back; neither may become a link. Two fifths of the others are stated in ways that need more than words
-(`fake_github_shapes`). A link or a positive pair is right if the world made the one issue from the other,
+(`shapes.py`). A link or a positive pair is right if the world made the one issue from the other,
 directly or through others. A negative pair is wrong if it did, marked or not: those are the duplicates that
 nobody marked.
 
@@ -39,8 +39,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from fake_gis_store import make_comment, make_issue  # noqa: E402
 from fake_github import FakeGitHub  # noqa: E402
-from fake_github_shapes import add_shapes  # noqa: E402
 from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_world, stamp  # noqa: E402
+from shapes import add_shapes  # noqa: E402
 
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402

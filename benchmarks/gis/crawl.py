@@ -24,8 +24,8 @@ sys.path[:0] = [str(_ABOVE[1]), str(_ABOVE[2] / "tests")]
 
 from common import options  # noqa: E402
 from fake_github import FakeGitHub  # noqa: E402
-from fake_github_shapes import add_shapes  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
+from shapes import add_shapes  # noqa: E402
 
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast  # noqa: E402
 

@@ -11,19 +11,15 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from common import ROOT
-
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 
-_SERVER = ROOT / "tests" / "fake_openai.py"
+_SERVER = Path(__file__).with_name("service.py")
 _SYSTEM = "You rewrite sentences about cloud operations. Answer with a numbered list and nothing else."
 
 
 @contextmanager
 def service(*options: str) -> Iterator[str]:
-    """Run tests/fake_openai.py with `options` and give its base URL."""
+    """Run service.py with `options` and give its base URL."""
     process = subprocess.Popen(
         [sys.executable, str(_SERVER), *options], stdout=subprocess.PIPE, text=True, encoding="utf-8"
     )

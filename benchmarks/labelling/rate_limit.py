@@ -2,7 +2,7 @@
 
     python benchmarks/labelling/rate_limit.py [--rate 50] [--burst 16] [--requests 2000] [--runs 5]
 
-The service is a token bucket (tests/fake_openai.py) in its own process, at 50 ms; 64 requests are in flight.
+The service is a token bucket (service.py) in its own process, at 50 ms; 64 requests are in flight.
 What it tells about its limit differs by row: Retry-After in whole seconds, `retry-after-ms`, nothing, nothing
 but the x-ratelimit-* headers. Goodput is all requests over all seconds, divided by the limit; since the
 bucket starts full, a bit more than 1 is possible. `early` counts requests sent while told to wait, those

@@ -1,9 +1,7 @@
 """Which failures are tried again, which are about the account, and for how long to wait before."""
 
 import pytest
-from fake_openai import FakeOpenAI, Fault
 
-from angle_data.cli import main
 from angle_data.http import ServiceError, is_out_of_quota, is_retryable, retry_after, retry_pause
 
 
@@ -50,24 +48,3 @@ def test_without_word_the_wait_is_random_and_bounded(headers):
 )
 def test_retry_after_reads_every_form(headers, seconds):
     assert retry_after(headers) == seconds
-
-
-GLM = "余额不足或无可用资源包,请充值。"
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [("1113", "error"), (1113, "error"), (None, "insufficient_quota")],
-    ids=["GLM", "number", "type"],
-)
-def test_a_run_on_an_empty_account_ends_with_the_services_words(tmp_path, monkeypatch, capfd, code, kind):
-    (tmp_path / "texts.txt").write_text("One node left.\nTwo nodes left.\n")
-    with FakeOpenAI(always=Fault(429, {}, GLM, code, error_type=kind)) as server:
-        options = ["--model", "tiny", "--base-url", server.url, "--concurrency", "1"]
-        paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]
-        monkeypatch.setattr("sys.argv", ["angle-data", "llm-label", *options, *paths])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert len(server.seen) == 1
-    assert stop.value.code == 1
-    assert f"the account has no quota left: {GLM}" in capfd.readouterr().err

@@ -5,20 +5,18 @@ matter, and a key from the environment is written nowhere. Each engine has its o
 SETUPS.
 """
 
-import io
 import json
 import re
 import signal
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
-from programs import angle_data, plain_prompts, started
+from programs import angle_data, plain_prompts, run_here, started
 from tiny_llm import RAY_MARKS, wait_until
 
 from angle_data.annotators.batch import Limits
@@ -60,13 +58,9 @@ class Engine:
 
     def run(self, texts, out, *more):
         """Run the program in this process; returns its counts, and all that it printed."""
-        printed, errors = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
-            patch.setattr(sys, "argv", ["angle-data", *map(str, [*self.command(texts, out), *more])])
-            with pytest.raises(SystemExit) as stop:
-                main()
-        assert not stop.value.code, errors.getvalue()
-        return json.loads(printed.getvalue()), printed.getvalue() + errors.getvalue()
+        done = run_here(main, *self.command(texts, out), *more)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout), done.stdout + done.stderr
 
     def candidates(self, out):
         return [row for _, row in read_jsonl(self.folder / out / "candidates.jsonl")]

@@ -384,7 +384,7 @@ def test_a_paused_server_leaves_the_work_to_the_other():
 
 
 def test_a_real_limit_of_tokens_is_found():
-    limit = Limit(tokens_per_s=3000, token_burst=150, told="ms", headers=True)  # 200 requests a second
+    limit = Limit(tokens_per_s=3000, burst=150)  # 200 requests a second
     with FakeOpenAI(limit=limit, latency_s=0.005) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
     assert ended is None
@@ -394,14 +394,19 @@ def test_a_real_limit_of_tokens_is_found():
 
 PAGE = Fault(kind="html")
 ELSEWHERE = Fault(301, {"Location": "https://elsewhere.example/v1/chat/completions"})
-QUOTA = Fault(429, {"Retry-After": "3600"}, "You exceeded your current quota", "insufficient_quota")
+NO_QUOTA = {
+    "no quota": Fault(429, {"Retry-After": "3600"}, "You exceeded your current quota", "insufficient_quota"),
+    "no quota, GLM": Fault(429, {}, "余额不足或无可用资源包,请充值。", "1113"),
+    "no quota, number": Fault(429, {}, "余额不足或无可用资源包,请充值。", 1113),
+    "no quota, type": Fault(429, {}, "no money", error_type="insufficient_quota"),
+}
 
 
 @pytest.mark.parametrize(
     ("server", "words", "attempts"),
     [
         ({"model": "other"}, "URL knows no model 'tiny', or its address lacks /v1: ", 1),
-        ({"always": QUOTA}, "URL: the account has no quota left: You exceeded your current quota", 1),
+        *(({"always": f}, f"URL: the account has no quota left: {f.message}", 1) for f in NO_QUOTA.values()),
         ({"always": PAGE}, "URL: the answer is a web page; does --base-url end in /v1?", 3),
         (
             {"always": ELSEWHERE},
@@ -409,7 +414,7 @@ QUOTA = Fault(429, {"Retry-After": "3600"}, "You exceeded your current quota", "
             1,
         ),
     ],
-    ids=["unknown model", "no quota", "web page", "redirect"],
+    ids=["unknown model", *NO_QUOTA, "web page", "redirect"],
 )
 def test_what_no_retry_helps_ends_the_run_with_the_services_words(server, words, attempts):
     with FakeOpenAI(**server) as fake:

@@ -1,9 +1,7 @@
 """Runs in which sentences were asked for at degrees of similarity."""
 
-import json
-
 import pytest
-from pyarrow import parquet
+from ensembles import card, report, split_rows, write_grades, write_run
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
@@ -39,50 +37,34 @@ def ladder(model="d", sources=30):
     ]
 
 
-def write_run(folder, rows):
-    folder.mkdir()
-    (folder / "candidates.jsonl").write_text("".join(json.dumps(row.to_dict()) + "\n" for row in rows))
-    return folder
-
-
-def train(out):
-    return parquet.read_table(out / "dataset" / "data" / "train-00000-of-00001.parquet").to_pylist()
-
-
 @pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
 def test_degrees_become_scores_and_a_supervision_of_their_own(tmp_path, strategy):
     run = write_run(tmp_path / "run", ladder())
     summary = build_ensemble(EnsembleConfig((run,), tmp_path / "out", strategy, ratios=(1.0,)))
     assert summary.pairs == {"train": {"degrees": 150, "random": 30}}
-    rows = [row for row in train(tmp_path / "out") if row["supervision"] == "degrees"]
+    rows = [row for row in split_rows(tmp_path / "out")["train"] if row["supervision"] == "degrees"]
     assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
         ("", 1, 1.0), ("", 1, 0.8), ("", 0, 0.6), ("", 0, 0.4), ("", 0, 0.2),
     }  # fmt: skip
     assert min(r["weight"] for r in rows) > 0.96
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["settings"]["labels"] == "graded"
-    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
-    assert "models wrote sentences at degrees of similarity for each source text" in card
-    assert "| d | 0 | 0 | 150 |" in card
+    assert report(tmp_path / "out")["settings"]["labels"] == "graded"
+    text = card(tmp_path / "out")
+    assert "models wrote sentences at degrees of similarity for each source text" in text
+    assert "| d | 0 | 0 | 150 |" in text
 
 
 def test_binary_labels_part_four_from_three(tmp_path):
     run = write_run(tmp_path / "run", ladder())
     build_ensemble(EnsembleConfig((run,), tmp_path / "out", labels="binary", ratios=(1.0,)))
-    rows = train(tmp_path / "out")
+    rows = split_rows(tmp_path / "out")["train"]
     assert sorted(row["score"] for row in rows) == [0.0] * 90 + [1.0] * 60
 
 
 def test_degrees_and_polarities_need_no_grades_to_be_put_together(tmp_path):
-    runs = (
-        write_run(tmp_path / "d", ladder()),
-        write_run(
-            tmp_path / "a",
-            [asked("a", "antonym", f"unit{i} has a {NOUNS[i % 5]} that works", i) for i in range(30)],
-        ),
-    )
+    others = [asked("a", "antonym", f"unit{i} has a {NOUNS[i % 5]} that works", i) for i in range(30)]
+    runs = (write_run(tmp_path / "d", ladder()), write_run(tmp_path / "a", others))
     build_ensemble(EnsembleConfig(runs, tmp_path / "out", labels="graded", antonym_score=0.2, ratios=(1.0,)))
-    rows = train(tmp_path / "out")
+    rows = split_rows(tmp_path / "out")["train"]
     assert {r["score"] for r in rows if r["supervision"] == "polarity"} == {0.2}
     assert {r["score"] for r in rows if r["supervision"] == "degrees"} == {0.2, 0.4, 0.6, 0.8, 1.0}
 
@@ -154,17 +136,14 @@ def test_grades_move_the_scores_of_degrees(tmp_path):
     """All 3 are graded 2, and one of them 4; the 5 are not graded."""
     rows = ladder()
     odd = {WORDS[3].format(NOUNS[i % 5], i): 2.0 for i in range(30)} | {WORDS[3].format("disk", 0): 4.0}
-    scores = tmp_path / "scores"
-    scores.mkdir()
     lines = [
         {"text1": row.source, "text2": row.text, "score": found["x"], "model": "x"}
         for row, found in zip(rows, grade(rows, odd).values(), strict=True)
         if row.degree != 5
     ]
-    (scores / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = write_run(tmp_path / "run", rows)
+    scores, run = write_grades(tmp_path / "scores", lines), write_run(tmp_path / "run", rows)
     build_ensemble(EnsembleConfig((run,), tmp_path / "out", scores=(scores,), ratios=(1.0,)))
-    found = {r["text2"]: r for r in train(tmp_path / "out")}
+    found = {r["text2"]: r for r in split_rows(tmp_path / "out")["train"]}
     one, usual, top = (found[text] for text in (
         WORDS[3].format("disk", 0), WORDS[3].format("fan", 1), WORDS[5].format("fan", 1)
     ))  # fmt: skip

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from datasets import load_dataset
+from ensembles import card, report, split_rows, write_grades, write_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
@@ -38,30 +40,13 @@ def rows_of(model):
     return rows
 
 
-def write_run(path, rows, settings=None):
-    path.mkdir(parents=True)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    (path / "candidates.jsonl").write_text(lines, encoding="utf-8")
-    if settings is not None:
-        (path / "run.json").write_text(json.dumps(settings), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def runs(tmp_path):
+    settings = {"size": 2, "sampling": {"seed": None}}
     return tuple(
-        write_run(
-            tmp_path / "runs" / model,
-            rows_of(model),
-            {"checkpoint": f"org/{model}", "size": 2, "sampling": {"seed": None}},
-        )
-        for model in ("alpha", "beta")
+        write_run(tmp_path / "runs" / name, rows_of(name), settings | {"checkpoint": f"org/{name}"})
+        for name in ("alpha", "beta")
     )
-
-
-def load(out, cache):
-    loaded = load_dataset(str(out / "dataset"), cache_dir=str(cache))
-    return {name: list(split) for name, split in loaded.items()}
 
 
 def tree(out):
@@ -75,9 +60,9 @@ def tree(out):
 def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
     out = tmp_path / "out"
     summary = build_ensemble(EnsembleConfig(runs, out, labels="ordinal", ratios=(0.5, 0.5), seed=1))
-    splits = load(out, tmp_path / "cache")
+    splits = load_dataset(str(out / "dataset"), cache_dir=str(tmp_path / "cache"))
     assert list(splits) == ["train", "validation"]
-    rows = splits["train"] + splits["validation"]
+    rows = [*splits["train"], *splits["validation"]]
     # Per text: one synonym of each annotator, one shared synonym, one shared antonym, one random pair.
     assert Counter(r["polarity"] for r in rows) == {"synonym": 36, "antonym": 12, "random": 12}
     assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
@@ -122,7 +107,7 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path, strategy):
     build_ensemble(
         EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
     )
-    pairs = [r for r in load(out, tmp_path / "cache")["train"] if r["polarity"] == "random"]
+    pairs = [r for r in split_rows(out)["train"] if r["polarity"] == "random"]
     assert len(pairs) > 20
     assert not [p for p in pairs if p["text1"].split()[1] == p["text2"].split()[1]]
 
@@ -135,21 +120,20 @@ def test_build_accounts_for_every_candidate(runs, tmp_path):
     )
     out = tmp_path / "out"
     build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
-    report = json.loads((out / "report.json").read_text())
-    rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
-    assert report["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
-    assert report["candidates"] == 74 == report["kept"] + len(rejected)
-    assert Counter(r["reason"] for r in rejected) == report["dropped"]
-    assert report["reasons"].keys() == report["dropped"].keys()
-    assert report["annotators"]["gamma"] == {
+    found, rejected = report(out), read_rows(out / "rejected.jsonl")
+    assert found["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
+    assert found["candidates"] == 74 == found["kept"] + len(rejected)
+    assert Counter(r["reason"] for r in rejected) == found["dropped"]
+    assert found["reasons"].keys() == found["dropped"].keys()
+    assert found["annotators"]["gamma"] == {
         "candidates": 2,
         "kept": 0,
         "supports": 0,
         "dropped": {"conflict": 1, "identical": 1},
     }
-    for counts in report["annotators"].values():
+    for counts in found["annotators"].values():
         assert counts["candidates"] == counts["kept"] + sum(counts["dropped"].values())
-    assert report["runs"][0] | {"sha256": ""} == {
+    assert found["runs"][0] | {"sha256": ""} == {
         "annotator": "alpha",
         "candidates": 36,
         "sha256": "",
@@ -202,7 +186,7 @@ def test_build_of_anything_accounts_and_never_leaks(tmp_path_factory, rows, stra
         return
     assert summary.candidates == len(rows) == summary.kept + sum(summary.dropped.values())
     where = {}
-    for name, split in load(folder / "out", folder / "cache").items():
+    for name, split in split_rows(folder / "out").items():
         for r in split:
             where.setdefault(normalise(r["text1"]), set()).add(name)
             where.setdefault(normalise(r["text2"]), set()).add(name)
@@ -316,14 +300,13 @@ def test_what_does_not_go_with_the_runs_is_refused(runs, tmp_path, options, mess
 def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_copy(
     runs, tmp_path, options, labels, score
 ):
-    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
-    loaded = load_dataset(str(summary.dataset), cache_dir=str(tmp_path / "cache"))
-    rows = [row for split in loaded.values() for row in split]
+    build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
+    rows = [row for split in split_rows(tmp_path / "out").values() for row in split]
     assert {row["score"] for row in rows if row["polarity"] == "antonym"} == {score}
     assert {row.get("purpose", "no column") for row in rows} == {options.get("purpose", "no column")}
-    settings = json.loads((tmp_path / "out" / "report.json").read_text())["settings"]
+    settings = report(tmp_path / "out")["settings"]
     assert (settings["labels"], settings.get("purpose")) == (labels, options.get("purpose"))
-    assert ("| `purpose` |" in (summary.dataset / "README.md").read_text()) == ("purpose" in options)
+    assert ("| `purpose` |" in card(tmp_path / "out")) == ("purpose" in options)
 
 
 def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
@@ -343,14 +326,11 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
 
 def write_scores(path, rows, model="judge"):
     """Grades that put synonyms at 4 and antonyms at 1, higher by the number of the source."""
-    path.mkdir(parents=True)
-    lines = []
+    graded = []
     for r in rows:
         score = (4 if r["polarity"] == "synonym" else 1) + int(r["source_id"][1:]) / 20
-        graded = {"text1": r["source"], "text2": r["text"], "score": score, "model": model, "key": "k"}
-        lines.append(json.dumps(graded) + "\n")
-    (path / "scores.jsonl").write_text("".join(lines))
-    return path
+        graded.append({"text1": r["source"], "text2": r["text"], "score": score, "model": model, "key": "k"})
+    return write_grades(path, graded)
 
 
 def test_graded_labels_follow_the_grades(runs, tmp_path):
@@ -360,7 +340,7 @@ def test_graded_labels_follow_the_grades(runs, tmp_path):
         runs, tmp_path / "out", labels="graded", scores=scores, antonym_score=0.4, ratios=(1.0,)
     )
     build_ensemble(config)
-    rows = load(tmp_path / "out", tmp_path / "cache")["train"]
+    rows = split_rows(tmp_path / "out")["train"]
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
     antonym = by_text["Our node recovered on host2 before window2."]
@@ -379,9 +359,9 @@ def test_graded_labels_follow_the_grades(runs, tmp_path):
     assert synonyms == sorted(synonyms)
     assert synonyms[0] < synonyms[-1] <= 1
     assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["settings"]["graders"] == "judge, jury"
-    assert report["scores"] | {"sha256": ""} == {
+    found = report(tmp_path / "out")
+    assert found["settings"]["graders"] == "judge, jury"
+    assert found["scores"] | {"sha256": ""} == {
         "rows": {"judge": 33, "jury": 33},
         "pairs": 33,
         "unknown_pairs": 0,
@@ -398,7 +378,7 @@ def test_grades_of_other_pairs_are_counted(runs, tmp_path, caplog):
     with caplog.at_level("INFO", logger="angle.ensemble"):
         build_ensemble(EnsembleConfig(runs, tmp_path / "out", scores=scores))
     assert "1 of 37 graded pairs are no candidates" in caplog.text
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["scores"]["unknown_pairs"] == 1
+    assert report(tmp_path / "out")["scores"]["unknown_pairs"] == 1
 
 
 def test_an_unfinished_run_is_named(tmp_path, caplog):
@@ -408,12 +388,11 @@ def test_an_unfinished_run_is_named(tmp_path, caplog):
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
         f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
     ]
-    alpha, beta = json.loads((tmp_path / "out" / "report.json").read_text())["runs"]
+    alpha, beta = report(tmp_path / "out")["runs"]
     assert alpha["finished"] is False
     assert "finished" not in beta
     assert (alpha["usd"], beta.get("usd")) == (1.5, None)
-    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
-    assert "- alpha: 36 candidates, unfinished\n- beta: 36 candidates\n" in card
+    assert "- alpha: 36 candidates, unfinished\n- beta: 36 candidates\n" in card(tmp_path / "out")
 
 
 def test_a_killed_build_can_be_done_again(runs, tmp_path):

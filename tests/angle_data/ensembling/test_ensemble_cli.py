@@ -1,8 +1,8 @@
-import json
 import subprocess
 import sys
 
 import pytest
+from ensembles import write_run
 
 
 def angle_data(*arguments):
@@ -12,13 +12,8 @@ def angle_data(*arguments):
 
 @pytest.fixture
 def run(tmp_path):
-    return write_run(tmp_path / "run", 20)
-
-
-def write_run(path, sources):
-    path.mkdir()
     rows = []
-    for i in range(sources):
+    for i in range(20):
         for polarity, text in (
             ("synonym", f"Host alpha{i} is down."),
             ("antonym", f"Host alpha{i} is up."),
@@ -26,23 +21,13 @@ def write_run(path, sources):
         ):
             row = {"source_id": f"t{i}", "source": f"alpha{i} has failed since beta{i}."}
             rows.append(row | {"polarity": polarity, "text": text, "model": "m", "key": "k"})
-    (path / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_run(tmp_path / "run", rows)
 
 
-def test_ensemble_prints_where_everything_went(run, tmp_path):
-    result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
-    assert (result.returncode, result.stderr.count("\n")) == (0, 1)
-    assert result.stderr.startswith("must opposites be kept apart? You did not say, and they score 0.5. ")
-    again = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
-    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
-    assert result.stdout.splitlines() == [
-        "candidates  60 = 40 kept + 20 dropped",
-        "dropped     blank 20",
-        "m           60 candidates, in 40 pairs, dropped blank 20",
-        "train       60 pairs: antonym 20, random 20, synonym 20",
-        f"data set    {tmp_path / 'out' / 'dataset'}",
-    ]
+def test_ensemble_can_be_quiet(run, tmp_path):
+    """What it prints otherwise is among the golden outputs."""
+    result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_ensemble_mistakes_are_one_line(run, tmp_path):

@@ -1,25 +1,20 @@
 """Pairs of --pairs, mined among texts, say: rows of a build if they are graded."""
 
-import json
 from collections import Counter
 
 import pytest
-from pyarrow import parquet
+from ensembles import card, report, split_rows, write_grades, write_run
+from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
 from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
 from angle_data.text import normalise, pair_key
 
 TEXTS = [
     f"The {thing} of unit{i} is down." for i, thing in enumerate(("disk", "fan", "node", "link", "probe") * 6)
 ]
-
-
-def write(file, rows):
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
 
 
 @pytest.fixture
@@ -31,8 +26,7 @@ def run(tmp_path):
         for i, text in enumerate(TEXTS)
         for polarity, start in (("synonym", "We lost the"), ("antonym", "All is well with the"))
     ]  # fmt: skip
-    write(tmp_path / "run" / "candidates.jsonl", rows)
-    return tmp_path / "run"
+    return write_run(tmp_path / "run", rows)
 
 
 def mine(folder, step=7):
@@ -48,26 +42,18 @@ def grade(folder, rows, grades=(0.0, 2.0, 4.5)):
         {"text1": r["text2"], "text2": r["text1"], "score": grades[i % len(grades)], "model": "x"}
         for i, r in enumerate(rows)
     ]
-    return write(folder / "scores.jsonl", graded).parent
+    return write_grades(folder, graded)
 
 
 def build(run, pairs, scores, **options):
-    file = write(run.parent / "pairs.jsonl", pairs)
+    file, out = run.parent / "pairs.jsonl", run.parent / "out"
+    write_jsonl(file, pairs)
     runs = () if options.pop("alone", False) else (run,)
-    return build_ensemble(
-        EnsembleConfig(runs, run.parent / "out", pairs=(file,), scores=(scores,), **options)
-    )
+    return build_ensemble(EnsembleConfig(runs, out, pairs=(file,), scores=(scores,), **options))
 
 
 def rows_of(run):
-    folder = run.parent / "out" / "dataset" / "data"
-    return {
-        file.name.split("-")[0]: parquet.read_table(file).to_pylist() for file in sorted(folder.iterdir())
-    }
-
-
-def rejected(run):
-    return [json.loads(line) for line in (run.parent / "out" / "rejected.jsonl").read_text().splitlines()]
+    return split_rows(run.parent / "out")
 
 
 def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_path, caplog):
@@ -89,19 +75,17 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     }
     assert Counter(flag for r in rows for flag in r["flags"]) == {"near": 10, "random": 10}
     assert {r["source_id"] for r in rows if r["text1"] == TEXTS[3]} == {"t3"}
-    assert Counter(r["reason"] for r in rejected(run)) == {
-        k: v for k, v in summary.given.items() if k != "kept"
-    }
-    report = json.loads((run.parent / "out" / "report.json").read_text())
-    assert report["given"] == summary.given
-    assert report["scores"]["unknown_pairs"] == 0
+    rejected = Counter(row["reason"] for row in read_rows(run.parent / "out" / "rejected.jsonl"))
+    assert rejected | {"kept": 20} == summary.given
+    assert report(run.parent / "out")["given"] == summary.given
+    assert report(run.parent / "out")["scores"]["unknown_pairs"] == 0
     unchecked, said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert unchecked.startswith("x graded given pairs and fewer than 20 candidates of either polarity: its")
     assert said.startswith(
         "10 of 33 given pairs have no grade that is used and are left out: `angle-data llm-"
     )
-    card = (run.parent / "out" / "dataset" / "README.md").read_text()
-    assert "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n" in card
+    accounts = "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n"
+    assert accounts in card(run.parent / "out")
 
 
 def test_a_pair_that_is_kept_as_a_candidate_is_not_there_twice(run, tmp_path):
@@ -160,10 +144,7 @@ def test_the_same_bytes_in_any_order(run, tmp_path):
     scores = grade(tmp_path / "scores", pairs)
     build(run, pairs, scores, ratios=(0.7, 0.3))
     once = rows_of(run)
-    write(
-        scores / "scores.jsonl",
-        [json.loads(r) for r in (scores / "scores.jsonl").read_text().splitlines()[::-1]],
-    )
+    write_grades(scores, read_rows(scores / "scores.jsonl")[::-1])
     build(run, pairs[::-1], scores, ratios=(0.7, 0.3))
     assert rows_of(run) == once
 

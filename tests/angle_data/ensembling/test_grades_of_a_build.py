@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from ensembles import card, report, write_grades, write_run
+from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
@@ -25,26 +27,18 @@ def run(tmp_path):
         ):
             row = {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity}
             rows.append(row | {"text": text, "model": "m", "key": f"{polarity}{i}"})
-    write(tmp_path / "run" / "candidates.jsonl", rows)
-    return tmp_path / "run"
-
-
-def write(file, rows):
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return write_run(tmp_path / "run", rows)
 
 
 def grade(run, grader, *, poor=False, first=2 * SOURCES):
     """Grade the first candidates: synonyms 4 and antonyms 1; a poor grader confuses every second source."""
-    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()][:first]
-    folder = run.parent / f"by-{grader}"
+    rows = read_rows(run / "candidates.jsonl")[:first]
     graded = []
     for number, row in enumerate(rows):
         high = (row["polarity"] == "synonym") != (poor and number // 2 % 2 == 0)
         score = (4.0 if high else 1.0) + number / 100
         graded.append({"text1": row["source"], "text2": row["text"], "score": score, "model": grader})
-    write(folder / "scores.jsonl", graded)
-    return folder
+    return write_grades(run.parent / f"by-{grader}", graded)
 
 
 def build(run, out, *scores, **options):
@@ -55,21 +49,13 @@ def data(run, out):
     return {p.name: p.read_bytes() for p in (run.parent / out / "dataset" / "data").iterdir()}
 
 
-def report(run, out):
-    return json.loads((run.parent / out / "report.json").read_text())
-
-
-def card(run, out):
-    return (run.parent / out / "dataset" / "README.md").read_text()
-
-
 @pytest.mark.parametrize(("costs", "usd"), [((0.25, 0.5), 0.75), ((0.25, None), None)])
 def test_the_cost_of_the_grades_is_reported_where_all_of_it_is_known(run, costs, usd):
     folders = [grade(run, grader) for grader in ("x", "y")]
     for folder, cost in zip(folders, costs, strict=True):
         (folder / "run.json").write_text(json.dumps({"usd": cost}))
     build(run, "out", *folders)
-    assert report(run, "out")["scores"].get("usd") == usd
+    assert report(run.parent / "out")["scores"].get("usd") == usd
 
 
 # Of the 24 x 24 comparisons, 144 are won (neither is confused), 144 lost (both are); where one is, the later
@@ -90,14 +76,14 @@ def test_a_poor_grader_labels_nothing(run, strategy, caplog):
     ]
     build(run, "alone", good, **options)
     assert data(run, "both") == data(run, "alone")
-    found = report(run, "both")
+    found = report(run.parent / "both")
     assert found["settings"]["graders"] == "good"
     assert found["scores"]["rows"] == {"good": 30, "poor": 48}
     assert found["scores"]["graded_pairs"] == 30
     assert found["scores"]["labelled"] == {"graded": 30, "expected": 18}
     assert found["graders"]["poor"] == {"auc": 0.5, "auc_by_annotator": {"m": 0.5}, "used": False}
     assert found["graders"]["good"]["used"] is True
-    assert f"- {POOR}: its grades are not used\n- {gap}\n" in card(run, "both")
+    assert f"- {POOR}: its grades are not used\n- {gap}\n" in card(run.parent / "both")
 
 
 def test_with_no_grader_to_go_by_graded_labels_are_refused(run):
@@ -114,17 +100,15 @@ def test_grades_of_some_candidates_are_counted(run, caplog):
     build(run, "out", grade(run, "good", first=44), labels="ordinal")
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == ["graded 44 of 48 candidate pairs"]
-    assert report(run, "out")["scores"]["candidate_pairs"] == 48
-    assert report(run, "out")["scores"]["graded_pairs"] == 44
-    assert "labelled" not in report(run, "out")["scores"]
-    assert "- graded 44 of 48 candidate pairs\n" in card(run, "out")
+    assert report(run.parent / "out")["scores"]["candidate_pairs"] == 48
+    assert report(run.parent / "out")["scores"]["graded_pairs"] == 44
+    assert "labelled" not in report(run.parent / "out")["scores"]
+    assert "- graded 44 of 48 candidate pairs\n" in card(run.parent / "out")
 
 
 def other_pairs(run):
-    folder = run.parent / "other"
     row = {"text1": "Disk full.", "text2": "No space.", "score": 4, "model": "good"}
-    write(folder / "scores.jsonl", [row, row | {"text2": "Disk empty."}])
-    return folder
+    return write_grades(run.parent / "other", [row, row | {"text2": "Disk empty."}])
 
 
 @pytest.mark.parametrize("labels", ["ordinal", "graded"])
@@ -141,23 +125,19 @@ def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels
 
 def test_an_annotator_at_odds_with_good_grades_is_named(run, caplog):
     """Run n offers m's candidates in other words, two sevenths of them with the wrong polarity."""
-    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
-    scores = grade(run, "good")
-    grades = [json.loads(line) for line in (scores / "scores.jsonl").read_text().splitlines()]
+    rows, scores = read_rows(run / "candidates.jsonl"), grade(run, "good")
+    grades = read_rows(scores / "scores.jsonl")
     other = {"synonym": "antonym", "antonym": "synonym"}
     theirs = [r | {"model": "n", "text": f"In short: {r['text']}"} for r in rows]
-    write(
-        scores / "scores.jsonl",
-        grades + [g | {"text2": r["text"]} for g, r in zip(grades, theirs, strict=True)],
-    )
+    both = grades + [g | {"text2": r["text"]} for g, r in zip(grades, theirs, strict=True)]
+    write_grades(scores, both)
     theirs = [r | {"polarity": other[r["polarity"]]} if i % 7 < 2 else r for i, r in enumerate(theirs)]
-    write(run.parent / "n" / "candidates.jsonl", theirs)
-    config = EnsembleConfig((run, run.parent / "n"), run.parent / "out", scores=(scores,))
-    build_ensemble(config)
+    runs = (run, write_run(run.parent / "n", theirs))
+    build_ensemble(EnsembleConfig(runs, run.parent / "out", scores=(scores,)))
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said.startswith("n: its polarities disagree with the grades (area under the curve: good 0.")
-    assert f"- {said}\n" in card(run, "out")
-    assert report(run, "out")["graders"]["good"]["used"] is True
+    assert f"- {said}\n" in card(run.parent / "out")
+    assert report(run.parent / "out")["graders"]["good"]["used"] is True
 
 
 @pytest.mark.parametrize(
@@ -167,7 +147,7 @@ def test_an_annotator_at_odds_with_good_grades_is_named(run, caplog):
 )
 def test_good_grades_choose_strategy_and_labels(run, first, poor, strategy, labels):
     build(run, "out", grade(run, "x", poor=poor, first=first))
-    settings = report(run, "out")["settings"]
+    settings = report(run.parent / "out")["settings"]
     assert (settings["strategy"], settings["labels"]) == (strategy, labels)
     assert settings["random-per-source"] == int(labels == "graded")
 
@@ -177,14 +157,13 @@ def test_unfinished_grades_are_named(run, caplog):
     (scores / "run.json").write_text(json.dumps({"finished": False}))
     build(run, "out", scores)
     assert "by-good is unfinished: run its `angle-data llm-score` command again" in caplog.text
-    assert report(run, "out")["scores"]["finished"] is False
+    assert report(run.parent / "out")["scores"]["finished"] is False
 
 
 def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run):
     """The one graded pair was offered with either polarity, and goes."""
-    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
-    scores = grade(run, "good", first=1)
-    write(run / "candidates.jsonl", [*rows, rows[0] | {"polarity": "antonym"}])
+    rows, scores = read_rows(run / "candidates.jsonl"), grade(run, "good", first=1)
+    write_run(run, [*rows, rows[0] | {"polarity": "antonym"}])
     with pytest.raises(InputError) as caught:
         build(run, "out", scores, labels="graded", strategy="vote")
     assert str(caught.value) == (
@@ -194,6 +173,5 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run):
 
 
 def test_empty_grades_are_refused(run):
-    write(run.parent / "empty" / "scores.jsonl", [])
     with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
-        build(run, "out", run.parent / "empty")
+        build(run, "out", write_grades(run.parent / "empty", []))

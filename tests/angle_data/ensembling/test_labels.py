@@ -13,28 +13,13 @@ def source(text, number=1):
     return Source(normalise(text), f"t{number}", text, ())
 
 
-@pytest.mark.parametrize(
-    ("labels", "polarity", "degree", "label", "score"),
-    [
-        ("binary", "synonym", None, 1, 1.0),
-        ("binary", "antonym", None, 0, 0.0),  # whatever the antonym score
-        ("ordinal", "synonym", None, 1, 1.0),
-        ("ordinal", "antonym", None, 0, 0.3),
-        ("graded", "antonym", None, 0, 0.3),  # nothing is graded
-        ("binary", None, 5, 1, 1.0),
-        ("binary", None, 4, 1, 1.0),
-        ("binary", None, 3, 0, 0.0),
-        ("ordinal", None, 4, 1, 0.8),
-        ("graded", None, 2, 0, 0.4),
-        ("ordinal", None, 1, 0, 0.2),
-    ],
-)
-def test_label_choice(labels, polarity, degree, label, score):
-    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k", degree)
+def test_a_row_has_text_and_id_of_the_source_and_the_weight_of_the_choice():
+    """What labels and scores are made of degrees and polarities, whole builds show."""
+    candidate = Candidate("t9", "the Disk is full", "antonym", "No space left.", "b", "k")
     choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
-    assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
-        "The disk is full.", "No space left.", label, score, 0.7, polarity or "", "t1",
-        ["a", "b"], ["near_copy"], "degrees" if degree else "polarity",
+    assert label_choice(choice, labels="ordinal", antonym_score=0.3) == LabelledPair(
+        "The disk is full.", "No space left.", 0, 0.3, 0.7, "antonym", "t1",
+        ["a", "b"], ["near_copy"], "polarity",
     )  # fmt: skip
 
 

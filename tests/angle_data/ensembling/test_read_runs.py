@@ -1,31 +1,17 @@
-import json
-
 import pytest
+from ensembles import write_grades
 
 from angle_data.ensembling.read import read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
-ROW = {
-    "text1": "Disk full.",
-    "text2": "No space left.",
-    "score": 4,
-    "model": "judge",
-    "key": "k",
-}
-
-
-def write(path, *rows):
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+ROW = {"text1": "Disk full.", "text2": "No space left.", "score": 4, "model": "judge", "key": "k"}
 
 
 def test_grades_of_several_runs_and_graders(tmp_path):
-    one = write(tmp_path / "one", ROW, ROW | {"text1": "no space LEFT", "text2": "disk full", "score": 3.0})
-    two = write(
-        tmp_path / "two", ROW | {"model": "other", "score": 0}, ROW | {"text2": "Disk empty.", "score": 1.5}
-    )
+    turned = ROW | {"text1": "no space LEFT", "text2": "disk full", "score": 3.0}
+    others = [ROW | {"model": "other", "score": 0}, ROW | {"text2": "Disk empty.", "score": 1.5}]
+    one, two = write_grades(tmp_path / "one", [ROW, turned]), write_grades(tmp_path / "two", others)
     graded = read_scores([one, two])
     key = pair_key("Disk full.", "No space left.")
     assert graded.grades == {
@@ -51,7 +37,7 @@ def test_grades_of_several_runs_and_graders(tmp_path):
     ],
 )
 def test_malformed_rows_are_named(tmp_path, change, message):
-    run = write(tmp_path / "run", ROW, ROW | change)
+    run = write_grades(tmp_path / "run", [ROW, ROW | change])
     with pytest.raises(InputError, match=message):
         read_scores([run])
 
@@ -59,6 +45,6 @@ def test_malformed_rows_are_named(tmp_path, change, message):
 def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
         read_scores([tmp_path])
-    run = write(tmp_path / "run", ROW)
+    run = write_grades(tmp_path / "run", [ROW])
     with pytest.raises(InputError, match=r"--scores .*run is given twice"):
         read_scores([run, tmp_path / "." / "run"])

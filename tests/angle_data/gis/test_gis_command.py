@@ -11,6 +11,7 @@ import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub
 from fake_github_world import make_world
+from programs import run_here
 
 from angle_data.console import run_app
 from angle_data.gis.command import gis
@@ -19,24 +20,13 @@ TOKEN = "ghp_aVerySecretToken"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(monkeypatch):
     """Run the command in this process; returns the exit code, stdout and stderr."""
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     app = typer.Typer(pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(gis)
     app.command("other")(lambda: print("another command"))
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["angle-data", *map(str, arguments)])
-        code = 0
-        try:
-            run_app(app, "angle-data")
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return lambda *arguments: run_here(lambda: run_app(app, "angle-data"), *arguments)
 
 
 @pytest.fixture

@@ -1,34 +1,24 @@
 """Runs of llm-label that ask for degrees: what is sent, what is written, counted and refused."""
 
 import json
-from dataclasses import fields
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from labelling_runs import config_of, read_rows, run_json, write_texts
 
-from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError, StoppedError
-from angle_data.jsonl import read_jsonl
-from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 from angle_data.records import Candidate, Rejection
-
-ENGINE_OPTIONS = {field.name for field in fields(EngineConfig)}
 
 
 @pytest.fixture
 def texts(tmp_path):
-    rows = [json.dumps({"id": f"t{i}", "text": f"Node {i} has left the cluster."}) for i in range(6)]
-    (tmp_path / "texts.jsonl").write_text("\n".join(rows) + "\n")
+    write_texts(tmp_path, 6)
     return tmp_path
 
 
 def config(folder, server, **changes):
-    engine = {"model": "tiny", "base_urls": (server.url,), "concurrency": 2}
-    engine |= {name: value for name, value in changes.items() if name in ENGINE_OPTIONS}
-    settings = {name: value for name, value in changes.items() if name not in ENGINE_OPTIONS}
-    run = {"texts": folder / "texts.jsonl", "out": folder / "run", "prompts": "degrees"}
-    return LabelConfig(engine=EngineConfig(**engine), **(run | settings))
+    return config_of(folder, server, **{"prompts": "degrees", "concurrency": 2, **changes})
 
 
 def node_of(body):
@@ -50,7 +40,7 @@ def about(body):
 
 
 def rows(folder, name):
-    return [row for _, row in read_jsonl(folder / "run" / name)]
+    return read_rows(folder / "run" / name)
 
 
 def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
@@ -83,7 +73,7 @@ def test_the_files_of_a_run_of_degrees(texts):
     journal = rows(texts, "journal.jsonl")
     assert {row["task"] for row in journal} == {"degrees"}
     assert not any("polarity" in row for row in journal)
-    run = json.loads((texts / "run/run.json").read_text())
+    run = run_json(texts)
     assert run["prompts"] == {"name": "degrees", "degrees_sha256": journal[0]["prompt_sha256"]}
     assert not {"size", "polarity"} & run.keys()
 
@@ -173,8 +163,7 @@ def overlapping(high, low):
     ],
 )
 def test_shared_words_that_tell_the_degree_are_warned_of(texts, caplog, high, low, share, said):
-    many = [json.dumps({"text": f"Node {i} has left the cluster."}) for i in range(60)]
-    (texts / "texts.jsonl").write_text("\n".join(many))
+    write_texts(texts, 60)
     with FakeOpenAI(overlapping(high, low)) as server:
         few = label(config(texts, server, limit=49)).counts["degrees"]
         assert "shared words" not in caplog.text

@@ -5,48 +5,19 @@ import re
 import shutil
 import signal
 import time
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from labelling_runs import config_of as config
+from labelling_runs import read_rows as rows
+from labelling_runs import run_json, write_texts
 from programs import angle_data, started
 
-from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import read_jsonl
-from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
-
-
-def write_texts(path, count, start=0):
-    lines = [
-        json.dumps({"id": f"t{i}", "text": f"Node {i} has left the cluster."}) for i in range(start, count)
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-ENGINE_OPTIONS = {field.name for field in fields(EngineConfig)}
-
-
-def config(tmp_path, server, **changes):
-    """Settings for a run against the server; changes go to where they belong."""
-    asked = {"model": "tiny", "base_urls": (server.url,), "concurrency": 4}
-    asked |= {name: value for name, value in changes.items() if name in ENGINE_OPTIONS}
-    settings = {"texts": tmp_path / "texts.jsonl", "out": tmp_path / "run"}
-    settings |= {name: value for name, value in changes.items() if name not in ENGINE_OPTIONS}
-    return LabelConfig(engine=EngineConfig(**asked), **settings)
-
-
-def run_json(tmp_path):
-    return json.loads((tmp_path / "run/run.json").read_text())
-
-
-def rows(path: Path):
-    return [row for _, row in read_jsonl(path)]
 
 
 def about(body):
@@ -55,10 +26,13 @@ def about(body):
     return f"1. Host {node} is gone.\n2. Host {node} went away."
 
 
-def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 30)
-    with FakeOpenAI(about) as server:
-        summary = label(config(tmp_path, server))
+def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch):
+    """And once more, without key and server, from the journal."""
+    write_texts(tmp_path, 30)
+    monkeypatch.setenv("MY_KEY", "sk-0")
+    with FakeOpenAI(about, key="sk-0") as server:
+        finished = config(tmp_path, server, api_key_env="MY_KEY")
+        summary = label(finished)
     candidates = rows(tmp_path / "run" / "candidates.jsonl")
     expected = [
         (f"t{i}", polarity, f"Host {i} {end}")
@@ -90,25 +64,15 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
     assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
     files = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
     before = [path.read_bytes() for path in files]
-    again = label(config(tmp_path, server)).counts  # the server is gone
-    assert (again["asked"], again["from_journal"]) == (0, 60)
+    files[0].unlink()
+    monkeypatch.delenv("MY_KEY")
+    again = label(finished).counts  # the server is gone
+    assert (again["asked"], again["from_journal"], again["kept"]) == (0, 60, 120)
     assert [path.read_bytes() for path in files] == before
 
 
-def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
-    write_texts(tmp_path / "texts.jsonl", 3)
-    monkeypatch.setenv("MY_KEY", "sk-0")
-    with FakeOpenAI(about, key="sk-0") as server:
-        finished = config(tmp_path, server, api_key_env="MY_KEY")
-        label(finished)
-    (tmp_path / "run" / "candidates.jsonl").unlink()
-    monkeypatch.delenv("MY_KEY")
-    assert label(finished).counts["kept"] == 12
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
-
-
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
+    write_texts(tmp_path, 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
     with (
         FakeOpenAI(lambda body: raw, finish_reason="length") as server,
@@ -130,7 +94,7 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
 
 
 def test_failed_requests_are_listed_and_asked_again(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 3)
+    write_texts(tmp_path, 3)
     broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
     with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
         asked = config(tmp_path, server, polarity="synonym", concurrency=1)
@@ -173,7 +137,7 @@ def wait_for_replies(server, count):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path, number):
-    write_texts(tmp_path / "texts.jsonl", 200)
+    write_texts(tmp_path, 200)
     with FakeOpenAI(about, latency_s=0.05) as server:
         with started(command(tmp_path, server)) as run:
             wait_for_replies(server, 20)
@@ -194,7 +158,7 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, status):
     """429: everybody pauses; 503: each request sleeps before its next attempt."""
-    write_texts(tmp_path / "texts.jsonl", 20)
+    write_texts(tmp_path, 20)
     fault = Fault(status, {"Retry-After": "3600"})
     with (
         FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
@@ -211,7 +175,7 @@ def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, st
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 20)
+    write_texts(tmp_path, 20)
     with (
         FakeOpenAI(about, faults=[None] * 6, always=Fault(kind="hang")) as server,
         started(command(tmp_path, server)) as run,
@@ -227,7 +191,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
 
 
 def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
+    write_texts(tmp_path, 1)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "candidates.jsonl").write_text("mine\n")
     with FakeOpenAI(about) as server:
@@ -245,7 +209,7 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
 
 def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
     """Every reply takes 15 tokens, so 150 are ten replies, although up to about 120 are expected at first."""
-    write_texts(tmp_path / "texts.jsonl", 20)
+    write_texts(tmp_path, 20)
     limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4, "max_tokens": 8}
     with FakeOpenAI(about) as server:
         message = r"^stopped at --max-tokens-total 150: spent 150 tokens; 10 of 20 requests are left; raise"
@@ -263,7 +227,7 @@ def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
 
 def test_a_money_limit_counts_the_whole_journal(tmp_path):
     """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
-    write_texts(tmp_path / "texts.jsonl", 40)
+    write_texts(tmp_path, 40)
     priced = {"price": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
     with FakeOpenAI(about) as server:
         for limit, asked in ((0.02, 10), (0.05, 25)):
@@ -279,7 +243,7 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
 
 def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
     caplog.set_level("INFO")
-    write_texts(tmp_path / "texts.jsonl", 40)
+    write_texts(tmp_path, 40)
     found = {}
     with FakeOpenAI(about) as server:
         for i in (1, 2, 3):
@@ -297,7 +261,7 @@ def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
 
 
 def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
+    write_texts(tmp_path, 1)
     shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
     monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
@@ -312,14 +276,14 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         label(config(tmp_path, server, prompts="prompts"))
         path = tmp_path / "prompts" / "synonym.txt"
         path.write_text(path.read_text().replace("highly smart", "smart"))
-        write_texts(tmp_path / "others.jsonl", 1)
+        write_texts(tmp_path, 1, name="others.jsonl")
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
     assert "(texts, prompts)" in caplog.text
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 3)
+    write_texts(tmp_path, 3)
     answers = {
         0: ["As an AI model, I cannot."] * 2 + ["1. Better.\n2. Best."],
         1: ["1. Good.\n2. Fine."],
@@ -352,7 +316,7 @@ def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
 
 
 def test_requests_asked_anew_that_fail_are_failures(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 3)
+    write_texts(tmp_path, 3)
     refuse = "As an AI model, I cannot."
     again = {"polarity": "synonym", "retry_rejected": True, "concurrency": 1}
     odd = Fault(500, {"retry-after-ms": "5"}, message="odd")
@@ -375,7 +339,7 @@ def test_requests_asked_anew_that_fail_are_failures(tmp_path):
 
 @pytest.mark.parametrize(("texts", "warned"), [(4, False), (6, True)])
 def test_one_sentence_for_many_texts_and_words_of_the_prompt_are_noticed(tmp_path, caplog, texts, warned):
-    write_texts(tmp_path / "texts.jsonl", texts)
+    write_texts(tmp_path, texts)
     said = ["All is well here.", "Keep the terms of its field and sound like someone who works in it."]
     with FakeOpenAI(lambda body: json.dumps({"sentences": said})) as server:
         counts = label(config(tmp_path, server, prompts="structured", polarity="synonym")).counts

@@ -1,15 +1,13 @@
 """`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
 
-import io
 import json
 import socket
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from programs import run_here
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
@@ -17,23 +15,8 @@ from angle_data.errors import InputError
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 
-@dataclass
-class Done:
-    """What a command left behind, as `subprocess.run` has it."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def angle_data(line, *more):
-    """Run the program in this process, which spares the start of another."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["angle-data", *line.split(), *map(str, more)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-    return Done(stop.value.code or 0, out.getvalue(), err.getvalue())
+    return run_here(main, *line.split(), *more)
 
 
 @pytest.fixture

@@ -1,29 +1,23 @@
 """A pilot asks about a sample of the texts, forecasts all of them, and is part of the run."""
 
-import json
-
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from labelling_runs import config_of, read_rows, run_json, write_texts
 from programs import angle_data, started
 
-from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import StoppedError
-from angle_data.jsonl import read_jsonl
-from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 from angle_data.labelling.pilot import pilot
 
 COUNT = 300
 
 
-def write_texts(tmp_path, count=COUNT):
-    lines = [json.dumps({"text": f"Node {i:04d} has left the cluster."}) for i in range(count)]
-    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+def many_texts(tmp_path, count=COUNT):
+    write_texts(tmp_path, count, "Node {:04d} has left the cluster.")
 
 
 def config(tmp_path, server, size=20, **engine):
-    given = {"base_urls": (server.url,), "price": (1.0, 2.0)} | engine
-    return LabelConfig(EngineConfig("tiny", **given), tmp_path / "texts.jsonl", tmp_path / "run", pilot=size)
+    return config_of(tmp_path, server, pilot=size, **{"price": (1.0, 2.0), "concurrency": 64, **engine})
 
 
 def without_pilot(tmp_path, server):
@@ -37,11 +31,11 @@ def reply(body):
 
 
 def sources(tmp_path):
-    return {row["source"] for _, row in read_jsonl(tmp_path / "run/journal.jsonl")}
+    return {row["source"] for row in read_rows(tmp_path / "run/journal.jsonl")}
 
 
 def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
-    write_texts(tmp_path)
+    many_texts(tmp_path)
     with FakeOpenAI(
         reply, usage=lambda body: (100 + len(body["messages"][-1]["content"]) // 100, 20)
     ) as server:
@@ -51,7 +45,7 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
         forecast = first.measured
         counts = label(without_pilot(tmp_path, server)).counts
         assert len(server.seen) == counts["replied"] == 2 * COUNT
-    account = json.loads((tmp_path / "run/run.json").read_text())
+    account = run_json(tmp_path)
     assert forecast["requests"] == (200, 600)
     assert forecast["tokens"][1] == pytest.approx(account["tokens"]["total_tokens"], rel=0.01)
     assert forecast["USD"][1] == pytest.approx(account["usd"], rel=0.01)
@@ -65,10 +59,10 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
 
 
 def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_path):
-    write_texts(tmp_path)
+    many_texts(tmp_path)
     with FakeOpenAI() as server:
         pilot(config(tmp_path, server))
-        small, unfinished = sources(tmp_path), json.loads((tmp_path / "run/run.json").read_text())
+        small, unfinished = sources(tmp_path), run_json(tmp_path)
         assert len(small) == 20
         assert min(small) < "Node 0060" < "Node 0240" < max(small)
         assert unfinished["finished"] is False
@@ -82,7 +76,7 @@ def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_p
 
 
 def test_a_pilot_keeps_to_the_shard(tmp_path):
-    write_texts(tmp_path)
+    many_texts(tmp_path)
     with FakeOpenAI() as server:
         done = pilot(config(tmp_path, server, shard=(1, 3)))
         whole = plan_label(without_pilot(tmp_path, server)).requests
@@ -91,7 +85,7 @@ def test_a_pilot_keeps_to_the_shard(tmp_path):
 
 
 def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
-    write_texts(tmp_path, 30)
+    many_texts(tmp_path, 30)
     with FakeOpenAI(faults=[None] * 8 + [Fault(500, {"retry-after-ms": "1"})] * 6) as server:
         with pytest.raises(StoppedError, match=r"^1 request failed"):
             pilot(config(tmp_path, server, concurrency=1))
@@ -99,7 +93,7 @@ def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
 
 
 def test_the_command_shows_the_forecast(tmp_path):
-    write_texts(tmp_path)
+    many_texts(tmp_path)
     with FakeOpenAI() as server:
         paths = ["--texts", tmp_path / "texts.jsonl", "--out", tmp_path / "run", "--pilot", 20]
         line = angle_data("llm-label", "--model", "m", "--base-url", server.url, *paths)

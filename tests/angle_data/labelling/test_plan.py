@@ -108,18 +108,8 @@ def test_nothing_is_written_and_text_in_memory_will_do(tmp_path):
 def test_the_commands_do_what_they_say(texts, monkeypatch):
     """With recorded replies to the structured prompts, and a price at which nothing richer is affordable."""
     monkeypatch.chdir(texts.parent)
-    command = [
-        "llm-label",
-        "--plan",
-        "--purpose",
-        "opposites",
-        "--budget-usd",
-        "0.02",
-        "--price",
-        "1,1",
-        "--json",
-    ]
-    command += ["--model", "annotator-b", "--engine", "recorded"]
+    command = ["llm-label", "--plan", "--purpose", "opposites", "--budget-usd", "0.02", "--json"]
+    command += ["--model", "annotator-b", "--engine", "recorded", "--price", "1,1"]
     command += ["--replies", DEMO / "replies" / "annotator-b.jsonl", "--texts", texts, "--out", "my runs"]
     done = subprocess.run(angle_data(*command), capture_output=True, text=True, check=True)
     counts = json.loads(done.stdout)

@@ -4,16 +4,17 @@ import itertools
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from labelling_runs import read_rows as rows
+from labelling_runs import run_json
 from typer.testing import CliRunner
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import read_jsonl
+from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.score import plan_score, score
 from angle_data.labelling.texts import PairFile
@@ -39,9 +40,7 @@ def grader(body):
 
 
 def write_pairs(path, numbers):
-    rows = [{"text1": f"Node {i} is up.", "text2": f"Host {i} runs."} for i in numbers]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    write_jsonl(path, ({"text1": f"Node {i} is up.", "text2": f"Host {i} runs."} for i in numbers))
 
 
 def config(tmp_path, server, **changes):
@@ -50,19 +49,14 @@ def config(tmp_path, server, **changes):
     return ScoreConfig(engine, tmp_path / "run", **given)
 
 
-def rows(path: Path):
-    return [row for _, row in read_jsonl(path)]
-
-
-def run_json(tmp_path):
-    return json.loads((tmp_path / "run" / "run.json").read_text())
-
-
 @pytest.mark.parametrize("per_call", [1, 5])
 def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     write_pairs(tmp_path / "pairs.jsonl", range(40))
     with FakeOpenAI(grader) as server:
         result = score(config(tmp_path, server, pairs_per_call=per_call))
+        written = (tmp_path / "run" / "scores.jsonl").read_bytes()
+        assert score(config(tmp_path, server, pairs_per_call=per_call)).counts["asked"] == 0
+    assert (tmp_path / "run" / "scores.jsonl").read_bytes() == written
     scores = rows(tmp_path / "run" / "scores.jsonl")
     assert len(scores) == result.counts["kept"] == result.counts["pairs"] == 40
     assert result.counts["requests"] == len(server.seen)
@@ -76,25 +70,11 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     assert run_json(tmp_path)["finished"] is True
 
 
-def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(20))
-    with FakeOpenAI(grader) as server:
-        score(config(tmp_path, server))
-        first = (tmp_path / "run" / "scores.jsonl").read_bytes()
-        score(config(tmp_path, server))
-        assert len(server.seen) == 20
-        assert (tmp_path / "run" / "scores.jsonl").read_bytes() == first
-        write_pairs(tmp_path / "pairs.jsonl", range(21))
-        assert plan_score(config(tmp_path, server)).to_ask == 1
-        score(config(tmp_path, server))
-    assert len(server.seen) == 21
-
-
 @pytest.mark.parametrize("text", ["{} is up.", "{} is up.\n\nSee\nbelow."])
 def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes(tmp_path, text):
     def write(numbers):
-        rows = [{"text1": text.format(f"Node {i}"), "text2": f"Host {i} runs."} for i in numbers]
-        (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = ({"text1": text.format(f"Node {i}"), "text2": f"Host {i} runs."} for i in numbers)
+        write_jsonl(tmp_path / "pairs.jsonl", rows)
 
     def asked(numbers, most, **changes):
         """Grade the pairs, and return how many pairs each new call held, largest first."""
@@ -120,11 +100,8 @@ def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes
         assert asked(range(40), 8) == []
         text = "Host {}"  # from here on other pairs, and then the same ones the other way round
         assert asked(range(3), 1) == [1, 1, 1]
-        (tmp_path / "pairs.jsonl").write_text(
-            "".join(
-                json.dumps({"text1": f"Host {i} runs.", "text2": f"Host Node {i}"}) + "\n" for i in range(3)
-            )
-        )
+        turned = ({"text1": f"Host {i} runs.", "text2": f"Host Node {i}"} for i in range(3))
+        write_jsonl(tmp_path / "pairs.jsonl", turned)
         for most in (1, 8):
             counts = score(config(tmp_path, server, pairs_per_call=most)).counts
             assert (counts["asked"], counts["kept"]) == (0, 3)
@@ -204,28 +181,27 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     for name, polarity, texts in (
         ("a", "synonym", ["It runs.", "All good."]),
         ("b", "antonym", ["it runs!", "It fell."]),
+        ("c", "synonym", ["It is there."]),
     ):
-        (tmp_path / name).mkdir()
-        lines = [
-            {"source_id": "1", "source": "It is up.", "polarity": polarity, "text": text, "model": name}
-            for text in texts
-        ]
-        content = "".join(json.dumps({**line, "key": "00"}) + "\n" for line in lines)
-        (tmp_path / name / "candidates.jsonl").write_text(content)
-    mined = {"text1": "It fell.", "text2": "It is up.", "kind": "near"}
-    mined = json.dumps(mined) + "\n" + json.dumps({"text1": "One.", "text2": "Two.", "kind": "random"}) + "\n"
-    (tmp_path / "mined.jsonl").write_text(mined)
+        known = {"source_id": "1", "source": "It is up.", "polarity": polarity, "model": name, "key": "00"}
+        write_jsonl(tmp_path / name / "candidates.jsonl", ({**known, "text": text} for text in texts))
+    mined = [("It fell.", "It is up."), ("One.", "Two.")]
+    mined = ({"text1": one, "text2": other, "kind": "near"} for one, other in mined)
+    write_jsonl(tmp_path / "mined.jsonl", mined)
     with FakeOpenAI(grader) as server:
         arguments = ["llm-score", str(tmp_path / "a"), str(tmp_path / "b"), "--model", "judge", "--json"]
         arguments += ["--pairs", str(tmp_path / "mined.jsonl"), "--base-url", server.url]
+        arguments += ["--pairs", str(tmp_path / "c" / "candidates.jsonl")]
         arguments += ["--out", str(tmp_path / "run"), "--pairs-per-call", "10"]
+        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
+        assert (json.loads(planned.stdout)["to_ask"], server.seen) == (1, [])
         done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     counts = json.loads(done.stdout)
-    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 4, 2)
+    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 5, 2)
     graded = {row["text2"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert graded == {"It runs.", "All good.", "It fell.", "Two."}
-    assert len(run_json(tmp_path)["pairs"]) == 3
+    assert graded == {"It runs.", "All good.", "It fell.", "Two.", "It is there."}
+    assert len(run_json(tmp_path)["pairs"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -327,20 +303,6 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
     assert len(server.seen) == 9
 
 
-def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
-    row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
-    (tmp_path / "candidates.jsonl").write_text(json.dumps({**row, "key": "00"}) + "\n")
-    with FakeOpenAI(grader) as server:
-        arguments = ["llm-score", "--model", "judge", "--base-url", server.url, "--json"]
-        arguments += ["--pairs", str(tmp_path / "candidates.jsonl"), "--out", str(tmp_path / "run")]
-        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
-        assert json.loads(planned.stdout)["to_ask"] == 1
-        assert not server.seen
-        done = CliRunner().invoke(app, arguments)
-    assert json.loads(done.stdout)["kept"] == 1
-    assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
-
-
 def test_recorded_grades_need_no_server(tmp_path):
     """In either order of the texts; where both were recorded, the one that is asked counts."""
     write_pairs(tmp_path / "pairs.jsonl", range(4))
@@ -352,7 +314,7 @@ def test_recorded_grades_need_no_server(tmp_path):
         {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "reply": "1", "annotator": "another"},
     ]
     replies = tmp_path / "grades.jsonl"
-    replies.write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    write_jsonl(replies, recorded)
     arguments = ["llm-score", "--model", "judge", "--engine", "recorded", "--replies", str(replies), "--json"]
     arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, arguments)
@@ -380,16 +342,16 @@ def test_files_of_graded_pairs_are_recorded_grades(tmp_path):
     replies = tmp_path / "grades.jsonl"
     arguments = ["llm-score", "--engine", "recorded", "--replies", str(replies), "--json", "--model"]
     rest = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
-    replies.write_text("".join(json.dumps(row) + "\n" for row in graded))
+    write_jsonl(replies, graded)
     done = CliRunner().invoke(app, [*arguments, "e", *rest])
     assert (done.exit_code, json.loads(done.stdout)["rejected"]) == (0, {"not_recorded": 1})
     found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
     assert found == {"Node 0 is up.": 4.5, "Node 1 is up.": 2, "Node 2 is up.": 0}
-    replies.write_text("".join(json.dumps(row) + "\n" for row in [graded[0], graded[3]]))
+    write_jsonl(replies, [graded[0], graded[3]])
     done = CliRunner().invoke(app, [*arguments, "z", *rest[:2], "--out", str(tmp_path / "other")])
     assert "annotators found: another, e (choose with --model)" in str(done.exception)
     for score_of_it, said in ((7, "from 0 to 5, got 7"), (True, "got True"), ("4", "got '4'")):
-        replies.write_text(json.dumps({**graded[0], "score": score_of_it}) + "\n")
+        write_jsonl(replies, [{**graded[0], "score": score_of_it}])
         done = CliRunner().invoke(app, [*arguments, "e", *rest[:2], "--out", str(tmp_path / "other")])
         assert said in str(done.exception)
         assert "grades.jsonl:1" in str(done.exception)
@@ -436,8 +398,8 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
 
 def test_a_pair_that_another_file_spells_otherwise_is_not_graded_anew(tmp_path):
     def write(name, change):
-        rows = [{"text1": change(f"Node {n} is up."), "text2": f"Host {n} runs."} for n in range(5)]
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = ({"text1": change(f"Node {n} is up."), "text2": f"Host {n} runs."} for n in range(5))
+        write_jsonl(tmp_path / name, rows)
         return tmp_path / name
 
     first, second = write("pairs.jsonl", str), write("other.jsonl", lambda each: each.upper().strip("."))

@@ -1,5 +1,6 @@
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,19 @@ PAIRS = [
     ),
     LabelledPair("Größe „A“", "尺寸 A", 0, 0.0, 1.0, "random", "t2", [], []),
 ]
+
+
+BAD = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Path]:
+    """A data set that stands there at the end as at the beginning, and nothing else does."""
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    yield tmp_path / "set"
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
 
 
 def test_write_dataset_round_trips_through_load_dataset(tmp_path: Path) -> None:
@@ -89,16 +103,13 @@ def test_write_dataset_clears_what_a_killed_process_left(tmp_path: Path) -> None
     assert sorted(os.listdir(tmp_path)) == [".settings", "set"]
 
 
-def test_write_dataset_puts_back_a_data_set_that_was_moved_aside(tmp_path: Path) -> None:
-    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    before = (tmp_path / "set" / "README.md").read_bytes()
-    (tmp_path / ".set.writing-x1").mkdir()
-    os.replace(tmp_path / "set", tmp_path / ".set.writing-x1" / "old")  # killed just here
-    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+@pytest.mark.parametrize("killed", [False, True])
+def test_write_dataset_keeps_the_old_one_when_the_new_fails(kept: Path, killed: bool) -> None:
+    if killed:  # just after the old one was moved aside
+        (kept.parent / ".set.writing-x1").mkdir()
+        os.replace(kept, kept.parent / ".set.writing-x1" / "old")
     with pytest.raises(Exception, match="x"):
-        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
-    assert (tmp_path / "set" / "README.md").read_bytes() == before
-    assert os.listdir(tmp_path) == ["set"]
+        write_dataset(kept, {"train": [BAD]}, CARD)
 
 
 def test_write_dataset_refuses_to_replace_a_file(tmp_path: Path) -> None:
@@ -110,22 +121,10 @@ def test_write_dataset_refuses_to_replace_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_write_dataset_keeps_the_old_one_when_the_new_fails(tmp_path: Path) -> None:
-    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    before = (tmp_path / "set" / "README.md").read_bytes()
-    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
-    with pytest.raises(Exception, match="x"):
-        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
-    assert (tmp_path / "set" / "README.md").read_bytes() == before
-    assert os.listdir(tmp_path) == ["set"]
-
-
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "the disk is gone"), KeyboardInterrupt()])
 def test_the_old_data_set_is_put_back_when_the_new_cannot_take_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    kept: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    before = (tmp_path / "set" / "README.md").read_bytes()
     replace = os.replace
 
     def fail(source: Path, target: Path) -> None:
@@ -135,17 +134,14 @@ def test_the_old_data_set_is_put_back_when_the_new_cannot_take_its_place(
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(type(error)):
-        write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
-    assert (tmp_path / "set" / "README.md").read_bytes() == before
-    assert os.listdir(tmp_path) == ["set"]
+        write_dataset(kept, {"train": PAIRS[:1]}, CARD)
 
 
 def test_the_old_data_set_outlasts_a_disk_that_fails_altogether(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What could not be put back at once is put back by the next build."""
-    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    before = (tmp_path / "set" / "README.md").read_bytes()
+    before = (kept / "README.md").read_bytes()
     replace = os.replace
 
     def fail(source: Path, target: Path) -> None:
@@ -156,10 +152,7 @@ def test_the_old_data_set_outlasts_a_disk_that_fails_altogether(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fail)
         with pytest.raises(OSError, match="the disk is gone"):
-            write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
-    assert [path.read_bytes() for path in tmp_path.glob(".set.writing-*/old/README.md")] == [before]
-    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+            write_dataset(kept, {"train": PAIRS[:1]}, CARD)
+    assert [path.read_bytes() for path in kept.parent.glob(".set.writing-*/old/README.md")] == [before]
     with pytest.raises(Exception, match="x"):
-        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
-    assert (tmp_path / "set" / "README.md").read_bytes() == before
-    assert os.listdir(tmp_path) == ["set"]
+        write_dataset(kept, {"train": [BAD]}, CARD)

@@ -1,35 +1,29 @@
 """Texts that a service answers badly each time: they are set aside, counted, and end no run."""
 
-import json
 import logging
 import tempfile
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
 from full_disk import files_of_at_most
+from labelling_runs import config_of, read_rows, run_json, write_texts
 
 from angle_data.annotators.registry import load_annotator
-from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
 from angle_data.labelling.asking.journal import open_journal
-from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import LabelJob, label
 
 COUNT = 60
 
 
-def write_texts(tmp_path, count=COUNT):
-    lines = [json.dumps({"text": f"Node {i:04d} has left the cluster."}) for i in range(count)]
-    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+def write(tmp_path, count=COUNT):
+    write_texts(tmp_path, count, "Node {:04d} has left the cluster.")
 
 
-def config(tmp_path, server, retry_rejected=False, **changes):
-    engine = {"model": "tiny", "base_urls": (server.url,), "concurrency": 8} | changes
-    paths = {"texts": tmp_path / "texts.jsonl", "out": tmp_path / "run"}
-    return LabelConfig(EngineConfig(**engine), polarity="synonym", retry_rejected=retry_rejected, **paths)
+def config(tmp_path, server, **changes):
+    return config_of(tmp_path, server, polarity="synonym", **{"concurrency": 8, **changes})
 
 
 def spoilt(fault, texts):
@@ -39,10 +33,8 @@ def spoilt(fault, texts):
 
 
 def reasons(tmp_path):
-    return [
-        (row["source"][5:9], row["reason"], row["raw"])
-        for _, row in read_jsonl(tmp_path / "run/rejected.jsonl")
-    ]
+    rows = read_rows(tmp_path / "run/rejected.jsonl")
+    return [(row["source"][5:9], row["reason"], row["raw"]) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +49,7 @@ def reasons(tmp_path):
     ids=["empty choices", "empty choices in a row", "cut", "broken json", "filter"],
 )
 def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, caplog, fault, texts, kind):
-    write_texts(tmp_path)
+    write(tmp_path)
     with FakeOpenAI(spoils=spoilt(fault, texts)) as server:
         counts = label(config(tmp_path, server)).counts
         assert [counts[name] for name in ("requests", "replied", "refused", "unanswered")] == [
@@ -68,26 +60,26 @@ def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, c
         assert f"set aside as refused or failing again and again, most with {kind}: " in caplog.text
         assert [source for source, _, _ in reasons(tmp_path)] == [f"{i:04d}" for i in texts]
         assert {raw.partition(":")[0] for *_, raw in reasons(tmp_path)} == {kind}
-        spent = json.loads((tmp_path / "run/run.json").read_text())["tokens"]["prompt_tokens"]
+        spent = run_json(tmp_path)["tokens"]["prompt_tokens"]
         assert spent == 10 * (COUNT - len(texts)) + (28 * len(texts) if fault.kind == "shape" else 0)
         assert label(config(tmp_path, server)).counts["asked"] == 0
-        assert json.loads((tmp_path / "run/run.json").read_text())["tokens"]["prompt_tokens"] == spent
+        assert run_json(tmp_path)["tokens"]["prompt_tokens"] == spent
     with FakeOpenAI() as server:
         counts = label(config(tmp_path, server, retry_rejected=True)).counts
     assert (counts["asked"], counts["replied"], counts["rejected"]) == (len(texts), COUNT, {})
 
 
 def test_what_is_left_of_a_run_may_be_nothing_but_blocked_texts(tmp_path):
-    write_texts(tmp_path, 12)
+    write(tmp_path, 12)
     with FakeOpenAI(spoils=spoilt(Fault(kind="shape"), range(12, 20))) as server:
         label(config(tmp_path, server))
-        write_texts(tmp_path, 20)
+        write(tmp_path, 20)
         assert label(config(tmp_path, server)).counts["refused"] == 8
 
 
 @pytest.mark.parametrize("fault", [Fault(500, {"retry-after-ms": "1"}), Fault(kind="shape")])
 def test_a_service_out_of_order_loses_no_text_however_often(tmp_path, fault):
-    write_texts(tmp_path, 30)
+    write(tmp_path, 30)
     with FakeOpenAI(spoils=spoilt(fault, range(12, 30))) as server:
         for _ in range(3):
             with pytest.raises(StoppedError, match="18 requests failed"):
@@ -98,7 +90,7 @@ def test_a_service_out_of_order_loses_no_text_however_often(tmp_path, fault):
 
 
 def test_a_service_that_never_gives_a_reply_ends_the_run(tmp_path):
-    write_texts(tmp_path, 150)
+    write(tmp_path, 150)
     with FakeOpenAI(always=Fault(kind="shape")) as server:
         with pytest.raises(AnnotatorError, match=r"100 requests in a row failed, .* holds no choices"):
             label(config(tmp_path, server, concurrency=64))
@@ -106,7 +98,7 @@ def test_a_service_that_never_gives_a_reply_ends_the_run(tmp_path):
 
 
 def test_a_text_that_fails_in_two_sessions_is_set_aside(tmp_path):
-    write_texts(tmp_path, 5)
+    write(tmp_path, 5)
     broken = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
     with FakeOpenAI(spoils=spoilt(broken, [2])) as server:
         with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory"):
@@ -118,7 +110,7 @@ def test_a_text_that_fails_in_two_sessions_is_set_aside(tmp_path):
 
 @pytest.mark.parametrize(("floor", "warned"), [(50.0, True), (20.0, False)])
 def test_a_low_yield_is_a_warning_with_its_reasons(tmp_path, caplog, floor, warned):
-    write_texts(tmp_path, 8)
+    write(tmp_path, 8)
 
     def reply(body):
         good = any(f"Node {i:04d}" in body["messages"][-1]["content"] for i in (1, 5))
@@ -132,7 +124,7 @@ def test_a_low_yield_is_a_warning_with_its_reasons(tmp_path, caplog, floor, warn
 
 
 def test_replies_that_reasoning_ate_want_more_tokens(tmp_path):
-    write_texts(tmp_path, 3)
+    write(tmp_path, 3)
     with (
         FakeOpenAI(lambda body: "", finish_reason="length", reasoning=True) as server,
         pytest.raises(
@@ -143,7 +135,7 @@ def test_replies_that_reasoning_ate_want_more_tokens(tmp_path):
 
 
 def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
-    write_texts(tmp_path, 200)
+    write(tmp_path, 200)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     journal = tmp_path / "run/journal.jsonl"
     with FakeOpenAI() as server:
@@ -161,7 +153,7 @@ def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("silent_s", "said"), [(0.05, 1), (30.0, 0)])
 def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said):
-    write_texts(tmp_path, 2)
+    write(tmp_path, 2)
     with FakeOpenAI(latency_s=0.4) as server, open_journal(tmp_path / "run", "tiny") as journal:
         job = LabelJob(config(tmp_path, server))
         collector = Collector(job, journal, Ledger(journal.spent, None, None, None), silent_s)

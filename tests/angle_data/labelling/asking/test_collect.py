@@ -1,23 +1,21 @@
 """The asking: what limits count, what is with a batch service, what memory holds of requests in flight."""
 
 import gc
-import json
 import tracemalloc
 from itertools import islice
 
 import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
+from labelling_runs import config_of, read_rows, write_texts
 
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError, StoppedError
-from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
 from angle_data.labelling.asking.journal import open_journal, read_journal
 from angle_data.labelling.asking.session import Job
-from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
@@ -86,7 +84,7 @@ def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path
     assert warnings == [
         "m does not say how many tokens its replies take; they are estimated, for limits and costs"
     ]
-    rows = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
+    rows = read_rows(tmp_path / "journal.jsonl")
     assert rows[0]["usage"] == {"prompt_tokens": 11, "completion_tokens": 13, "estimated": 1}
     with read_journal(tmp_path, "m") as journal:
         assert journal.spent.tokens == tokens
@@ -96,7 +94,7 @@ def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not
     collect(tmp_path / "server", Pool(2, lambda key: Reply(key, "text", usage=USAGE)), 2)
     collect(tmp_path / "recorded", Pool(2, lambda key: Reply(key, "text")), 2, engine="recorded")
     for folder, usage in (("server", USAGE), ("recorded", {})):
-        rows = [row for _, row in read_jsonl(tmp_path / folder / "journal.jsonl")]
+        rows = read_rows(tmp_path / folder / "journal.jsonl")
         assert [row["usage"] for row in rows] == [usage] * 2
     assert caplog.text == ""
 
@@ -131,20 +129,14 @@ def test_memory_does_not_hold_the_messages_of_requests_in_flight(tmp_path):
 # Batches: what is with the service is neither asked anew nor forgotten by a limit.
 
 
-def write_texts(path, numbers):
-    rows = [{"id": f"t{i}", "text": f"Node {i} has left."} for i in numbers]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def batches(tmp_path, server, **changes):
-    asked = {"engine": "batch", "base_urls": (server.url,), "max_tokens": 20} | changes
-    engine = EngineConfig("tiny", **asked)
-    return LabelConfig(engine, tmp_path / "texts.jsonl", tmp_path / "run", polarity="synonym")
+    asked = {"engine": "batch", "max_tokens": 20, "concurrency": 64} | changes
+    return config_of(tmp_path, server, polarity="synonym", **asked)
 
 
 def held_tokens(tmp_path):
     """What the one batch of a run may take: ten replies of twenty tokens, and their prompts."""
-    (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+    (prepared,) = [e for e in read_rows(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
     assert prepared["completion_tokens"] == 10 * 20
     return prepared["prompt_tokens"] + prepared["completion_tokens"]
 
@@ -154,7 +146,7 @@ def answer(body):
 
 
 def test_another_engine_does_not_buy_what_is_in_batches(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", range(5))
+    write_texts(tmp_path, range(5))
     message = "run has 5 requests in batches that are not fetched; finish it with --engine batch, or give"
     with FakeBatch(answer, held=True) as server, FakeOpenAI(answer) as direct:
         with pytest.raises(StoppedError):
@@ -168,7 +160,7 @@ def test_another_engine_does_not_buy_what_is_in_batches(tmp_path):
         server.held = False
         finish(batches(tmp_path, server))
         assert label(other).counts["asked"] == 0
-        write_texts(tmp_path / "texts.jsonl", range(6))
+        write_texts(tmp_path, range(6))
         assert label(other).counts["asked"] == 1
 
 
@@ -183,7 +175,7 @@ def finish(config):
 
 
 def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_service(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", range(5))
+    write_texts(tmp_path, range(5))
     line = "5 requests of other settings or texts are still with the batch service; the command that sent"
     with FakeBatch(answer) as server:
         finish(batches(tmp_path, server))
@@ -197,12 +189,12 @@ def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_servic
 
 def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
     """Room for about ten requests: twenty new ones before the ten that are submitted find none."""
-    write_texts(tmp_path / "texts.jsonl", range(10))
+    write_texts(tmp_path, range(10))
     with FakeBatch(answer, held=True) as server:
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
         limit = held_tokens(tmp_path) + 10
-        write_texts(tmp_path / "texts.jsonl", [*range(100, 120), *range(10)])
+        write_texts(tmp_path, [*range(100, 120), *range(10)])
         with pytest.raises(StoppedError, match=r"1 batch is being worked on \(10 requests\)"):
             label(batches(tmp_path, server, max_tokens_total=limit))
         assert len(server.batches) == 1
@@ -210,18 +202,18 @@ def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
         server.held = False
         with pytest.raises(StoppedError):
             finish(batches(tmp_path, server, max_tokens_total=1))
-        rows = [row for _, row in read_jsonl(tmp_path / "run/journal.jsonl")]
+        rows = read_rows(tmp_path / "run/journal.jsonl")
         assert {row["source_id"] for row in rows} == {f"t{i}" for i in range(10)}
         assert len(server.batches) == 1
 
 
 def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", range(10))
+    write_texts(tmp_path, range(10))
     with FakeBatch(answer) as server:
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
         limit = held_tokens(tmp_path) + 10
-        write_texts(tmp_path / "texts.jsonl", [100, *range(10)])
+        write_texts(tmp_path, [100, *range(10)])
         for _ in range(6):
             with pytest.raises(
                 StoppedError, match=r"1 batch is being|1 request was not answered; run the"

@@ -1,23 +1,22 @@
 """Forecasts: what is left to ask, and its tokens: the service's counts so far, else an estimate."""
 
-import json
 from dataclasses import replace
 
 from fake_openai import FakeOpenAI
+from labelling_runs import write_texts
 
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.spec import EngineConfig
+from angle_data.jsonl import write_jsonl
 from angle_data.labelling.asking.budget import estimate, guess_tokens, prompt_tokens
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 
 
 def config(tmp_path, count, *, size=2, **engine):
-    lines = [json.dumps({"text": f"Node {i} has left."}) for i in range(10, 10 + count)]
-    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
-    return LabelConfig(
-        EngineConfig("m", **engine), tmp_path / "texts.jsonl", tmp_path / "run", size=size, polarity="synonym"
-    )
+    write_texts(tmp_path, range(10, 10 + count), "Node {} has left.")
+    texts, out = tmp_path / "texts.jsonl", tmp_path / "run"
+    return LabelConfig(EngineConfig("m", **engine), texts, out, size=size, polarity="synonym")
 
 
 def request(*contents, max_tokens=100, source="x" * 40):
@@ -42,8 +41,7 @@ def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
 
 def test_equal_texts_are_forecast_once(tmp_path):
     asked = config(tmp_path, 2, base_urls=("http://h/v1",))
-    lines = [json.dumps({"id": i, "text": "Node 3 has left."}) for i in range(5)]
-    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+    write_texts(tmp_path, 5, "Node 3 has left.")
     plan = plan_label(asked)
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (5, 0, 4, 1)
     with FakeOpenAI() as server:
@@ -60,8 +58,8 @@ def test_requests_to_be_asked_anew_are_forecast(tmp_path):
     ) as server:
         asked = config(tmp_path, 2, base_urls=(server.url,))
         label(asked)
-        lines = [json.dumps({"id": i, "text": f"Node {n} has left."}) for i, n in enumerate((10, 11, 12, 10))]
-        (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+        rows = ({"id": i, "text": f"Node {n} has left."} for i, n in enumerate((10, 11, 12, 10)))
+        write_jsonl(tmp_path / "texts.jsonl", rows)
         anew = plan_label(replace(asked, retry_rejected=True))
         plan = plan_label(asked)
         sent = len(server.seen)

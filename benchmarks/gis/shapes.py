@@ -1,4 +1,4 @@
-"""The many ways in which a duplicate is stated, or seems to be, in a made-up world; for tests only.
+"""The many ways in which a duplicate is stated, or seems to be, in a made-up world of tests/.
 
 `add_shapes` rewrites some true links of a world, so that `TrueLink.how` names the shape by which they can be
 found, takes others back, and adds statements that tie nothing.

@@ -1,0 +1,38 @@
+"""Runs and grades for an ensemble, written by hand, and what a build of them left."""
+
+import json
+
+from pyarrow import parquet
+
+from angle_data.jsonl import write_jsonl
+
+
+def write_run(folder, rows, settings=None):
+    """A run of llm-label with these candidates, rows or records."""
+    rows = (row if isinstance(row, dict) else row.to_dict() for row in rows)
+    write_jsonl(folder / "candidates.jsonl", rows)
+    if settings is not None:
+        (folder / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
+def write_grades(folder, rows):
+    """A run of llm-score with these grades."""
+    write_jsonl(folder / "scores.jsonl", rows)
+    return folder
+
+
+def report(out):
+    """The report of a build."""
+    return json.loads((out / "report.json").read_text())
+
+
+def card(out):
+    """The card of its data set."""
+    return (out / "dataset" / "README.md").read_text()
+
+
+def split_rows(out):
+    """The rows of each split of its data set."""
+    files = sorted((out / "dataset" / "data").iterdir())
+    return {file.name.split("-")[0]: parquet.read_table(file).to_pylist() for file in files}
