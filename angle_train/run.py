@@ -72,22 +72,16 @@ log = logging.getLogger("angle.fit")
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
-    """What to fit, on what, and where to put it.
+    """What to fit, on what, and where to put it: `options.FitOptions`, with the recipe made of them.
 
     Attributes:
         data: Sources of training pairs, see `pairs.load_pairs`; may be none if there are human-graded ones.
-        backbone: Directory or hub id of the model to start from.
-        out: Directory for the model and the report.
         recipe: How to train.
         reason: Why that recipe, for log and report; empty where there is nothing to say.
         dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
             turn, or else the validation splits of the training data, or else a tenth of it.
         test: Sources of pairs that nothing is selected on.
         human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
-        scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
-        drop_leaks: Leave out training pairs that are dev or test pairs too.
-        overwrite: Replace an earlier run in `out`.
-        device: `cpu`, `cuda` …; default the best there is.
         report_to: Programs that follow the run, see `arguments.check_trackers`.
         require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
             tuned model to be better.

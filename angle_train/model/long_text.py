@@ -35,12 +35,10 @@ _COUNTED_AT_ONCE = 1024
 
 
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
-    """Return the first and the last half of `budget` tokens of `text`, a space between them.
+    """Return the first and the last half of `budget` tokens of a text that has more, a space between them.
 
-    Args:
-        text: Of more than `budget` tokens.
-        spans: First character and the one after the last, of every token.
-        budget: Tokens to keep; of an odd number the start has one more.
+    `spans` are the first character of every token and the one after its last. Of an odd number of tokens the
+    start has one more.
     """
     head, tail = budget - budget // 2, budget // 2
     end = text[spans[-tail][0] :] if tail else ""

@@ -59,13 +59,7 @@ recipe.toml holds all settings of the training, report.json all figures. The obj
 
 
 def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:
-    """Write the card of a saved model, atomically. It names no place on this machine and quotes no text.
-
-    Args:
-        path: The file.
-        report: Of the run.
-        model: As saved.
-    """
+    """Write the card of a saved model, atomically. It names no place on this machine and quotes no text."""
     base = report.data[0].name.split("/")[0] if report.base == "model" else report.base
     name = re.sub(r"[^\w.-]+", "-", f"{base}-tuned" if report.kept == TUNED else report.base)
     text = _CARD.format(

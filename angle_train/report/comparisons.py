@@ -62,9 +62,7 @@ def level_of(view: View) -> Level:
 def right_where(better: NDArray[np.bool_], similarity: Array) -> float:
     """Return the share of right comparisons among those that `better` (B, B) holds, at least one.
 
-    Args:
-        better: Whether the pair of the row is to have a higher similarity than that of the column.
-        similarity: (B,).
+    It says whether the pair of the row is to have a higher similarity (B,) than that of the column.
     """
     first, second = np.nonzero(better)
     gap = similarity[first] - similarity[second]

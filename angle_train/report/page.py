@@ -38,11 +38,8 @@ _MOST_CHANGES = 3
 def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
     """Write the page of a training run, atomically.
 
-    Args:
-        path: The file.
-        report: The findings of the run.
-        views: The sets to look at more closely, under the backbone and the tuned weights if there are any.
-        made: When and with what, see `text.made_line`.
+    The `views` are looked at more closely, under the backbone and the tuned weights if there are any; `made`
+    is `text.made_line`.
     """
     tuned = report.kept == TUNED
     judged = {(result.role, result.pairs) for result in report.judged}
@@ -68,14 +65,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
 
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
-    """Write the page of an evaluation, atomically.
-
-    Args:
-        path: The file.
-        found: The findings.
-        command: The command that repeats the evaluation.
-        made: When and with what, see `text.made_line`.
-    """
+    """Write the page of an evaluation, atomically; `command` repeats it, and `made` is `text.made_line`."""
     results = [*found.results, *found.averages]
     main = [result for result in found.results if result.main]
     baseline = next((result.baseline for result in main if result.baseline), "")

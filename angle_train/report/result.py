@@ -141,7 +141,7 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
-            `processes`, `comparisons` (the `levels.Level` of each set that is shown), `base_model` (the
+            `processes`, `comparisons` (the `comparisons.Level` of each set that is shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why that
             recipe, where the pairs said it).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
@@ -346,15 +346,10 @@ def make_report(
     details: Mapping[str, Any],
     model: SentenceTransformer,
 ) -> FitReport:
-    """Return the report of a run.
+    """Return the report of a run of this recipe, as run.
 
-    Args:
-        recipe: As run.
-        data: The pairs.
-        trained: The outcome of training.
-        backbone: What was tuned, see `model.load.backbone_identity`.
-        details: Further findings, see `FitReport`; `leaks` must be among them.
-        model: What was trained, for the device.
+    `backbone` is its `model.load.backbone_identity`, `details` are further findings (see `FitReport`), with
+    `leaks` among them, and `model`, what was trained, says the device.
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]

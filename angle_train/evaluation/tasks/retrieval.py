@@ -94,10 +94,7 @@ def _own(data: Captions, found: NDArray[np.int64], first: NDArray[np.int64], k: 
 def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Return the k documents (Q, k) most similar to each query, best first, equal ones by position.
 
-    Args:
-        queries: Unit rows (Q, D).
-        documents: Unit rows (N, D), N at least k.
-        k: How many.
+    Queries (Q, D) and documents (N, D), at least k, are unit rows.
     """
     found = np.empty((len(queries), k), dtype=np.int64)
     for rows, similarity in cosine_blocks(queries, documents):
