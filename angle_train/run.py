@@ -20,7 +20,7 @@ from torch import Tensor
 
 from angle_data.console import duration
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_data.locking import hold
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks
@@ -385,8 +385,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         tokens = report.details.get("lengths", {}).get("max_seq_length")
         model = load_backbone(config.backbone, tokens, config.device)
     with disk_errors_in_one_line(config.out):
-        with replace_file(config.out / "recipe.toml") as stream:
-            stream.write(config.recipe.to_toml_text())
+        write_text(config.out / "recipe.toml", config.recipe.to_toml_text())
         report.write(config.out / "report.json")
         save_model(model, config.out)
         write_card(config.out / "README.md", report, model)

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from angle_data.console import at_level
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model.adapters import (
     add_adapters,
@@ -127,18 +128,13 @@ def quiet_libraries() -> Iterator[None]:
     import datasets
     from transformers.utils import logging as transformers_logging
 
-    noisy = map(logging.getLogger, ("sentence_transformers", "transformers", "datasets"))
-    levels = {logger: logger.level for logger in noisy}
     bars = transformers_logging.is_progress_bar_enabled()
-    for logger in levels:
-        logger.setLevel(logging.ERROR)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     datasets.disable_progress_bars()
     try:
-        yield
+        with at_level(logging.ERROR, "sentence_transformers", "transformers", "datasets"):
+            yield
     finally:
-        for logger, level in levels.items():
-            logger.setLevel(level)
         if bars:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         datasets.enable_progress_bars()

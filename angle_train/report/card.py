@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import results_table
 
@@ -71,8 +71,7 @@ def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> Non
         lines="\n".join(f"* {line}" for line in [*report.verdict()[1:], *report.evidence(), *report.notes]),
         facts="\n".join(f"* {fact}" for fact in _facts(report, model)),
     )
-    with replace_file(path) as stream:
-        stream.write(text)
+    write_text(path, text)
 
 
 def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.stats import rankdata
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.comparisons import (
@@ -119,8 +119,7 @@ def _write(path: Path, **content: Any) -> None:
     environment.globals["definition"] = DEFINITION
     environment.filters["comma"] = lambda count: f"{count:,}"
     page = environment.get_template("page.html").render(content)
-    with replace_file(path) as stream:
-        stream.write(page)
+    write_text(path, page)
 
 
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_json
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
@@ -328,9 +328,7 @@ class FitReport:
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
         content |= {"headline": self.headline(), "verdict": self.verdict()}
-        with replace_file(path) as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=1)
-            stream.write("\n")
+        write_json(path, content, indent=1)
 
     @classmethod
     def read(cls, path: Path) -> Self:
