@@ -208,7 +208,7 @@ class _Grid:
         with Progress(f"round {rung + 1}", len(trials)) as progress:
             for trial in trials:
                 self._train(rung, trial)
-                scores[trial] = mean_spearman(self.data.dev, list(self.measured[rung, trial]))
+                scores[trial] = mean_spearman(self.data.dev, self.measured[rung, trial])
                 log.info("trial %d: dev Spearman %.2f", trial, 100 * scores[trial])
                 progress.advance()
         return scores

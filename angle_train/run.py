@@ -45,7 +45,6 @@ from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
     TUNED,
-    Columns,
     FitReport,
     Trained,
     make_report,
@@ -59,7 +58,7 @@ from angle_train.train.arguments import (
     resolve_precision,
     tracker_folder,
 )
-from angle_train.train.choosing import climb, resampled, what_pairs_show
+from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
@@ -224,24 +223,24 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     if model.transformers_model is None or model.max_seq_length is None:
         return config, model, {}
     texts = [*data.train.text1, *data.train.text2]
-    choice = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    found = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
     if automatic:
         log.info(
             "max_seq_length %d: the longest training text has %d tokens",
-            choice.max_seq_length,
-            choice.longest,
+            found.max_seq_length,
+            found.longest,
         )
-        recipe = recipe.with_overrides({"max_seq_length": choice.max_seq_length})
+        recipe = recipe.with_overrides({"max_seq_length": found.max_seq_length})
         config = replace(config, recipe=recipe)
         model = load_for_run(config)
-    if choice.truncated and recipe.backbone.long_text == "cut":
+    if found.truncated and recipe.backbone.long_text == "cut":
         log.info(
             "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
             "more where the model can, --set long_text=head_tail both ends",
-            100 * choice.truncated,
+            100 * found.truncated,
             model.max_seq_length,
         )
-    return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
+    return config, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
 def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> SentenceTransformer:

@@ -20,10 +20,10 @@ from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.comparisons import (
     DEFINITION,
-    level_of,
-    level_sentence,
     misled_sentence,
     power_sentences,
+    shares_of,
+    shares_sentence,
 )
 from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, TUNED, FitReport
@@ -70,14 +70,14 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
     main = [result for result in found.results if result.main]
     baseline = next((result.baseline for result in main if result.baseline), "")
     advice, lines, mood = _verdict(main, baseline)
-    levels = [level_of(view) for view in found.views]
-    models = [model for model in levels[0].right if model != baseline] if levels else []
-    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if levels]
-    headline = "".join(f"{one[0]}: {level_sentence(levels, *one)}. " for one in told)
+    shares = [shares_of(view) for view in found.views]
+    models = [model for model in shares[0].right if model != baseline] if shares else []
+    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if shares]
+    headline = "".join(f"{one[0]}: {shares_sentence(shares, *one)}. " for one in told)
     misled = [
         f"{text} ({one[0]})" if len(told) > 1 else text
         for one in told
-        if (text := misled_sentence(levels, *one))
+        if (text := misled_sentence(shares, *one))
     ]
     scores = _scores(results)
     _write(
@@ -155,10 +155,10 @@ def _scores(
     rows: list[Row] = []
     before = None
     for result, cells in zip(results, made.rows, strict=True):
-        kind = "" if (result.role, result.pairs) == before else "first"
+        classes = "" if (result.role, result.pairs) == before else "first"
         if result.difference and coloured:
-            kind += f" {_TONES.get(result.difference.verdict, '')}"
-        rows.append((kind.strip(), cells))
+            classes += f" {_TONES.get(result.difference.verdict, '')}"
+        rows.append((classes.strip(), cells))
         before = (result.role, result.pairs)
     main = [r for r in results if r.main and (not charted or (r.role, r.pairs) in charted)]
     lowest, highest = min(r.score.low for r in main), max(r.score.high for r in main)
