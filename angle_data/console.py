@@ -36,6 +36,19 @@ def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
     log.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
 
 
+@contextmanager
+def at_level(level: int, *names: str) -> Iterator[None]:
+    """Let the loggers of these names pass on nothing below a level inside the block."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in levels:
+        logger.setLevel(level)
+    try:
+        yield
+    finally:
+        for logger, before in levels.items():
+            logger.setLevel(before)
+
+
 def say_result(text: str) -> None:
     """Print a command's table or summary on stdout, unless `--quiet` asked for silence.
 

@@ -81,23 +81,39 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[IO[str]]:
-    """Write a whole text file so that readers see the old content or the new, never a part.
+def beside(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path`; what was written there takes its place if the block ends without an error.
 
-    The new content goes to a temporary file beside `path` and takes its place when the block ends
-    without an exception. The error of a full disk names `path`.
+    So readers see the old content or the new, never a part. The error of a full disk names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
-            yield stream
+        yield temporary
         os.replace(temporary, path)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[IO[str]]:
+    """Write a whole text file in place of `path`, see `beside`."""
+    with beside(path) as temporary, temporary.open("x", encoding="utf-8", newline="\n") as stream:
+        yield stream
+
+
+def write_text(path: Path, text: str) -> None:
+    """Atomically write a whole text file."""
+    with replace_file(path) as stream:
+        stream.write(text)
+
+
+def write_json(path: Path, content: Any, indent: int = 2) -> None:
+    """Atomically write JSON for people to read: characters beyond ASCII kept, keys in given order."""
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=indent) + "\n")
 
 
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:

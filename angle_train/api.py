@@ -355,10 +355,10 @@ def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: S
 
     made = table_of(results)
 
-    def row(cells: Sequence[str], kind: str) -> str:
+    def row(cells: Sequence[str], tag: str) -> str:
         sides = ("right" if i in made.numbers else "left" for i in range(len(cells)))
         return "".join(
-            f'<{kind} style="text-align:{side}">{escape(cell)}</{kind}>'
+            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
             for side, cell in zip(sides, cells, strict=True)
         )
 

@@ -8,7 +8,6 @@ when it is whole.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
+from angle_data.jsonl import beside
 from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id, whole_characters
 from angle_train.data.columns import names_of
@@ -83,7 +83,7 @@ def encode(config: EncodeConfig) -> EncodeResult:
         raise InputError(f"{config.model} does not say how wide its embeddings are")
     rows = _rows(config)
     with (
-        _beside(config.out) as temporary,
+        beside(config.out) as temporary,
         _WRITERS[config.out.suffix](temporary, count, width) as write,
         Progress("encoding", count) as progress,
         quiet_libraries(),
@@ -173,19 +173,6 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
             len(set(sample)),
             found.max_seq_length,
         )
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` that takes its place when the block ends without an exception."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from angle_data.console import Progress
+from angle_data.console import Progress, at_level
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_json, write_text
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.bootstrap import Difference, difference_between
@@ -166,11 +166,8 @@ def search(config: GridConfig) -> GridResult:
         directory = RunDirectory(out, _fingerprint(config, data), ("trials", "grid.json", "recipe.toml"))
         directory.claim(directory.status(overwrite=run.overwrite), overwrite=run.overwrite)
         result = _Grid(config, data, directory.trials).finish()
-        with replace_file(out / "grid.json") as stream:
-            json.dump(result.to_dict(), stream, indent=1)
-            stream.write("\n")
-        with replace_file(out / "recipe.toml") as stream:
-            stream.write(result.recipe.to_toml_text())
+        write_json(out / "grid.json", result.to_dict(), indent=1)
+        write_text(out / "recipe.toml", result.recipe.to_toml_text())
         directory.finish()
     return result
 
@@ -211,7 +208,7 @@ class _Grid:
         with Progress(f"round {rung + 1}", len(trials)) as progress:
             for trial in trials:
                 self._train(rung, trial)
-                scores[trial] = mean_spearman(self.data.dev, list(self.measured[rung, trial]))
+                scores[trial] = mean_spearman(self.data.dev, self.measured[rung, trial])
                 log.info("trial %d: dev Spearman %.2f", trial, 100 * scores[trial])
                 progress.advance()
         return scores
@@ -229,7 +226,8 @@ class _Grid:
         self.steps[rung, trial] = end
         if end not in evaluator.measured():
             resume = directory.claim(directory.status(overwrite=False), overwrite=False)
-            with _quiet():
+            debugging = log.isEnabledFor(logging.DEBUG)
+            with nullcontext() if debugging else at_level(logging.WARNING, log.name):
                 train(
                     load_for_run(run),
                     self.data.train,
@@ -284,18 +282,6 @@ def round_ends(recipe: Recipe, pairs: int, rungs: int) -> list[int]:
     evaluations = math.ceil(schedule.steps / schedule.every)
     shares = [float(_FACTOR) ** (rung + 1 - rungs) for rung in range(rungs)]
     return [schedule.step_of(max(1, round(evaluations * share))) for share in shares]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out the log lines of single trainings, unless debugging."""
-    level = log.level
-    if not log.isEnabledFor(logging.DEBUG):
-        log.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def _fingerprint(config: GridConfig, data: RunData) -> dict[str, str]:

@@ -317,10 +317,7 @@ class Recipe:
         return "\n".join(lines) + "\n"
 
     def with_overrides(self, overrides: Mapping[str, object]) -> Self:
-        """Return the recipe with single values replaced, whichever section they belong to.
-
-        Args:
-            overrides: Values by key; those that are None are left alone.
+        """Return the recipe with single values replaced by key, but for those that are None.
 
         Raises:
             InputError: A key is unknown or a value illegal.

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from angle_data.console import duration
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
@@ -46,7 +46,6 @@ from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
     TUNED,
-    Columns,
     FitReport,
     Trained,
     make_report,
@@ -60,7 +59,7 @@ from angle_train.train.arguments import (
     resolve_precision,
     tracker_folder,
 )
-from angle_train.train.choosing import climb, resampled, what_pairs_show
+from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
@@ -73,12 +72,10 @@ log = logging.getLogger("angle.fit")
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
-    """What to fit, on what, and where to put it.
+    """What to fit, on what, and where to put it: `options.FitOptions`, with the recipe made of them.
 
     Attributes:
         data: Sources of training pairs, see `pairs.load_pairs`; may be none if there are human-graded ones.
-        backbone: Directory or hub id of the model to start from.
-        out: Directory for the model and the report.
         recipe: How to train.
         reason: Why that recipe, for log and report; empty where there is nothing to say.
         dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
@@ -86,10 +83,6 @@ class FitConfig:
         test: Sources of pairs that nothing is selected on.
         human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
         keep: Sources of pairs, without scores, whose similarity is to stay as the backbone has it.
-        scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
-        drop_leaks: Leave out training pairs that are dev or test pairs too.
-        overwrite: Replace an earlier run in `out`.
-        device: `cpu`, `cuda` …; default the best there is.
         report_to: Programs that follow the run, see `arguments.check_trackers`.
         require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
             tuned model to be better.
@@ -246,24 +239,24 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     if model.transformers_model is None or model.max_seq_length is None:
         return config, model, {}
     texts = [*data.train.text1, *data.train.text2]
-    choice = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    found = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
     if automatic:
         log.info(
             "max_seq_length %d: the longest training text has %d tokens",
-            choice.max_seq_length,
-            choice.longest,
+            found.max_seq_length,
+            found.longest,
         )
-        recipe = recipe.with_overrides({"max_seq_length": choice.max_seq_length})
+        recipe = recipe.with_overrides({"max_seq_length": found.max_seq_length})
         config = replace(config, recipe=recipe)
         model = load_for_run(config)
-    if choice.truncated and recipe.backbone.long_text == "cut":
+    if found.truncated and recipe.backbone.long_text == "cut":
         log.info(
             "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
             "more where the model can, --set long_text=head_tail both ends",
-            100 * choice.truncated,
+            100 * found.truncated,
             model.max_seq_length,
         )
-    return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
+    return config, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
 def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> SentenceTransformer:
@@ -407,8 +400,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         tokens = report.details.get("lengths", {}).get("max_seq_length")
         model = load_backbone(config.backbone, tokens, config.device)
     with disk_errors_in_one_line(config.out):
-        with replace_file(config.out / "recipe.toml") as stream:
-            stream.write(config.recipe.to_toml_text())
+        write_text(config.out / "recipe.toml", config.recipe.to_toml_text())
         report.write(config.out / "report.json")
         save_model(model, config.out)
         write_card(config.out / "README.md", report, model)

@@ -7,7 +7,7 @@ import numpy as np
 from angle_train.evaluation.bootstrap import Difference, Interval
 from angle_train.evaluation.compare import Result, View
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.comparisons import level_of
+from angle_train.report.comparisons import shares_of
 from angle_train.report.result import NOT_SAVED, DataNote, FitReport
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
@@ -102,7 +102,7 @@ def made_report():
         "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
         "folds": FOLDS,
         "merge": {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6511, 0.6622]},
-        "comparisons": [asdict(level_of(v)) for v in shown],
+        "comparisons": [asdict(shares_of(v)) for v in shown],
         "command": "angle-train fit --recipe recipe.toml --data 'my <pairs>.jsonl' --out model",
         "processes": 3,
     }  # fmt: skip

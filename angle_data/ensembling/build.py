@@ -24,7 +24,7 @@ from angle_data.ensembling.report import EnsembleSummary, make_card, make_report
 from angle_data.ensembling.scale import Scale
 from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file, write_jsonl
+from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
@@ -99,9 +99,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
             left.unlink()  # by a build that was killed while it wrote
         write_dataset(summary.dataset, splits, card)
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
-        with replace_file(config.out / "report.json") as stream:
-            json.dump(report, stream, ensure_ascii=False, indent=2)
-            stream.write("\n")
+        write_json(config.out / "report.json", report)
     return summary
 
 

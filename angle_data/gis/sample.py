@@ -15,7 +15,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.dataset import read_dataset, replace_card
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import replace_file, write_json
 from angle_data.tables import guarded, read_table
 from angle_data.text import stable_hash
 
@@ -122,8 +122,7 @@ def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
     except (OSError, ValueError, KeyError):
         raise InputError(f"{report_path} is no report of this version; build with `gis --no-crawl`") from None
     replace_card(dataset, card)
-    with replace_file(report_path) as stream:
-        stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+    write_json(report_path, report)
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 
 
 def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
@@ -18,8 +18,7 @@ def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     for place, content in {"name": name, "style": style, "part": part, "data": shown}.items():
         page = page.replace(f"{{{{{place}}}}}", content)
-    with replace_file(path) as stream:
-        stream.write(f"{page}\n")
+    write_text(path, f"{page}\n")
 
 
 def check_ending(option: str, path: Path, ending: str) -> None:

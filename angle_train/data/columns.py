@@ -64,16 +64,10 @@ def pair_in(row: Row, place: str) -> tuple[str, str]:
 
 
 def text_in(row: Row, column: str, place: str, *, blank: bool = True) -> str:
-    """Return the text of a column.
-
-    Args:
-        row: The row.
-        column: Name of the column.
-        place: Of the row, for the error.
-        blank: Whether it may be blank, as some texts of the standard sets are.
+    """Return the text of a column; `blank` says whether it may be, as some texts of the standard sets are.
 
     Raises:
-        InputError: It is missing or no text, or blank and may not be.
+        InputError: It is missing or no text, or blank and may not be; names the `place` of the row.
     """
     text = row.get(column)
     if not isinstance(text, str) or not (blank or text.strip()):

@@ -338,17 +338,13 @@ def parse_scale(text: str) -> Scale:
 
 
 def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
-    """Return the scale that scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
+    """Return the scale that finite scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
 
     Scores from 1 on that do not reach both ends of 1-5 could be on either scale. Real files on 0-5 nearly
     always hold a score below 1, so 1-5 is assumed, and the note says so.
 
-    Args:
-        scores: Finite gold scores.
-        places: The place of each, for the error.
-
     Raises:
-        InputError: They fit none of these; names the first score that does not and the way to state it.
+        InputError: They fit none of these; names the first that does not, by its place, and how to state it.
     """
     low, high = float(scores.min()), float(scores.max())
     if low >= 0 and high <= 1:
@@ -446,11 +442,9 @@ def name_of(spec: str, part: str | None = None) -> str:
 
 
 def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
-    """Return sets under names that differ: those of one name get their folder before it, or else a number.
+    """Return sets, loaded from `specs`, under names that differ.
 
-    Args:
-        sets: The sets as loaded.
-        specs: The source of each, see `load_pairs`.
+    Those of one name get their folder before it, or else a number.
     """
     names = [pairs.name for pairs in sets]
     longer = [f"{_folder(spec)}/{name}".lstrip("/") for name, spec in zip(names, specs, strict=True)]

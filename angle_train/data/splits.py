@@ -84,20 +84,10 @@ def load_run_data(
     scale: str | None = None,
     drop_leaks: bool = False,
 ) -> RunData:
-    """Load all pairs and decide what each is used for.
+    """Load all pairs and decide what each is used for; the arguments are those of `run.FitConfig`.
 
     Without dev sources, parts of the human-graded pairs take turns; without these, the validation splits of
-    the data, or else a tenth of it.
-
-    Args:
-        data: Sources of training pairs.
-        human: Sources of human-graded training pairs.
-        dev: Sources of the pairs that choose the weights.
-        test: Sources of pairs to report on.
-        recipe: Says the weight of the human-graded pairs. What it leaves open is chosen by the kind of
-            their labels.
-        scale: Scale of the scores, see `pairs.load_pairs`.
-        drop_leaks: Leave out training pairs that are dev or test pairs too.
+    the data, or else a tenth of it. What the recipe leaves open is chosen by the kind of the labels.
 
     Raises:
         InputError: A source cannot be used, or nothing is left to train on.
@@ -232,17 +222,12 @@ def run_leaks(data: RunData) -> list[Leak]:
 
 
 def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
-    """Divide pairs into `(train, dev)` so that no source has pairs in both.
+    """Divide pairs into `(train, dev)` so that no source has pairs in both, and dev a `fraction` at most.
 
     Without source ids, pairs that share a text, directly or through others, stay together. If that ties
     nearly everything together, texts are held out that have most of their pairs among themselves. If that
     does not help either, single pairs are, with a warning. Pairs that join texts of two sources are left out
     where one of these is held out and the other is not.
-
-    Args:
-        pairs: What to divide.
-        fraction: Share of the pairs that dev gets at most.
-        seed: Chooses which sources.
     """
     wanted = fraction * len(pairs)
     first, second = _ends(pairs)
@@ -370,12 +355,7 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
 
     Pairs that share a text, directly or through others, stay together. If that ties too many together, single
-    pairs are dealt instead, with a warning.
-
-    Args:
-        pairs: What to cut.
-        count: Parts wanted; fewer are made if there are too few pairs.
-        seed: Deals the pairs.
+    pairs are dealt instead, with a warning. Of few pairs fewer parts are made.
 
     Raises:
         InputError: There are too few pairs for two parts.

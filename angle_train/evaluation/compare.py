@@ -102,13 +102,9 @@ class View:
 def compare(
     pairs: PairSet, similarities: Mapping[str, Array], *, baseline: str | None = None, role: str = "test"
 ) -> list[Result]:
-    """Return one result for word overlap and one for every model, in the order given.
+    """Return one result for word overlap and one for every model, by its similarities (B,) of the pairs.
 
-    Args:
-        pairs: What the models were measured on.
-        similarities: Similarity (B,) of the pairs by model name.
-        baseline: Name of the model that the others are compared with.
-        role: See `Result`.
+    In the order given; the others are compared with the `baseline`, and `role` is that of `Result`.
     """
     ranked = Ranked(pairs.score)
     outcomes = {
@@ -131,11 +127,9 @@ class _Figure:
 
 
 class Comparison:
-    """Compares models on one task after the other, and on the averages of groups of tasks.
+    """Compares models with a baseline, if any, on one task after the other and on averages of groups.
 
-    Args:
-        baseline: What the others are compared with; default nothing.
-        resamples: Of the bootstrap; large sets get fewer.
+    Large sets get fewer than `resamples` of the bootstrap.
     """
 
     def __init__(self, baseline: str | None = None, resamples: int = RESAMPLES) -> None:

@@ -69,15 +69,10 @@ def judge(
 
 
 def best_threshold(gold: NDArray[np.bool_], similarity: Array, measure: str) -> float:
-    """Return the threshold above which calling pairs positive gives the best `accuracy` or `f1`.
+    """Return the threshold above which calling pairs positive gives the best measure, `accuracy` or `f1`.
 
-    It lies halfway between two neighbouring similarities, or beyond the last one; of several equally good
-    ones it is the highest.
-
-    Args:
-        gold: Whether each pair is positive (B,).
-        similarity: (B,).
-        measure: `accuracy` or `f1`.
+    It lies halfway between two neighbouring similarities (B,), or beyond the last one; of several equally
+    good ones it is the highest. `gold` (B,) says which pairs are positive.
     """
     levels, level = np.unique(similarity, return_inverse=True)
     positive = np.bincount(level, weights=gold, minlength=len(levels))[::-1].cumsum()

@@ -153,15 +153,7 @@ def short_names(models: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What was measured so far.
-
-    Attributes:
-        tasks: Name -> task.
-        settings: Choices of the user.
-        data: Task -> its data, where that could be read.
-        failed: See `Evaluation`.
-        outcomes: Task -> model -> outcome.
-    """
+    """What was measured so far: outcomes by task and model, and the data of tasks where it could be read."""
 
     tasks: Mapping[str, Task]
     settings: Settings

@@ -26,10 +26,7 @@ _NAMED_TARGETS = {"auto": None, "all": "all-linear"}
 def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int = 0) -> None:
     """Put fresh LoRA adapters into `model`, which change nothing yet, and freeze everything else.
 
-    Args:
-        model: Without adapters.
-        config: Rank, scale and place of the adapters.
-        seed: Decides their random half.
+    `seed` decides their random half.
 
     Raises:
         InputError: The model is no transformer, or has no layers of those names.

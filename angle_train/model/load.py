@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from angle_data.console import at_level
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model.adapters import (
     add_adapters,
@@ -127,18 +128,13 @@ def quiet_libraries() -> Iterator[None]:
     import datasets
     from transformers.utils import logging as transformers_logging
 
-    noisy = map(logging.getLogger, ("sentence_transformers", "transformers", "datasets"))
-    levels = {logger: logger.level for logger in noisy}
     bars = transformers_logging.is_progress_bar_enabled()
-    for logger in levels:
-        logger.setLevel(logging.ERROR)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     datasets.disable_progress_bars()
     try:
-        yield
+        with at_level(logging.ERROR, "sentence_transformers", "transformers", "datasets"):
+            yield
     finally:
-        for logger, level in levels.items():
-            logger.setLevel(level)
         if bars:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         datasets.enable_progress_bars()
@@ -372,13 +368,7 @@ def load_for_training(
 ) -> SentenceTransformer:
     """Load a backbone as `load_backbone` does and apply a recipe's prompt, pooling and adapters.
 
-    Args:
-        id_or_path: A local directory, or an id on the Hugging Face hub.
-        config: The recipe's `[backbone]` section.
-        prompt: Put around every text, see `prompt.set_prompt`.
-        max_seq_length: Tokens per text; default the checkpoint's own.
-        device: `cpu`, `cuda` …; default the best there is.
-        seed: Decides what is random in new adapters.
+    `config` is the recipe's `[backbone]` section; `seed` decides what is random in new adapters.
 
     Raises:
         InputError: As `load_backbone`, or the model cannot take something of `config`.
@@ -420,12 +410,8 @@ def finish_training(
 ) -> None:
     """Make a trained model what will be saved, in place, so that it can be measured as users will have it.
 
-    Its adapters are merged into weights that are not quantized, which are what a saved model is loaded with.
-
-    Args:
-        model: What was trained.
-        config: Of the run.
-        load_plain: Loads the model that was trained for another config: one without quantization.
+    Its adapters are merged into weights that are not quantized, which are what a saved model is loaded with:
+    `load_plain` loads the model that was trained for such a config.
     """
     if config.quantization != "none":
         plain = load_plain(replace(config, quantization="none"))

@@ -9,7 +9,6 @@ A saved model holds native modules only: opened without this toolkit, it cuts lo
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_json
 from angle_train.model.prompt import TEXT_SLOT, has_template
 
 LONG_TEXT_FILE = "long_text.json"
@@ -35,12 +34,10 @@ _COUNTED_AT_ONCE = 1024
 
 
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
-    """Return the first and the last half of `budget` tokens of `text`, a space between them.
+    """Return the first and the last half of `budget` tokens of a text that has more, a space between them.
 
-    Args:
-        text: Of more than `budget` tokens.
-        spans: First character and the one after the last, of every token.
-        budget: Tokens to keep; of an odd number the start has one more.
+    `spans` are the first character of every token and the one after its last. Of an odd number of tokens the
+    start has one more.
     """
     head, tail = budget - budget // 2, budget // 2
     end = text[spans[-tail][0] :] if tail else ""
@@ -82,8 +79,7 @@ class LongTextModel(SentenceTransformer):
     def save(self, path: str, *args: Any, **kwargs: Any) -> None:
         """Save the model, and beside it how it reads long texts."""
         super().save(path, *args, **kwargs)
-        with replace_file(Path(path) / LONG_TEXT_FILE) as stream:
-            stream.write(json.dumps({"mode": HEAD_TAIL}, indent=2) + "\n")
+        write_json(Path(path) / LONG_TEXT_FILE, {"mode": HEAD_TAIL})
 
 
 def _tokens_around(model: SentenceTransformer, prompt: str | None) -> int:

@@ -25,11 +25,9 @@ whole text in a causal model. `last-avg` and `last-max` take mean and maximum ov
 
 
 def set_pooling(model: SentenceTransformer, name: str) -> None:
-    """Replace how `model` pools; what follows its pooling (normalisation, a trained layer) stays.
+    """Replace how `model` pools, by a key of `POOLINGS`.
 
-    Args:
-        model: Opens with a transformer, then pools.
-        name: Key of `POOLINGS`.
+    What follows its pooling (normalisation, a trained layer) stays.
 
     Raises:
         InputError: The model does not consist of a transformer and a pooling, or `name` reads the first token

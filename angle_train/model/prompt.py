@@ -25,12 +25,8 @@ _PROMPT_NAME = "angle"
 def set_prompt(model: SentenceTransformer, prompt: str) -> None:
     """Make `model` put `prompt` around every text, now and after it is saved; nothing if it is empty.
 
-    A prompt with text after its slot replaces the tokenizer's chat template, and prompts of the model's own
-    no longer apply.
-
-    Args:
-        model: Opens with a transformer if the prompt has something after its slot.
-        prompt: A prefix, or a template with `{text}` once in it.
+    A prompt is a prefix, or a template with `{text}` once in it. One with text after its slot replaces the
+    tokenizer's chat template, and prompts of the model's own no longer apply.
 
     Raises:
         InputError: The slot stands there more than once, or the model cannot take a template.

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import results_table
 
@@ -59,13 +59,7 @@ recipe.toml holds all settings of the training, report.json all figures. The obj
 
 
 def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:
-    """Write the card of a saved model, atomically. It names no place on this machine and quotes no text.
-
-    Args:
-        path: The file.
-        report: Of the run.
-        model: As saved.
-    """
+    """Write the card of a saved model, atomically. It names no place on this machine and quotes no text."""
     base = report.data[0].name.split("/")[0] if report.base == "model" else report.base
     name = re.sub(r"[^\w.-]+", "-", f"{base}-tuned" if report.kept == TUNED else report.base)
     text = _CARD.format(
@@ -77,8 +71,7 @@ def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> Non
         lines="\n".join(f"* {line}" for line in [*report.verdict()[1:], *report.evidence(), *report.notes]),
         facts="\n".join(f"* {fact}" for fact in _facts(report, model)),
     )
-    with replace_file(path) as stream:
-        stream.write(text)
+    write_text(path, text)
 
 
 def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class RightShares:
     """The shares (0..1) of comparisons of one set that come out right, by model.
 
     Attributes:
@@ -43,8 +43,8 @@ class Level:
     misled: Mapping[str, float] = field(default_factory=dict)
 
 
-def level_of(view: View) -> Level:
-    """Return the level of every model of a view; of a larger set on 3,000 pairs, drawn once and for all."""
+def shares_of(view: View) -> RightShares:
+    """Return the shares of every model on a view; of a larger set on 3,000 pairs, drawn once and for all."""
     count = len(view.gold)
     chosen = np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_PAIRS), replace=False))
     overlap = np.array([jaccard(words(view.text1[i]), words(view.text2[i])) for i in chosen])
@@ -56,35 +56,33 @@ def level_of(view: View) -> Level:
         found = view.similarity.items() if compared.sum() >= fewest else ()
         return {model: right_where(compared, column[chosen]) for model, column in found}
 
-    return Level(view.name, right(better, 1), right(misleading, _FEWEST_MISLED))
+    return RightShares(view.name, right(better, 1), right(misleading, _FEWEST_MISLED))
 
 
 def right_where(better: NDArray[np.bool_], similarity: Array) -> float:
     """Return the share of right comparisons among those that `better` (B, B) holds, at least one.
 
-    Args:
-        better: Whether the pair of the row is to have a higher similarity than that of the column.
-        similarity: (B,).
+    It says whether the pair of the row is to have a higher similarity (B,) than that of the column.
     """
     first, second = np.nonzero(better)
     gap = similarity[first] - similarity[second]
     return float((gap > 0).mean() + (gap == 0).mean() / 2)
 
 
-def level_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
+def shares_sentence(sets: Sequence[RightShares], model: str, before: str = "", old: str = "") -> str:
     """Return how many of 100 comparisons come out right, such as `of 100 comparisons 82 come out right`.
 
     Args:
-        levels: Of at least one set; of more than three the mean is told.
+        sets: Of at least one set; of more than three the mean is told.
         model: The model to tell of.
         before: The model to compare it with, if any.
         old: What to call that, such as `before`.
     """
-    told = [(level.pairs, *_of_hundred(level.right, model, before, old)) for level in levels]
+    told = [(one.pairs, *_of_hundred(one.right, model, before, old)) for one in sets]
     if len(told) > _NAMED_SETS:
-        shown = [name for name in (model, before) if name in levels[0].right]
-        mean = {name: sum(level.right[name] for level in levels) / len(levels) for name in shown}
-        told = [(f"on average over {len(levels)} sets", *_of_hundred(mean, model, before, old))]
+        shown = [name for name in (model, before) if name in sets[0].right]
+        mean = {name: sum(one.right[name] for one in sets) / len(sets) for name in shown}
+        told = [(f"on average over {len(sets)} sets", *_of_hundred(mean, model, before, old))]
     elif len(told) > 1:
         told = [(f"on {name}", now, then) for name, now, then in told]
     else:
@@ -94,16 +92,16 @@ def level_sentence(levels: Sequence[Level], model: str, before: str = "", old: s
     return "; ".join([first, *(f"{now} {where}{then}" for where, now, then in others)])
 
 
-def misled_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
+def misled_sentence(sets: Sequence[RightShares], model: str, before: str = "", old: str = "") -> str:
     """Return the same where words mislead, of the set on which the model does worst; nothing if unknown."""
-    known = [level for level in levels if model in level.misled]
+    known = [one for one in sets if model in one.misled]
     if not known:
         return ""
-    worst = min(known, key=lambda level: level.misled[model])
+    worst = min(known, key=lambda one: one.misled[model])
     now, then = _of_hundred(worst.misled, model, before, old)
     share, (low, high) = worst.misled[model], _COIN
     kind = ": worse than a coin flip" if share < low else ": nearly a coin flip" if share <= high else ""
-    where = f" ({worst.pairs})" if len(levels) > 1 else ""
+    where = f" ({worst.pairs})" if len(sets) > 1 else ""
     return f"Where shared words mislead, as with opposites{where}, {now} of 100 come out right{then}{kind}"
 
 

@@ -39,15 +39,10 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 class Plot:
-    """A plot with linear axes, drawn piece by piece.
+    """A plot with linear axes of these lowest and highest values, drawn piece by piece.
 
-    `style` are class names, such as `s1` or `s0 dashed`.
-
-    Args:
-        x: Lowest and highest value across.
-        y: Lowest and highest value upwards.
-        height: In units of the drawing, which is 340 units wide.
-        left: Room for the numbers of the y axis.
+    `height` is in units of the drawing, which is 340 units wide; `left` is room for the numbers of the y
+    axis. `style` are class names, such as `s1` or `s0 dashed`.
     """
 
     def __init__(
@@ -152,11 +147,8 @@ def interval_panel(
 ) -> Panel:
     """Return the intervals of one set or task, a row for each model.
 
-    Args:
-        title: Title of the panel.
-        rows: Model and interval; the place among the models gives the colour.
-        reach: Lowest and highest value of all panels that are to be compared, times 100.
-        label: What is measured.
+    A model's place gives its colour. `reach` are the lowest and highest value, times 100, of all panels that
+    are to be compared; `label` says what is measured.
     """
     plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=18)
     plot.x_axis(label, grid=True)
@@ -193,11 +185,9 @@ def scatter_panels(view: View) -> list[Panel]:
 
 
 def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
-    """Return the dev Spearman over the steps; the first point is the untouched backbone, a dashed line.
+    """Return the dev Spearman over the steps (`result.FitReport.curve`), with a ring at the best one.
 
-    Args:
-        curve: See `result.FitReport`.
-        best_step: The step to mark.
+    The first point is the untouched backbone, a dashed line.
     """
     steps = [float(point["step"]) for point in curve]
     scores = [100 * float(point["dev"]) for point in curve]

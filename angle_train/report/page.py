@@ -15,15 +15,15 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.stats import rankdata
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.comparisons import (
     DEFINITION,
-    level_of,
-    level_sentence,
     misled_sentence,
     power_sentences,
+    shares_of,
+    shares_sentence,
 )
 from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, TUNED, FitReport
@@ -38,11 +38,8 @@ _MOST_CHANGES = 3
 def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
     """Write the page of a training run, atomically.
 
-    Args:
-        path: The file.
-        report: The findings of the run.
-        views: The sets to look at more closely, under the backbone and the tuned weights if there are any.
-        made: When and with what, see `text.made_line`.
+    The `views` are looked at more closely, under the backbone and the tuned weights if there are any; `made`
+    is `text.made_line`.
     """
     tuned = report.kept == TUNED
     judged = {(result.role, result.pairs) for result in report.judged}
@@ -68,26 +65,19 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
 
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
-    """Write the page of an evaluation, atomically.
-
-    Args:
-        path: The file.
-        found: The findings.
-        command: The command that repeats the evaluation.
-        made: When and with what, see `text.made_line`.
-    """
+    """Write the page of an evaluation, atomically; `command` repeats it, and `made` is `text.made_line`."""
     results = [*found.results, *found.averages]
     main = [result for result in found.results if result.main]
     baseline = next((result.baseline for result in main if result.baseline), "")
     advice, lines, mood = _verdict(main, baseline)
-    levels = [level_of(view) for view in found.views]
-    models = [model for model in levels[0].right if model != baseline] if levels else []
-    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if levels]
-    headline = "".join(f"{one[0]}: {level_sentence(levels, *one)}. " for one in told)
+    shares = [shares_of(view) for view in found.views]
+    models = [model for model in shares[0].right if model != baseline] if shares else []
+    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if shares]
+    headline = "".join(f"{one[0]}: {shares_sentence(shares, *one)}. " for one in told)
     misled = [
         f"{text} ({one[0]})" if len(told) > 1 else text
         for one in told
-        if (text := misled_sentence(levels, *one))
+        if (text := misled_sentence(shares, *one))
     ]
     scores = _scores(results)
     _write(
@@ -129,8 +119,7 @@ def _write(path: Path, **content: Any) -> None:
     environment.globals["definition"] = DEFINITION
     environment.filters["comma"] = lambda count: f"{count:,}"
     page = environment.get_template("page.html").render(content)
-    with replace_file(path) as stream:
-        stream.write(page)
+    write_text(path, page)
 
 
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
@@ -166,10 +155,10 @@ def _scores(
     rows: list[Row] = []
     before = None
     for result, cells in zip(results, made.rows, strict=True):
-        kind = "" if (result.role, result.pairs) == before else "first"
+        classes = "" if (result.role, result.pairs) == before else "first"
         if result.difference and coloured:
-            kind += f" {_TONES.get(result.difference.verdict, '')}"
-        rows.append((kind.strip(), cells))
+            classes += f" {_TONES.get(result.difference.verdict, '')}"
+        rows.append((classes.strip(), cells))
         before = (result.role, result.pairs)
     main = [r for r in results if r.main and (not charted or (r.role, r.pairs) in charted)]
     lowest, highest = min(r.score.low for r in main), max(r.score.high for r in main)

@@ -12,16 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_json
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, pair_similarity, spearman
 from angle_train.recipe import Recipe
-from angle_train.report.comparisons import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.comparisons import (
+    RightShares,
+    misled_sentence,
+    power_sentences,
+    shares_of,
+    shares_sentence,
+)
 from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
+from angle_train.train.choosing import Columns
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
 
@@ -30,9 +37,6 @@ if TYPE_CHECKING:
 
 BACKBONE, TUNED, NOT_SAVED = "backbone", "tuned", "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
-
-Columns = list[NDArray[np.float64]]
-"""Similarities of pairs, one column for each set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +145,9 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
-            `processes`, `comparisons` (the `levels.Level` of each set that is shown), `base_model` (the
-            backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why that
-            recipe, where the pairs said it).
+            `processes`, `comparisons` (the `comparisons.RightShares` of each set that is shown), `base_model`
+            (the backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
+            that recipe, where the pairs said it).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
@@ -218,7 +222,7 @@ class FitReport:
         return short_name(self.details.get("base_model") or self.backbone)
 
     def headline(self) -> str:
-        """Return the conclusion with the level that the saved model has, in words for everybody."""
+        """Return the conclusion with the shares that the saved model has, in words for everybody."""
         found = {result.gain.verdict for result in self.compared}
         if self.kept == BACKBONE:
             head = "Not shown to be better, so the backbone stays"
@@ -230,13 +234,13 @@ class FitReport:
             head = "Worse"
         else:
             head = "Not shown to be better"
-        levels = self.levels
-        return f"{head}: {level_sentence(levels, *self._told)}." if levels else f"{head}."
+        shares = self.right_shares
+        return f"{head}: {shares_sentence(shares, *self._told)}." if shares else f"{head}."
 
     @property
-    def levels(self) -> list[Level]:
+    def right_shares(self) -> list[RightShares]:
         """The shares of comparisons that come out right, of every set that is shown."""
-        return [Level(**level) for level in self.details.get("comparisons", ())]
+        return [RightShares(**found) for found in self.details.get("comparisons", ())]
 
     def evidence(self) -> list[str]:
         """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
@@ -246,7 +250,7 @@ class FitReport:
             for leak in self.leaks
             if leak.texts
         ]
-        misled = misled_sentence(self.levels, *self._told)
+        misled = misled_sentence(self.right_shares, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
 
     @property
@@ -328,9 +332,7 @@ class FitReport:
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
         content |= {"headline": self.headline(), "verdict": self.verdict()}
-        with replace_file(path) as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=1)
-            stream.write("\n")
+        write_json(path, content, indent=1)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -346,15 +348,10 @@ def make_report(
     details: Mapping[str, Any],
     model: SentenceTransformer,
 ) -> FitReport:
-    """Return the report of a run.
+    """Return the report of a run of this recipe, as run.
 
-    Args:
-        recipe: As run.
-        data: The pairs.
-        trained: The outcome of training.
-        backbone: What was tuned, see `model.load.backbone_identity`.
-        details: Further findings, see `FitReport`; `leaks` must be among them.
-        model: What was trained, for the device.
+    `backbone` is its `model.load.backbone_identity`, `details` are further findings (see `FitReport`), with
+    `leaks` among them, and `model`, what was trained, says the device.
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
@@ -398,6 +395,6 @@ def make_report(
             **trained.details,
             "dropped": data.dropped,
             "processes": process_count(),
-            "comparisons": [asdict(level_of(view)) for view in trained.views()],
+            "comparisons": [asdict(shares_of(view)) for view in trained.views()],
         },
     )

@@ -29,14 +29,10 @@ class Table:
 
 
 def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
-    """Return a row for every result; if all are Spearman correlations, no column names the figure.
+    """Return a row for every result, set by set; if all are Spearman correlations, no column says so.
 
-    A set that does not have its published size is marked with `*`.
-
-    Args:
-        results: Set by set.
-        roles: Whether to add a column for the role of each set. Without it, sets that share a name have their
-            role behind the name.
+    A set that does not have its published size is marked with `*`. With `roles` there is a column for the
+    role of each set; without, sets that share a name have their role behind the name.
     """
     alone = all(result.metric == SPEARMAN for result in results)
     sets = {(result.pairs, result.role) for result in results}
@@ -153,12 +149,10 @@ def tone(found: Sequence[Result]) -> str:
 
 
 def command_line(program: str, options: Sequence[tuple[str, str | Sequence[str] | bool | None]]) -> str:
-    """Return a command in a shell's quoting.
+    """Return a command in a shell's quoting: its first words, and the names and values of its options.
 
-    Args:
-        program: Its first words, such as `angle-train fit`.
-        options: Name and value. A sequence repeats the option for each of its values, True makes a flag, and
-            options with None, False or nothing are left out.
+    A sequence repeats the option for each of its values, True makes a flag, and options with None, False or
+    nothing are left out.
     """
     words = [program]
     for name, value in options:

@@ -74,15 +74,9 @@ def training_arguments(
     select: bool = True,
     trackers: Sequence[str] = (),
 ) -> SentenceTransformerTrainingArguments:
-    """Return the trainer's settings for a recipe.
+    """Return the trainer's settings for a recipe's training section and a count of training pairs.
 
-    Args:
-        config: The recipe's training section.
-        count: Training pairs.
-        directory: Checkpoints go here.
-        device: Where the model is.
-        select: Whether there are dev pairs that the best checkpoint is chosen on.
-        trackers: Programs that the run is reported to.
+    Checkpoints go to `directory`; with `select` there are dev pairs that the best one is chosen on.
 
     Raises:
         InputError: The device cannot compute in the recipe's precision.

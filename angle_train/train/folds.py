@@ -102,7 +102,7 @@ def cross_fit(
         others: Pairs that all runs train on.
         recipe: How; its `folds` says how many parts.
         directory: Each part's run has a directory in it.
-        fingerprint: What decides the run, see `checkpoints.RunDirectory`.
+        fingerprint: What decides the run, see `run_directory.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
 
     Raises:
@@ -164,14 +164,8 @@ def chosen(
     """Choose among the backbone and all evaluations, on the similarities of all parts together.
 
     A part that is a batch larger than another may have fewer evaluations. They are matched by how much of the
-    training was done: the last of all is the planned end.
-
-    Args:
-        curves: Of every part.
-        share: Of the backbone, that was mixed in.
-        human: The graded pairs.
-        before: Their similarities (B,) under the untouched backbone.
-        shared: See `CrossFit.shared_texts`.
+    training was done: the last of all is the planned end. `before` are the similarities (B,) of the graded
+    pairs under the untouched backbone, `shared` is `CrossFit.shared_texts`.
     """
     last = min(len(curve.similarity) for curve in curves)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
+from angle_data.console import at_level
 from angle_data.errors import AngleError, InputError
 
 Value = TypeVar("Value")
@@ -61,14 +62,8 @@ def connect(device: str | None = None) -> Iterator[None]:
         raise InputError(
             f"{process_count()} processes cannot be connected: {reason}; check how they are started"
         ) from None
-    log = logging.getLogger("angle")
-    level = log.level
-    if not is_first():
-        log.setLevel(logging.ERROR)
-    try:
+    with nullcontext() if is_first() else at_level(logging.ERROR, "angle"):
         yield
-    finally:
-        log.setLevel(level)
 
 
 def on_first(function: Callable[[], Value]) -> Value:

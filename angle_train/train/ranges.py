@@ -14,13 +14,7 @@ from angle_train.recipe import Recipe
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A positive value on a logarithmic scale.
-
-    Attributes:
-        low: The least.
-        high: The most.
-        zero: Share of the draws that are 0 instead: a term that is switched off.
-    """
+    """A positive value on a logarithmic scale; `zero` is the share of draws that are 0, a term left out."""
 
     low: float
     high: float
@@ -58,11 +52,8 @@ def usable(space: Mapping[str, Range], recipe: Recipe) -> dict[str, Range]:
 def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recipe) -> list[dict[str, float]]:
     """Return the values of `count` trials; the first has none, which is `recipe` as it is.
 
-    Args:
-        space: What to draw from.
-        count: How many trials.
-        seed: Decides the draws; more trials begin with the same ones.
-        recipe: What the values will be set in. Draws that it does not allow (all weights 0) are drawn again.
+    More trials of a seed begin with the same ones. Draws that the recipe does not allow (all weights 0) are
+    drawn again.
     """
     generator = random.Random(seed)
     trials: list[dict[str, float]] = [{}]

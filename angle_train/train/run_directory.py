@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_json
 from angle_train.recipe import changed_parts
 
 Status = Literal["new", "interrupted", "finished"]
@@ -158,8 +158,7 @@ class RunDirectory:
     def _write(self, status: Status, *, overwrite: bool) -> None:
         state = {"status": status, "fingerprint": dict(self.fingerprint), "overwrite": overwrite}
         state |= {"grid": True} if self.files else {}
-        with replace_file(self._state_file) as stream:
-            json.dump(state, stream, indent=1)
+        write_json(self._state_file, state, indent=1)
 
 
 def check_out(path: Path) -> None:

@@ -11,6 +11,8 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 
 _SERVER = Path(__file__).with_name("service.py")

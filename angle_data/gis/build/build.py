@@ -5,7 +5,6 @@ A pure function of the store, the options and the seed: the same bytes every tim
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +38,7 @@ from angle_data.gis.build.report import (
 from angle_data.gis.build.splits import SPLIT_BY, place_issues
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
-from angle_data.jsonl import replace_file, write_jsonl
+from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.splits import check_ratios, missed_shares
 from angle_data.text import content_id, stable_hash
@@ -194,8 +193,7 @@ def _write(
     rows = {name: _rows(config, scan, texts, measures, name, pairs) for name, pairs in splits.items()}
     dataset = config.out / "dataset"
     write_rows(dataset, rows, IDS_COLUMNS if config.ids_only else COLUMNS, card)
-    with replace_file(config.out / "report.json") as stream:
-        stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+    write_json(config.out / "report.json", report)
     return GisSummary(_summary(report), dataset, report)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from angle_data.annotators.batch_state import open_requests
 from angle_data.calls import IN_MEMORY
 from angle_data.errors import InputError
-from angle_data.jsonl import replace_file
+from angle_data.jsonl import write_text
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
@@ -124,9 +124,8 @@ class RunFile:
         self._save(content)
 
     def _save(self, content: Mapping[str, Any]) -> None:
-        with replace_file(self._path) as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=2, default=str)  # paths
-            stream.write("\n")
+        shown = json.dumps(content, ensure_ascii=False, indent=2, default=str)  # paths
+        write_text(self._path, shown + "\n")
 
     def _head(self) -> dict[str, Any]:
         """Return the entries that are known before anything is asked."""

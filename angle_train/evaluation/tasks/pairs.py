@@ -28,9 +28,7 @@ MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs w
 class StsTask:
     """Graded pairs; their subsets, where a file names some, are taken together.
 
-    Attributes:
-        data: Where they are.
-        standard_size: Pairs of the published test set.
+    `standard_size` is the number of pairs of the published test set.
     """
 
     data: TaskData

@@ -30,7 +30,7 @@ from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
 from angle_train.evaluation.tasks.sources import Source
 
 _DEPTHS = (1, 5, 10, 100)
-Rows = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +84,17 @@ class CaptionTask:
         )
 
 
-def _own(data: Captions, found: NDArray[np.int64], first: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def _own(data: Captions, found: Ints, first: Ints, k: int) -> Ints:
     """Return how many (Q,) of the last k captions of each query's image are among the found ones (Q, k)."""
     wanted = [Counter(data.texts[end - k : end]) for end in first + data.per_image]
     read = [Counter(data.texts[row] for row in line) for line in found]
     return np.array([(a & b).total() for a, b in zip(wanted, read, strict=True)])
 
 
-def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) -> Ints:
     """Return the k documents (Q, k) most similar to each query, best first, equal ones by position.
 
-    Args:
-        queries: Unit rows (Q, D).
-        documents: Unit rows (N, D), N at least k.
-        k: How many.
+    Queries (Q, D) and documents (N, D), at least k, are unit rows.
     """
     found = np.empty((len(queries), k), dtype=np.int64)
     for rows, similarity in cosine_blocks(queries, documents):
@@ -117,9 +114,9 @@ class Pool:
     """
 
     texts: Sequence[str]
-    queries: NDArray[np.int64]
-    relevant: Sequence[NDArray[np.int64]]
-    cluster: NDArray[np.int64]
+    queries: Ints
+    relevant: Sequence[Ints]
+    cluster: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +162,13 @@ class DuplicateTask:
         return Outcome(statistics, sizes)
 
 
-def _over_clusters(values: Sequence[float], cluster: NDArray[np.int64]) -> MeanOf:
+def _over_clusters(values: Sequence[float], cluster: Ints) -> MeanOf:
     """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
     sizes = np.bincount(cluster).astype(np.float64)
     return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
 
 
-def ranks_of(relevant: Sequence[Rows], queries: Rows, embeddings: NDArray[np.float64]) -> list[Rows]:
+def ranks_of(relevant: Sequence[Ints], queries: Ints, embeddings: NDArray[np.float64]) -> list[Ints]:
     """Return for every query the ranks, from 1 up and ascending, of the documents it should find.
 
     All rows of `embeddings` are documents, except for the query itself. Of equally similar documents the
@@ -182,7 +179,7 @@ def ranks_of(relevant: Sequence[Rows], queries: Rows, embeddings: NDArray[np.flo
         queries: Row of each query (Q,).
         embeddings: Unit rows (N, D).
     """
-    ranks: list[Rows] = []
+    ranks: list[Ints] = []
     for block, similarity in cosine_blocks(embeddings[queries], embeddings):
         similarity[np.arange(len(similarity)), queries[block]] = -np.inf
         for line, wanted in zip(similarity, relevant[block], strict=True):

@@ -43,7 +43,7 @@ _HELD_OUT = 0.1
 
 Protocol = Literal["nested", "folds", "split"]
 Input = Literal["text", "difference", "joined"]
-Rows = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 
 Labelled = Sequence[tuple[Item, str]]
@@ -55,9 +55,9 @@ class Examples:
     """Features (N, D) and classes (N,)."""
 
     features: NDArray[np.float32]
-    labels: Rows
+    labels: Ints
 
-    def take(self, rows: Rows) -> Examples:
+    def take(self, rows: Ints) -> Examples:
         """Return the examples at `rows`."""
         return Examples(self.features[rows], self.labels[rows])
 
@@ -73,7 +73,7 @@ class Classified:
         dev_accuracy: Mean accuracy that the choice was made by, 0..1.
     """
 
-    predicted: Rows
+    predicted: Ints
     weights: NDArray[np.float64]
     regularisation: tuple[float, ...]
     dev_accuracy: float
@@ -229,7 +229,7 @@ def classify(
     return Classified(predicted, weights, tuple(chosen), float(np.mean(accuracies)))
 
 
-def _folds(data: Examples, seed: int) -> Iterator[tuple[Rows, Rows]]:
+def _folds(data: Examples, seed: int) -> Iterator[tuple[Ints, Ints]]:
     """Yield the rows to learn from and those of the fold."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -249,7 +249,7 @@ def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
     """Return nine tenths and one tenth of the examples, with the same share of each class."""
     from sklearn.model_selection import train_test_split
 
-    rows: Rows = np.arange(len(train.labels))
+    rows: Ints = np.arange(len(train.labels))
     kept, held = train_test_split(rows, test_size=_HELD_OUT, random_state=seed, stratify=train.labels)
     return train.take(kept), train.take(held)
 

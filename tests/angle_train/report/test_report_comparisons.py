@@ -9,12 +9,12 @@ from report_examples import BETTER, SAME, result, view
 
 from angle_train.evaluation.compare import View
 from angle_train.report.comparisons import (
-    Level,
-    level_of,
-    level_sentence,
+    RightShares,
     misled_sentence,
     power_sentences,
     right_where,
+    shares_of,
+    shares_sentence,
 )
 from angle_train.report.text import made_line
 
@@ -32,9 +32,9 @@ from angle_train.report.text import made_line
 def test_a_comparison_is_right_if_the_higher_grade_has_the_higher_cosine(gold, similarity, share):
     assert right_where(np.array(gold)[:, None] > gold, np.array(similarity)) == pytest.approx(share)
     texts = [f"text {i}" for i in gold]
-    found = level_of(View("set", texts, texts, np.array(gold), {"new": np.array(similarity)}))
+    found = shares_of(View("set", texts, texts, np.array(gold), {"new": np.array(similarity)}))
     assert (found.right, found.misled) == ({"new": pytest.approx(share)}, {})
-    assert level_of(View("set", texts, texts, np.ones(len(gold)), {"new": np.array(similarity)})).right == {}
+    assert shares_of(View("set", texts, texts, np.ones(len(gold)), {"new": np.array(similarity)})).right == {}
 
 
 def opposites(count):
@@ -48,29 +48,29 @@ def opposites(count):
 
 
 def test_words_mislead_where_the_pair_with_the_lower_grade_shares_more_of_them():
-    level = level_of(opposites(20))
-    assert level.misled == pytest.approx({"old": 0.0, "new": 0.5})
-    assert level.right == pytest.approx({"old": 0.0, "new": 0.5})
-    assert misled_sentence([level], "new", "old", "before") == (
+    found = shares_of(opposites(20))
+    assert found.misled == pytest.approx({"old": 0.0, "new": 0.5})
+    assert found.right == pytest.approx({"old": 0.0, "new": 0.5})
+    assert misled_sentence([found], "new", "old", "before") == (
         "Where shared words mislead, as with opposites, 50 of 100 come out right, 0 before: "
         "nearly a coin flip"
     )
-    assert misled_sentence([level], "old").endswith("0 of 100 come out right: worse than a coin flip")
+    assert misled_sentence([found], "old").endswith("0 of 100 come out right: worse than a coin flip")
     # Fewer than 200 comparisons say little.
-    assert level_of(opposites(10)).misled == {}
-    assert misled_sentence([level_of(opposites(10))], "new") == ""
+    assert shares_of(opposites(10)).misled == {}
+    assert misled_sentence([shares_of(opposites(10))], "new") == ""
 
 
 def test_levels_are_told_set_by_set_or_as_a_mean():
-    sets = [Level(f"set{i}", {"new": 0.8 + i / 100, "old": 0.7}) for i in range(4)]
-    assert level_sentence(sets[:1], "new") == "of 100 comparisons 80 come out right"
-    assert level_sentence(sets[:2], "new", "old", "before") == (
+    sets = [RightShares(f"set{i}", {"new": 0.8 + i / 100, "old": 0.7}) for i in range(4)]
+    assert shares_sentence(sets[:1], "new") == "of 100 comparisons 80 come out right"
+    assert shares_sentence(sets[:2], "new", "old", "before") == (
         "of 100 comparisons 80 come out right on set0, 70 before; 81 on set1, 70 before"
     )
-    assert level_sentence([*sets, Level("far", {"new": 0.3, "old": 0.2})], "new", "old", "with old") == (
-        "of 100 comparisons 71 come out right on average over 5 sets, 60 with old"
-    )
-    worst = misled_sentence([Level("a", {}, {"new": 0.9}), Level("b", {}, {"new": 0.6})], "new")
+    assert shares_sentence(
+        [*sets, RightShares("far", {"new": 0.3, "old": 0.2})], "new", "old", "with old"
+    ) == ("of 100 comparisons 71 come out right on average over 5 sets, 60 with old")
+    worst = misled_sentence([RightShares("a", {}, {"new": 0.9}), RightShares("b", {}, {"new": 0.6})], "new")
     assert worst == "Where shared words mislead, as with opposites (b), 60 of 100 come out right"
 
 
@@ -84,12 +84,12 @@ def test_a_small_sample_says_what_it_can_show_and_how_many_pairs_would_do():
 
 def test_of_a_large_set_a_part_is_compared_always_the_same():
     shown = view("large", count=4000)
-    level = level_of(shown)
-    assert level == level_of(shown)
+    found = shares_of(shown)
+    assert found == shares_of(shown)
     for model, column in shown.similarity.items():
         whole = right_where(shown.gold[:, None] > shown.gold, column)
-        assert level.right[model] == pytest.approx(whole, abs=0.02)
-        assert 0 < level.misled[model] < 1
+        assert found.right[model] == pytest.approx(whole, abs=0.02)
+        assert 0 < found.misled[model] < 1
 
 
 def test_the_day_can_be_fixed(monkeypatch):
