@@ -112,7 +112,7 @@ class FakeBatch(FakeServer):
         routes = [
             ("POST", "/v1/files", "upload", self._upload),
             ("GET", "/v1/files/{id}", "file", self._file),
-            ("GET", "/v1/files/{id}/content", "content", self._content),
+            ("GET", "/v1/files/{id}/content", "content", self._file),
             ("POST", "/v1/batches", "create", self._create),
             ("GET", "/v1/batches", "list", self._list),
             ("GET", "/v1/batches/{id}", "look", self._look),
@@ -171,13 +171,9 @@ class FakeBatch(FakeServer):
         name = request.match_info["id"]
         if name not in self.files:
             return error_response(404, f"No such File object: {name}")
+        if request.path.endswith("/content"):
+            return web.Response(body=self.files[name][1], content_type="application/octet-stream")
         return web.json_response(self._describe(name))
-
-    async def _content(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        if name not in self.files:
-            return error_response(404, f"No such File object: {name}")
-        return web.Response(body=self.files[name][1], content_type="application/octet-stream")
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()

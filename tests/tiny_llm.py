@@ -75,15 +75,18 @@ def numbered_requests(count, first=0, **sampling):
         yield chat_request(f"prompt {number}", number, model="tiny", **settings)
 
 
-async def collect(annotator, requests):
-    """All outcomes, in the order in which they come."""
+async def collect(annotator, requests, into=None):
+    """All outcomes, in the order in which they come; with `into`, there as they come."""
+    found = [] if into is None else into
     async with aclosing(annotator.stream(requests)) as stream:
-        return [outcome async for outcome in stream]
+        async for outcome in stream:
+            found.append(outcome)
+    return found
 
 
-def ask(annotator, requests):
+def ask(annotator, requests, into=None):
     """The same outside of an event loop."""
-    return asyncio.run(collect(annotator, requests))
+    return asyncio.run(collect(annotator, requests, into))
 
 
 def wait_until(condition, limit_s=100.0, program=None, record=None):

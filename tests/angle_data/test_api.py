@@ -6,15 +6,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 from datasets import Dataset, DatasetDict
 from fake_openai import FakeOpenAI
-from programs import started
+from labelling_runs import read_rows
+from programs import journalled, started
 
 from angle_data import ensemble, label, mine, score
 from angle_data.errors import InputError, StoppedError
+from angle_data.jsonl import write_jsonl
 from angle_data.labelling import mine as submodule  # must not take the function's place
 from angle_data.labelling.command import llm_label
 
@@ -35,10 +36,6 @@ def recorded(examples):
     }
 
 
-def lines(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
 def in_a_loop(function):
     """What a function returns in a cell: called while a loop runs in this thread."""
 
@@ -51,7 +48,7 @@ def in_a_loop(function):
 @pytest.mark.parametrize("given", ["strings", "dictionaries", "dataset", "path", "frame"])
 def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp_path):
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(path, rows)
     texts = {
         "strings": lambda: [row["text"] for row in rows],
         "dictionaries": lambda: rows,
@@ -96,12 +93,8 @@ def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
     replies = tmp_path / "grades.jsonl"
     own = [{"text1": "one", "text2": "two"}]
     reply = json.dumps({"grades": [{"id": 1, "score": 2}]})
-    replies.write_text(
-        "".join(
-            json.dumps({"text1": row["text1"], "text2": row["text2"], "reply": reply}) + "\n"
-            for row in [*mined, *own]
-        )
-    )
+    pairs = [(row["text1"], row["text2"]) for row in [*mined, *own]]
+    write_jsonl(replies, ({"text1": one, "text2": other, "reply": reply} for one, other in pairs))
     options = {"model": "grader", "engine": "recorded", "replies": replies}
     graded = in_a_loop(lambda: score(pairs=mined, out=tmp_path / "graded", **options))
     assert [row["score"] for row in graded.grades()] == [2.0] * 12
@@ -184,7 +177,7 @@ def test_a_limit_is_an_error_that_can_be_caught_and_keeps_the_replies(rows, tmp_
     limits = {"max_tokens_total": 450, "max_tokens": 100, "concurrency": 1}
     with FakeOpenAI() as server, pytest.raises(StoppedError, match="stopped at"):
         in_a_loop(lambda: label(rows, model="m", base_url=server.url, out=tmp_path / "r", **limits))
-    assert lines(tmp_path / "r" / "journal.jsonl")
+    assert read_rows(tmp_path / "r" / "journal.jsonl")
 
 
 def test_the_names_stay_functions_whatever_is_imported():
@@ -241,14 +234,12 @@ def test_the_stop_button_ends_a_cell_and_keeps_the_replies(tmp_path):
             """
         )
         with started([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-            while not (tmp_path / "run" / "journal.jsonl").exists() or not lines(
-                tmp_path / "run" / "journal.jsonl"
-            ):
+            while not journalled(tmp_path / "run"):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
     assert out == "stopped: everything so far is kept\n", err
     assert "waiting for" in err
-    replies = lines(tmp_path / "run" / "journal.jsonl")
+    replies = read_rows(tmp_path / "run" / "journal.jsonl")
     assert 0 < len(replies) < 100
     assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["replied"] == len(replies)

@@ -413,16 +413,13 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
         ({"wait_s": -1}, "wait_s must be a number"),
         ({"wait_s": float("nan")}, "wait_s must be a number"),
         ({"batch_size": 0}, "batch_size must be a whole number"),
+        (None, "--out"),  # without a run directory
     ],
 )
 def test_engine_options_are_checked(tmp_path, options, words):
+    run = None if options is None else tmp_path
     with pytest.raises(InputError, match=words):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", tmp_path, engine_options=options))
-
-
-def test_a_run_directory_is_needed():
-    with pytest.raises(InputError, match="--out"):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
+        OpenAIBatch(batch_spec("http://localhost:1/v1", run, engine_options=options or {}))
 
 
 @pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])

@@ -18,18 +18,21 @@ from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label
 
 KEY = "sk-secret-0123456789"
-PROGRAM = "from angle_data.cli import main; main()"
 
 
 def files_with_key(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
-def command(tmp_path, server):
+def run(tmp_path, monkeypatch, server):
+    """Run llm-label against the server; its exit code."""
     (tmp_path / "texts.txt").write_text("One node left.\nTwo nodes left.\nThree nodes left.\n")
     options = ["--model", "tiny", "--base-url", server.url, "--api-key-env", "MY_KEY", "--verbose"]
-    paths = ["--texts", tmp_path / "texts.txt", "--out", tmp_path / "run"]
-    return [sys.executable, "-c", PROGRAM, "llm-label", *options, *map(str, paths)]
+    paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(sys, "argv", ["angle-data", "llm-label", *options, *paths])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code or 0
 
 
 @pytest.mark.parametrize(
@@ -54,12 +57,10 @@ def command(tmp_path, server):
 def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server, code):
     monkeypatch.setenv("MY_KEY", KEY)
     with FakeOpenAI(**server) as fake:
-        monkeypatch.setattr(sys, "argv", ["angle-data", *command(tmp_path, fake)[3:]])
-        with pytest.raises(SystemExit) as stop:
-            main()
+        ended = run(tmp_path, monkeypatch, fake)
         assert {seen.authorization for seen in fake.seen} == {f"Bearer {KEY}"}
     printed = capfd.readouterr()
-    assert (stop.value.code or 0) == code, printed.err
+    assert ended == code, printed.err
     assert printed.err
     assert KEY not in printed.out + printed.err
     assert (tmp_path / "run" / "run.json").is_file()
@@ -80,9 +81,7 @@ def test_a_key_that_is_repeated_in_an_encoded_form_is_masked(tmp_path, monkeypat
     echoed = form(ODD).strip('"')
     fault = Fault(400, message=f"see http://h/?key={echoed}") if status == 400 else None
     with FakeOpenAI(lambda body: f"1. Your key {echoed} is fine.\n2. Gone.", always=fault) as fake:
-        monkeypatch.setattr(sys, "argv", ["angle-data", *command(tmp_path, fake)[3:]])
-        with pytest.raises(SystemExit):
-            main()
+        run(tmp_path, monkeypatch, fake)
     shown = "".join(capfd.readouterr()) + "".join(p.read_text() for p in (tmp_path / "run").glob("*.json*"))
     assert "[key]" in shown
     assert echoed not in shown

@@ -100,18 +100,9 @@ def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
 
 
 def test_the_same_refusal_of_everything_ends_the_run(calls):
-    got = []
-
-    async def run(engine):
-        async with aclosing(engine.stream(requests(*["forbidden"] * 6, "never asked"))) as stream:
-            async for outcome in stream:
-                got.append(outcome)
-
-    with (
-        annotator(chunk=2) as engine,
-        pytest.raises(AnnotatorError, match="vLLM refuses every request: that is forbidden"),
-    ):
-        asyncio.run(run(engine))
+    got, said = [], "vLLM refuses every request: that is forbidden"
+    with annotator(chunk=2) as engine, pytest.raises(AnnotatorError, match=said):
+        ask(engine, requests(*["forbidden"] * 6, "never asked"), got)
     assert [outcome.kind for outcome in got] == ["refused"] * 6
 
 
@@ -165,17 +156,11 @@ def test_a_model_that_cannot_be_loaded_is_one_line(calls, tmp_path, checkpoint, 
 )
 def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, content, message):
     got = []
-
-    async def run(engine):
-        async with aclosing(engine.stream(requests("a", content))) as stream:
-            async for outcome in stream:
-                got.append(outcome.text)
-
     with annotator(chunk=1) as engine:
         with pytest.raises(AnnotatorError) as caught:
-            asyncio.run(run(engine))
+            ask(engine, requests("a", content), got)
         assert str(caught.value) == message
-        assert got == ["a #None"]
+        assert [outcome.text for outcome in got] == ["a #None"]
         wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
 
 

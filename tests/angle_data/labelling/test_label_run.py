@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from labelling_runs import config_of as config
 from labelling_runs import read_rows as rows
 from labelling_runs import run_json, write_texts
 from programs import angle_data, started
+from tiny_llm import wait_until
 
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.labelling.label import label, plan_label
@@ -117,22 +117,8 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
 
 
 def command(tmp_path, server):
-    options = {
-        "--model": "tiny",
-        "--base-url": server.url,
-        "--texts": tmp_path / "texts.jsonl",
-        "--out": tmp_path / "run",
-        "--concurrency": 4,
-    }
-    arguments = [str(part) for option in options.items() for part in option]
-    return angle_data("llm-label", *arguments)
-
-
-def wait_for_replies(server, count):
-    deadline = time.monotonic() + 60
-    while len(server.seen) < count:
-        assert time.monotonic() < deadline, "the run does not get going"
-        time.sleep(0.01)
+    paths = ["--texts", tmp_path / "texts.jsonl", "--out", tmp_path / "run"]
+    return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -140,7 +126,7 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
     write_texts(tmp_path, 200)
     with FakeOpenAI(about, latency_s=0.05) as server:
         with started(command(tmp_path, server)) as run:
-            wait_for_replies(server, 20)
+            wait_until(lambda: len(server.seen) >= 20, program=run)
             run.send_signal(number)
             _, errors = run.communicate()
         asked = len(server.seen)
@@ -164,7 +150,7 @@ def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, st
         FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
         started(command(tmp_path, server)) as run,
     ):
-        wait_for_replies(server, 7)
+        wait_until(lambda: len(server.seen) >= 7, program=run)
         run.send_signal(signal.SIGINT)
         _, errors = run.communicate()
         assert len(server.seen) <= 10
@@ -180,7 +166,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
         FakeOpenAI(about, faults=[None] * 6, always=Fault(kind="hang")) as server,
         started(command(tmp_path, server)) as run,
     ):
-        wait_for_replies(server, 10)
+        wait_until(lambda: len(server.seen) >= 10, program=run)
         run.send_signal(signal.SIGINT)
         assert any("stopping" in line for line in run.stderr)
         run.send_signal(signal.SIGINT)

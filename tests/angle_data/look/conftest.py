@@ -80,15 +80,10 @@ def pairs(tmp_path):
 def issues(tmp_path):
     """A data set of four pairs of issues."""
     known = dict.fromkeys(COLUMNS, "") | {"number1": 1, "number2": 2}
+    kinds = ("random", "duplicate", "random", "duplicate")
     rows = [
-        known
-        | {
-            "text1": f"issue {n}",
-            "text2": f"other {n}",
-            "label": n % 2,
-            "kind": ("random", "duplicate")[n % 2],
-        }
-        for n in range(4)
+        known | {"text1": f"issue {n}", "text2": f"other {n}", "label": n % 2, "kind": kind}
+        for n, kind in enumerate(kinds)
     ]
     write_rows(tmp_path / "gis" / "dataset", {"train": rows}, COLUMNS, lambda _: "card")
     return tmp_path / "gis"
