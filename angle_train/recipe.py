@@ -27,7 +27,9 @@ CHECKPOINT = "checkpoint"
 # them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
-Kind = Literal["auto", "graded", "degrees", "polarity", "mixed", "binary", "positives", "papers"]
+Kind = Literal[
+    "auto", "graded", "degrees", "polarity", "mixed", "binary", "near_misses", "positives", "papers"
+]
 AngleMode = Literal["symmetric", "published"]
 Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "last-token"]
 
@@ -88,8 +90,9 @@ class ObjectiveConfig:
     Attributes:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
             LLM wrote at degrees of similarity), `polarity` (synonyms and antonyms by an LLM), `mixed` (of
-            these three), `binary`, `positives` (alone); `auto` tells it from the training pairs. `papers` is
-            no kind: the papers' three terms, as of earlier releases.
+            these three), `binary`, `near_misses` (binary, and hard to tell apart), `positives` (alone);
+            `auto` tells it from the training pairs. `papers` is no kind: the papers' three terms, as of
+            earlier releases.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.

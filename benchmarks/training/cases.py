@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,12 @@ BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm
 CASES = {"stsb": 2000, "sick-r": 2000, "mrpc": 1000, "bug-duplicates": 600}
 """Data set -> training pairs, so that none takes much longer than the others: their texts differ in
 length."""
-_GRADED = {"stsb", "sick-r"}
+_GRADED = {"stsb", "sick-r", "stsb-cut", "sick-r-cut"}
+_WITHOUT_TEST = {"bug-duplicates", "nli"}
 _DEV = 400
 SHARED: dict[str, Any] = {
-    "epochs": 2,
-    "batch_size": 32,
+    "epochs": 3,
+    "batch_size": 64,
     "evals_per_epoch": 1,
     "patience": 100,
     "max_seq_length": 128,
@@ -80,16 +81,28 @@ def load_case(name: str, size: int | None = None) -> Case:
     """Return the pairs of a data set, at most `size` for training; the same ones for every seed.
 
     MRPC has no validation split and bug-duplicates no test split: a tenth of their training pairs (whole
-    groups of pairs that share texts) selects, and the validation split of bug-duplicates measures.
+    groups of pairs that share texts) selects, and the validation split of bug-duplicates measures. Of nli
+    entailment and contradiction count. `NAME-cut` has two scores: 1 from 0.8 on, and 0 from 0.3 to 0.6.
     """
-    folder = data_folder() / "data" / name
+    folder = data_folder() / "data" / name.removesuffix("-cut")
     whole = load_pairs(str(folder / "train.jsonl.gz"))
+    if name == "nli":
+        whole = sample(whole.take(np.flatnonzero(whole.score != 0.5).tolist(), name), 4000)
     if name in _GRADED:
         dev = load_pairs(str(folder / "validation.jsonl.gz"))
     else:
         whole, dev = hold_out(whole, 0.1, seed=7)
-    test = load_pairs(str(folder / ("validation" if name == "bug-duplicates" else "test")) + ".jsonl.gz")
+    if name.endswith("-cut"):
+        whole, dev = two_scores(whole), two_scores(dev)
+    test = load_pairs(str(folder / ("validation" if name in _WITHOUT_TEST else "test")) + ".jsonl.gz")
     return Case(name, sample(whole, size or CASES[name]), sample(dev, _DEV), test)
+
+
+def two_scores(pairs: PairSet) -> PairSet:
+    """Return graded pairs as binary ones whose negatives are near misses."""
+    good, near = pairs.score >= 0.8, (pairs.score >= 0.3) & (pairs.score <= 0.6)
+    chosen = np.flatnonzero(good | near).tolist()
+    return replace(pairs.take(chosen, pairs.name), score=good[chosen].astype(float))
 
 
 def sample(pairs: PairSet, size: int) -> PairSet:

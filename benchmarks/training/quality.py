@@ -5,7 +5,7 @@
     … --table                                   # only print what has been measured so far
 
 Training pairs: 2,000 of STS-B and SICK-R, 1,000 of MRPC, 600 of bug-duplicates, drawn once; 400 dev pairs,
-all test pairs. 2 epochs in batches of 32, at most 128 tokens, fp32; learning rate 1e-4 for MiniLM's first
+all test pairs. 3 epochs in batches of 64 (the defaults), at most 128 tokens, fp32; 1e-4 for MiniLM's first
 three layers and 5e-5 for all six. The better of two evaluations on dev is kept. Each run (data set,
 backbone, way, seed) is one file under runs/benchmarks/training/quality; what is there with the same
 settings is not run again, so the script can be stopped at any time.

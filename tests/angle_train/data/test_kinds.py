@@ -111,7 +111,7 @@ PAIRS = [
     ("negatives", "kind"),
     [
         # Nearly the words of the positives, as in MRPC or PAWS.
-        ([(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS], "graded"),
+        ([(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS], "near_misses"),
         # Another pair's text.
         ([(a, PAIRS[i - 1][1]) for i, (a, _) in enumerate(PAIRS)], "binary"),
     ],
@@ -123,7 +123,7 @@ def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alon
     scores = ([1.0] * len(PAIRS) + [0.0] * len(negatives)) * copies
     pairs = PairSet("made", first, second, np.array(scores), np.ones(len(rows)))
     assert kind_of(pairs)[0] == kind
-    assert ("near misses" in kind_of(pairs)[1]) == (kind == "graded")
+    assert ("share many words" in kind_of(pairs)[1]) == (kind == "near_misses")
     assert (settle(Recipe(), pairs).objective.in_batch_weight > 0) == (kind == "binary")
 
 
