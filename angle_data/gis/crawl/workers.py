@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from angle_data.errors import AngleError
@@ -58,7 +59,23 @@ def in_processes(
     """
     context = multiprocessing.get_context("spawn")  # a fork would copy locks whose threads it lacks
     with ProcessPoolExecutor(count, context, _start, (make, *arguments)) as pool:
+        with _interrupts_wait():
+            for _ in range(count):
+                pool.submit(int)  # begins a process
         yield from in_order(pool, _call, items, ahead=count)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Take a Ctrl-C only after this; processes that are begun inside take none, not even as they start."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(make: Callable[..., Callable[[Any], Any]], *arguments: Any) -> None:
