@@ -1,7 +1,7 @@
 """Pairs of general text that are to keep the similarity that the backbone gives them.
 
 What is learned of one domain changes all embeddings. Pairs of other texts, scored by the model before it is
-tuned, are ranked among themselves beside the labelled ones: rehearsal with the model's own answers, as in
+tuned, are ranked among themselves alone, beside the labelled ones, and are no positives of anything: rehearsal with the model's own answers, as in
 Learning without Forgetting (https://arxiv.org/abs/1606.09282). Nobody has to label them. Imports no torch.
 """
 
@@ -16,14 +16,10 @@ from angle_data.errors import InputError
 from angle_data.text import counted, normalise
 from angle_train.data.columns import names_of, text_columns, text_in
 from angle_train.data.leaks import without_pairs_of
-from angle_train.data.pairs import PairSet, name_of
+from angle_train.data.pairs import KEPT, PairSet, name_of
 from angle_train.data.sources import read_rows
 
 log = logging.getLogger("angle.fit")
-
-KEPT = "backbone"
-"""What the scores rest on, in `PairSet.supervision`: they are ranked with no others."""
-
 
 def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     """Load pairs to keep; their scores are 0 until the backbone gives them some.

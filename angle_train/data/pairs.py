@@ -36,6 +36,8 @@ log = logging.getLogger("angle.pairs")
 
 POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
 """Kinds of supervision that something is known of; a column may hold others."""
+KEPT, APART = "backbone", -1
+"""The supervision of pairs that the untouched backbone scored, and the number of their scale."""
 BY_LLM = (POLARITY, DEGREES, GRADES)
 
 Item = tuple[str, dict[str, Any]]
@@ -99,13 +101,12 @@ class PairSet:
 
         What an LLM was asked for or graded is on one: ranked apart, dev pairs of STS-B lose 0.6 to 0.8
         (benchmarks/LOG.md). People's grades have another, from 1. 0 is that of random pairs, the low
-        end of every scale.
+        end of every scale but `APART`, that of pairs that keep the backbone's similarity.
         """
-        names = ["LLM" if name in BY_LLM else name for name in self.supervision or ()]
-        scales = sorted({*names} - {RANDOM})
-        if len(scales) < 2:
-            return [1] * len(self)
-        numbers = {name: number for number, name in enumerate(scales, start=1)} | {RANDOM: 0}
+        names = ["LLM" if name in BY_LLM else name for name in self.supervision or [""] * len(self)]
+        scales = sorted({*names} - {RANDOM, KEPT})
+        numbers = {name: number for number, name in enumerate(scales, start=1)}
+        numbers |= {RANDOM: 0 if len(scales) > 1 else 1, KEPT: APART}
         return [numbers[name] for name in names]
 
     def sources(self) -> list[str]:

@@ -173,8 +173,9 @@ class PairCollator:
 
     Attributes:
         preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
-        positive_score: Rows with at least this score are in-batch positives.
-        negative_score: Rows with a score strictly between this and `positive_score` are neutral.
+        positive_score: Rows with at least this score are in-batch positives, unless their scale is below 0.
+        negative_score: Rows with a score strictly between this and `positive_score` are neutral, and those
+            whose scale is below 0.
         chunk_size: Texts per forward pass.
         chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `adaptive_chunks`.
         swap: Whether to exchange the two texts of a row with probability one half. The published angle
@@ -248,7 +249,7 @@ class PairCollator:
         weight = torch.tensor([float(row.get("weight", 1.0)) for row in rows])
         scale = torch.tensor([int(row.get("scale", 1)) for row in rows])
         # A text is no partner of itself: such a row would only teach what is true by construction.
-        positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        positive = self._positive(score, scale) & (identity[first] != identity[second])
         group = positive_groups(first, second, positive, identity)
         if self.transitive:
             first, second, row, weight = transitive_pairs(
@@ -258,7 +259,7 @@ class PairCollator:
             if self.swap:  # the derived pairs come in order of length
                 flip = torch.rand(len(first), generator=generator) < 0.5
                 first, second = torch.where(flip, second, first), torch.where(flip, first, second)
-            positive = (score >= self.positive_score) & (identity[first] != identity[second])
+            positive = self._positive(score, scale) & (identity[first] != identity[second])
         if self.isp == "equal":
             group = positive_groups(first, second, torch.zeros_like(positive), identity)
         elif self.isp == "none":
@@ -270,9 +271,13 @@ class PairCollator:
             "weight": weight,
             "scale": scale,
             "positive": positive,
-            "neutral": (score > self.negative_score) & (score < self.positive_score),
+            "neutral": (scale < 0) | (score > self.negative_score) & (score < self.positive_score),
             "group": group,
         }
+
+    def _positive(self, score: Tensor, scale: Tensor) -> Tensor:
+        """Return which rows (B,) say that two texts mean the same: no model's cosine does."""
+        return (score >= self.positive_score) & (scale >= 0)
 
 
 def _shares(
