@@ -25,7 +25,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
@@ -170,6 +170,7 @@ def fit(config: FitConfig) -> FitResult:
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        details |= on_first(lambda: _order_of_kept(data, model))
         if config.reason:
             details["reason"] = config.reason
         if known := hub_id(config.backbone):
@@ -194,6 +195,8 @@ def load_data(config: FitConfig) -> RunData:
     )
     if not config.keep:
         return data
+    if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
+        raise InputError("--keep: the objective for these labels ranks nothing; add --set cosine_weight=0.2")
     return replace(data, kept=load_to_keep(config.keep, [data.train, *data.dev, *data.test]))
 
 
@@ -202,7 +205,17 @@ def keep_similarities(config: FitConfig, data: RunData, model: SentenceTransform
     if data.kept is None:
         return data
     sets = [("keep", data.kept)]
-    return with_kept(data, on_first(lambda: measure(BACKBONE, untouched(config, model), sets)[0]))
+    column = on_first(lambda: measure(BACKBONE, untouched(config, model), sets)[0])
+    if np.ptp(column) == 0:
+        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
+    return with_kept(data, column)
+
+
+def _order_of_kept(data: RunData, model: SentenceTransformer) -> dict[str, float]:
+    """Return the report's note on how far a tuned model orders the kept pairs as the backbone did."""
+    if data.kept is None:
+        return {}
+    return {"kept_order": spearman(data.kept.score, evaluate_model(model, data.kept))}
 
 
 def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:

@@ -30,6 +30,9 @@ MaxRequests = Annotated[
     int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
 ]
 PUBLIC_API = "https://api.github.com"
+# Cores that this process may use, where the system says; each worker takes a few hundred megabytes.
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_WORKERS = min(_CORES, 8)
 
 
 def gis(
@@ -93,9 +96,9 @@ def gis(
         int,
         typer.Option(
             help="Dumps (with the extra duckdb) and comments read at a time; the result is the same.",
-            show_default="one a core",
+            show_default="one a core, at most 8",
         ),
-    ] = os.cpu_count() or 1,
+    ] = _WORKERS,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,

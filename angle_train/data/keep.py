@@ -1,8 +1,9 @@
 """Pairs of general text that are to keep the similarity that the backbone gives them.
 
 What is learned of one domain changes all embeddings. Pairs of other texts, scored by the model before it is
-tuned, are ranked among themselves alone, beside the labelled ones, and are no positives of anything: rehearsal with the model's own answers, as in
-Learning without Forgetting (https://arxiv.org/abs/1606.09282). Nobody has to label them. Imports no torch.
+tuned, are ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal
+with the model's own answers, as in Learning without Forgetting (https://arxiv.org/abs/1606.09282). Nobody
+has to label them. Imports no torch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_data.text import counted, normalise
+from angle_data.text import counted, normalise, pair_key
 from angle_train.data.columns import names_of, text_columns, text_in
 from angle_train.data.leaks import without_pairs_of
 from angle_train.data.pairs import KEPT, PairSet, name_of
@@ -21,10 +22,11 @@ from angle_train.data.sources import read_rows
 
 log = logging.getLogger("angle.fit")
 
+
 def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     """Load pairs to keep; their scores are 0 until the backbone gives them some.
 
-    Any scores in the files are left alone: `angle-data mine` writes pairs without.
+    Any scores in the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
 
     Args:
         specs: What to read, see `sources.read_rows`.
@@ -33,7 +35,8 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     Raises:
         InputError: A row has no two texts, or fewer than two pairs are left.
     """
-    first, second = [], []
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    total = 0
     for spec in specs:
         for place, row in read_rows(spec, "train"):
             names = text_columns(row)
@@ -42,8 +45,10 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
                     f"{place}: --keep needs pairs of texts, such as text1 and text2; found: {names_of(row)}; "
                     f"`angle-data mine --texts {spec} --out pairs.jsonl` makes pairs of single texts"
                 )
-            first.append(text_in(row, names[0], place, blank=False))
-            second.append(text_in(row, names[1], place, blank=False))
+            one, other = (text_in(row, name, place, blank=False) for name in names)
+            found.setdefault(pair_key(one, other), (one, other))
+            total += 1
+    first, second = ([pair[end] for pair in found.values()] for end in (0, 1))
     pairs = PairSet(
         name=" + ".join(map(name_of, specs)),
         text1=first,
@@ -55,10 +60,9 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
         supervision=[KEPT] * len(first),
     )
     pairs = without_pairs_of(pairs, scored)
+    others = "; the others train or measure, or come twice" if len(pairs) < total else ""
+    kept = f"{len(pairs)} of {counted(total, 'pair')}"
     if len(pairs) < 2:
-        raise InputError(
-            f"--keep {' '.join(specs)}: {counted(len(first), 'pair')} in it, of which {len(pairs)} are "
-            "neither training nor dev or test pairs; give at least two pairs of other texts"
-        )
-    log.info("%s: %d pairs are to keep the similarity that the backbone gives them", pairs.name, len(pairs))
+        raise InputError(f"--keep {' '.join(specs)}: it has {kept} to keep{others}; give at least two")
+    log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
     return pairs

@@ -57,7 +57,8 @@ _WRITTEN = {"degrees", "mixed", "polarity"}  # kinds that an LLM wrote
 _LEAST_STEPS, _MOST_EPOCHS = 60, 20
 _POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
 _MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
-_NEAR_MISSES, _LOOKED_AT = 0.5, 2000  # `nearness_of_negatives`
+# Of `nearness_of_negatives`: from where on, pairs of each score, characters of a text, standard errors.
+_NEAR_MISSES, _FEWEST, _LOOKED_AT, _READ, _CLEARLY = 0.5, 30, 1000, 2000, 4
 
 
 _KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
@@ -93,18 +94,26 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
 def nearness_of_negatives(pairs: PairSet) -> float:
     """Return how many words pairs of the lowest score share, as a share of what those of the highest do.
 
-    Both are mean overlaps (Jaccard) less that of texts put together by chance, over at most 2,000 pairs.
-    About 0 where negatives are strangers, or words say nothing; 1 where words do not tell the two apart:
-    the negatives are near misses. The in-batch term, whose negatives are strangers, does harm there
+    Both are mean overlaps (Jaccard) less that of texts put together by chance, over at most 1,000 pairs of
+    each score. 0 where words say nothing, or there are fewer than 30 pairs of a score; about 0 where
+    negatives are strangers; 1 where words do not tell the two apart: the negatives are near misses. The
+    in-batch term, whose negatives are strangers, does harm there
     (benchmarks/README.md, "Objectives").
     """
-    picked = np.linspace(0, len(pairs) - 1, min(len(pairs), _LOOKED_AT)).astype(int)
-    first, second = ([words(texts[i]) for i in picked] for texts in (pairs.text1, pairs.text2))
-    score, strangers = pairs.score[picked], np.random.default_rng(0).permutation(len(picked))
+    places = [np.flatnonzero(pairs.score == end) for end in (pairs.score.min(), pairs.score.max())]
+    if min(map(len, places)) < _FEWEST:
+        return 0.0
+    low, high = (own[np.linspace(0, len(own) - 1, min(len(own), _LOOKED_AT)).astype(int)] for own in places)
+    picked = np.concatenate([low, high])
+    first, second = ([words(texts[i][:_READ]) for i in picked] for texts in (pairs.text1, pairs.text2))
+    strangers = np.random.default_rng(0).permutation(len(picked))
     shared = np.array([jaccard(a, b) for a, b in zip(first, second, strict=True)])
-    chance = np.mean([jaccard(a, second[i]) for a, i in zip(first, strangers, strict=True)])
-    low, high = (shared[score == end].mean() - chance for end in (score.min(), score.max()))
-    return float(low / high) if high > 0 and np.ptp(score) else 0.0
+    chance = np.array([jaccard(a, second[i]) for a, i in zip(first, strangers, strict=True)])
+    near, far = shared[: len(low)], shared[len(low) :]
+    excess = far.mean() - chance.mean()
+    if excess <= _CLEARLY * np.sqrt(far.var() / len(far) + chance.var() / len(chance)):
+        return 0.0
+    return float((near.mean() - chance.mean()) / excess)
 
 
 def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Recipe, str]:

@@ -8,7 +8,8 @@ and huge vectors. Arguments mean the same throughout, for B pairs of N texts wit
     tau             temperature in the papers' units: it divides
     weight          trust in each pair (B,), in (0, 1]; default 1
     scale           number of the scale (B,) that each score is on; default one scale for all. Scores of two
-                    scales are not compared; 0 is the low end of every scale from 0 on, and compared with those
+                    scales are not compared; 0 is the low end of every scale above it, and compared with
+                    them; one below 0 is on its own
     embeddings      the distinct texts (N, D)
     first, second   index (B,) of each pair's texts, in 0..N-1
 

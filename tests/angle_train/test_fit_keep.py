@@ -103,8 +103,8 @@ def test_kept_pairs_are_ranked_among_themselves_and_beside_parts_held_out_in_tur
     [
         ([{"text": "alone"}], r"kept.jsonl:1: --keep needs pairs .* found: text; .angle-data mine --texts"),
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
-        ([{"text1": "one", "text2": "two"}], "1 pair in it, of which 1 are neither .* give at least two"),
-        ([], "0 pairs in it, of which 0 .* give at least two pairs"),
+        ([{"text1": "one", "text2": "two"}], "it has 1 of 1 pair to keep; give at least two"),
+        ([], "it has 0 of 0 pairs to keep; give at least two"),
     ],
 )
 def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, written, message):
@@ -116,6 +116,8 @@ def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, writt
 
 
 def test_pairs_that_all_train_leave_nothing_to_keep(config):
-    with pytest.raises(InputError, match="48 pairs in it, of which 0 are neither training nor"):
+    with pytest.raises(
+        InputError, match="0 of 48 pairs to keep; the others train or measure, or come twice; give"
+    ):
         fit(replace(config, keep=config.data))
     assert not config.out.exists()

@@ -47,7 +47,7 @@ FROM (
     ELSE json END AS json
   FROM read_ndjson_objects(?, compression = ?))
 """
-_LARGEST = 1 << 30  # bytes of a file whose lines of use are kept in memory
+_LARGEST = 1 << 28  # bytes of a file, packed or not, whose lines of use are kept in memory
 _COUNTS = ("lines", "used", "bad", "other", "damaged", "known")
 
 log = logging.getLogger("angle")

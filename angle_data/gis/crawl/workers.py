@@ -18,7 +18,9 @@ from angle_data.errors import AngleError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_function: Callable[[Any], Any]  # of a process of `in_processes`
+# Of a process of `in_processes`: what makes its function, and the function, which may fail to be made.
+_made: tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
+_function: Callable[[Any], Any] | None = None
 
 
 def in_order(
@@ -39,7 +41,8 @@ def in_order(
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise AngleError(
-            "a process that did part of the work was killed, perhaps for want of memory; try --workers 1"
+            "a process that did part of the work ended: it was killed, perhaps for want of memory, or could "
+            "not start; try --workers 1"
         ) from None
 
 
@@ -79,13 +82,17 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _start(make: Callable[..., Callable[[Any], Any]], *arguments: Any) -> None:
-    global _function
+    global _made
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _function = make(*arguments)
+    _made = make, arguments
 
 
 def _call(item: Any) -> Any:
+    global _function
+    if _function is None:
+        make, arguments = _made
+        _function = make(*arguments)
     return _function(item)
 
 

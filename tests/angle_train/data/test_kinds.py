@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 from dataclasses import asdict
 from typing import get_args
 
@@ -116,7 +117,7 @@ PAIRS = [
         ([(a, PAIRS[i - 1][1]) for i, (a, _) in enumerate(PAIRS)], "binary"),
     ],
 )
-@pytest.mark.parametrize("copies", [1, 2000])
+@pytest.mark.parametrize("copies", [10, 500])
 def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alone(negatives, kind, copies):
     rows = [*PAIRS, *negatives] * copies
     first, second = zip(*rows, strict=True)
@@ -127,11 +128,25 @@ def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alon
     assert (settle(Recipe(), pairs).objective.in_batch_weight > 0) == (kind == "binary")
 
 
+def binary(first, second, scores):
+    return PairSet("made", first, second, np.array(scores, dtype=float), np.ones(len(scores)))
+
+
 def test_words_that_say_nothing_leave_binary_labels_binary():
-    first, second = ["你好世界", "再见朋友", "早上好吗"], ["世界你好", "朋友再见", "晚上好吗"]
-    pairs = PairSet("made", first, second, np.array([1.0, 1.0, 0.0]), np.ones(3))
-    assert nearness_of_negatives(pairs) == 0
-    assert kind_of(pairs)[0] == "binary"
+    dice = random.Random(0)
+    for size in (60, 200, 2000):
+        first, second = ([" ".join(dice.choices("abcdefghij", k=6)) for _ in range(size)] for _ in range(2))
+        pairs = binary(first, second, [dice.randrange(2) for _ in range(size)])
+        assert nearness_of_negatives(pairs) == 0
+        assert kind_of(pairs)[0] == "binary"
+
+
+def test_a_handful_of_negatives_decides_nothing():
+    near = [(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS] * 7  # 28
+    first, second = zip(*PAIRS * 100, *near, strict=True)
+    assert nearness_of_negatives(binary(first, second, [1] * 400 + [0] * 28)) == 0
+    first, second = zip(*PAIRS * 100, *near, *near[:2], strict=True)
+    assert nearness_of_negatives(binary(first, second, [1] * 400 + [0] * 30)) > 0.5
 
 
 def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):

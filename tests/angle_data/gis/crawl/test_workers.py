@@ -49,8 +49,15 @@ def test_processes_give_results_in_order():
 
 
 def test_a_killed_process_is_told_in_one_line():
-    with pytest.raises(AngleError, match="was killed, perhaps for want of memory; try --workers 1"):
+    with pytest.raises(
+        AngleError, match="was killed, perhaps for want of memory, or could not start; try --workers 1"
+    ):
         list(in_processes(1, partial, (os._exit,), [3]))
+
+
+def test_what_a_process_cannot_begin_with_is_said_as_it_is():
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        list(in_processes(1, open, ("nowhere",), [3]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
