@@ -3,17 +3,25 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
-from angle_train.data.keep import KEPT, load_to_keep
+from angle_train.data.keep import load_to_keep
 from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.terms import ranking_loss
 from angle_train.recipe import Recipe
+from angle_train.report.result import FitReport
 from angle_train.run import FitConfig, fit, load_data
+from angle_train.train import folds
+from angle_train.train.trainer import train
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 
@@ -40,6 +48,18 @@ def config(rows, tiny_model_dir, tmp_path, monkeypatch):
     )
 
 
+def changed(config, **values):
+    return replace(config, recipe=config.recipe.with_overrides(values))
+
+
+def with_sources(path):
+    rows = [
+        json.loads(line) | {"source_id": f"s{n}"}
+        for n, line in enumerate(Path(path).read_text().splitlines())
+    ]
+    return write(Path(path).with_name("sourced.jsonl"), rows)
+
+
 def agreement(config, model):
     """Rank correlation of a model's cosines with the backbone's on the pairs to keep."""
     pairs = load_to_keep(config.keep, [])
@@ -57,6 +77,11 @@ def test_pairs_keep_the_order_that_the_backbone_gives_them(config, tmp_path):
     assert found["keep"]["scale"] == "0-1, the backbone's cosines"
     assert len(found["keep"]["scores"]) > 2
     assert "--keep kept.jsonl" in report["details"]["command"]
+    assert report["details"]["kept_order"] == pytest.approx(agreement(config, config.out), abs=1e-6)
+    order = f"{report['details']['kept_order']:.2f} (rank correlation)"
+    assert f"ordered as the backbone orders them to {order}" in " ".join(
+        FitReport.read(config.out / "report.json").evidence()
+    )
     assert (
         "Pairs that keep the similarity of before: kept, 40 pairs." in (config.out / "README.md").read_text()
     )
@@ -83,19 +108,68 @@ def test_pairs_that_have_a_label_or_are_measured_are_not_kept(config, rows, tmp_
     assert data.kept.text1 == [row["sentence2"] for row in rows[48:50]]
 
 
-def test_kept_pairs_are_ranked_among_themselves_and_beside_parts_held_out_in_turn(config):
-    parts = replace(config, dev=(), human=config.data, data=())
+def test_parts_held_out_in_turn_train_on_kept_pairs_too(config, monkeypatch):
+    sizes = []
+
+    def counted(model, pairs, *given, **options):
+        sizes.append(len(pairs))
+        return train(model, pairs, *given, **options)
+
+    monkeypatch.setattr(folds, "train", counted)
+    parts = replace(changed(config, folds=2), dev=(), human=config.data, data=())
     report = fit(parts).report
-    assert [(note.role, note.pairs) for note in report.data][:3] == [
-        ("train", 88),
-        ("human", 48),
-        ("keep", 40),
+    found = [(note.role, note.pairs) for note in report.data][:3]
+    assert found == [("train", 88), ("human", 48), ("keep", 40)]
+    assert sizes == [24 + 40, 24 + 40]
+
+
+def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
+    plain, prompted = (
+        fit(replace(changed(config, prompt=prompt), out=tmp_path / f"out{len(prompt)}")).report
+        for prompt in ("", "about: ")
+    )
+    notes = [next(note for note in report.data if note.role == "keep") for report in (plain, prompted)]
+    assert notes[0] == notes[1]
+
+
+def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config):
+    data = load_data(replace(config, data=[str(with_sources(config.data[0]))]))
+    joined = fit_module.with_kept(data, np.linspace(-0.2, 1.0, 40))
+    assert joined.train.scales() == [1] * 48 + [-1] * 40
+    assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]
+    assert len(joined.others) == 88
+    assert joined.kept.score.min() == 0
+    rows = [
+        {"text1": "a", "text2": "b", "score": 1.0, "scale": 1},
+        {"text1": "c", "text2": "d", "score": 1.0, "scale": -1},
+        {"text1": "e", "text2": "f", "score": 0.0, "scale": -1},
     ]
-    pairs = load_to_keep(config.keep, [])
-    assert set(pairs.supervision) == {KEPT}
-    data = load_data(config)
-    joined = fit_module.with_kept(data, pairs.score + 0.5).train
-    assert sorted({*joined.scales()[:48]} & {*joined.scales()[48:]}) == []
+    labels = PairCollator(lambda texts, prompt: {}, swap=False)(rows)["label"]
+    assert labels["positive"].tolist() == [True, False, False]
+    assert labels["neutral"].tolist() == [False, True, True]
+    assert len(set(labels["group"].tolist())) == 5  # a and b are one
+    # Of labelled pairs, random ones (scale 0) among them, and kept ones, none is ranked against the other.
+    score, scale = torch.tensor([1.0, 0.0, 0.9, 0.1]), torch.tensor([1, 0, -1, -1])
+    cosine = torch.tensor([0.3, 0.2, 0.8, 0.7])
+    parts = [(cosine[i + 1] - cosine[i]).div(0.05).exp() for i in (0, 2)]
+    assert ranking_loss(cosine, score, tau=0.05, scale=scale) == pytest.approx(float(sum(parts).log1p()))
+
+
+def test_an_objective_that_ranks_nothing_and_pairs_that_do_not_differ_are_refused(config, tmp_path):
+    with pytest.raises(InputError, match=r"ranks nothing; add --set cosine_weight=0\.2"):
+        fit(changed(config, loss="positives"))
+    alike = [{"text1": f"text {number}", "text2": f"text {number}"} for number in range(20)]
+    with pytest.raises(InputError, match="--keep: the backbone finds all its pairs equally similar"):
+        fit(replace(config, keep=[write(tmp_path / "alike.jsonl", alike)]))
+    assert not (config.out / "model.safetensors").exists()
+
+
+def test_a_pair_counts_once(config, caplog):
+    with caplog.at_level("INFO", logger="angle"):
+        pairs = load_to_keep([*config.keep, *config.keep], [])
+    assert len(pairs) == 40
+    assert "40 of 80 pairs keep the similarity" in caplog.text
+    assert "come twice" in caplog.text
 
 
 @pytest.mark.parametrize(
