@@ -196,7 +196,7 @@ def load_data(config: FitConfig) -> RunData:
     if not config.keep:
         return data
     if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
-        raise InputError("--keep: the objective for these labels ranks nothing; add --set cosine_weight=0.2")
+        raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
     return replace(data, kept=load_to_keep(config.keep, [data.train, *data.dev, *data.test]))
 
 
@@ -206,7 +206,7 @@ def keep_similarities(config: FitConfig, data: RunData, model: SentenceTransform
         return data
     sets = [("keep", data.kept)]
     column = on_first(lambda: measure(BACKBONE, untouched(config, model), sets)[0])
-    if np.ptp(column) == 0:
+    if np.ptp(column.clip(0.0, 1.0)) == 0:
         raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
     return with_kept(data, column)
 
@@ -215,7 +215,7 @@ def _order_of_kept(data: RunData, model: SentenceTransformer) -> dict[str, float
     """Return the report's note on how far a tuned model orders the kept pairs as the backbone did."""
     if data.kept is None:
         return {}
-    return {"kept_order": spearman(data.kept.score, evaluate_model(model, data.kept))}
+    return {"kept_order": spearman(data.kept.score, evaluate_model(model, data.kept).clip(0.0, 1.0))}
 
 
 def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:

@@ -36,7 +36,7 @@ log = logging.getLogger("angle.pairs")
 
 POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
 """Kinds of supervision that something is known of; a column may hold others."""
-KEPT, APART = "backbone", -1
+KEPT, APART = "the backbone's own", -1
 """The supervision of pairs that the untouched backbone scored, and the number of their scale."""
 BY_LLM = (POLARITY, DEGREES, GRADES)
 

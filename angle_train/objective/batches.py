@@ -100,7 +100,8 @@ def transitive_pairs(
     joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
     other. Costs no encoding, since the texts are in the batch anyway. `row` says which row a pair's score and
     scale follow from. A row's own label always wins; inside a group the others get the lowest score and
-    weight of its positive rows, between groups those of the lowest-scored row.
+    weight of its positive rows, between groups those of the lowest-scored row. Rows whose scale is below 0
+    label their own pair alone.
 
     The arguments are the labels of the rows, see `PairCollator`; `group` is from `positive_groups`.
     """
@@ -112,7 +113,7 @@ def transitive_pairs(
     rows = sorted(range(len(score)), key=falling.__getitem__, reverse=True)
     for row in rows:
         a, b = group[first[row]], group[second[row]]
-        if a != b or positive[row]:
+        if scale[row] >= 0 and (a != b or positive[row]):
             source[a, b] = source[b, a] = row
             weights[a, b] = weights[b, a] = (
                 torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]

@@ -251,8 +251,8 @@ class FitReport:
             if leak.texts
         ]
         if "kept_order" in self.details and self.kept == TUNED:
-            order = f"{self.details['kept_order']:.2f} (rank correlation)"
-            shared.append(f"the pairs to keep are ordered as the backbone orders them to {order}")
+            order = f"rank correlation {self.details['kept_order']:.2f}"
+            shared.append(f"the tuned model orders the pairs to keep as the backbone does ({order})")
         misled = misled_sentence(self.right_shares, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
 

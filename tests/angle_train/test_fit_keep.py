@@ -78,8 +78,8 @@ def test_pairs_keep_the_order_that_the_backbone_gives_them(config, tmp_path):
     assert len(found["keep"]["scores"]) > 2
     assert "--keep kept.jsonl" in report["details"]["command"]
     assert report["details"]["kept_order"] == pytest.approx(agreement(config, config.out), abs=1e-6)
-    order = f"{report['details']['kept_order']:.2f} (rank correlation)"
-    assert f"ordered as the backbone orders them to {order}" in " ".join(
+    order = f"(rank correlation {report['details']['kept_order']:.2f})"
+    assert f"orders the pairs to keep as the backbone does {order}" in " ".join(
         FitReport.read(config.out / "report.json").evidence()
     )
     assert (
