@@ -12,7 +12,7 @@ nobody marked.
 
 Scale: event dumps, made on the fly: 3 % of the lines are about issues and 6 % about comments; half a percent
 is of the repository wanted, and the others are a few compressed parts again and again. A process of its own
-reads and builds; its peak memory is that of the whole process, with the largest of its helpers.
+reads and builds; its peak memory is that of the whole process, with the largest of its processes.
 """
 
 from __future__ import annotations
