@@ -61,7 +61,7 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     )
     pairs = without_pairs_of(pairs, scored)
     others = "; the others train or measure, or come twice" if len(pairs) < total else ""
-    kept = f"{len(pairs)} of {counted(total, 'pair')}"
+    kept = f"{len(pairs):,} of {counted(total, 'pair')}"
     if len(pairs) < 2:
         raise InputError(f"--keep {' '.join(specs)}: it has {kept} to keep{others}; give at least two")
     log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
