@@ -51,7 +51,10 @@ def measure(task: Task, numbers: Sequence[int], seeds: Sequence[int], role: str)
 
 def _gain(rows: Sequence[dict[str, object]], role: str) -> float:
     """Return the mean gain over the sets of pairs of one role."""
-    value = {(row["model"], row["pairs"]): row["value"] for row in rows if row["role"] == role}
+    # "tuned" is the first word, whether those weights were saved or not.
+    value = {
+        (str(row["model"]).split(",")[0], row["pairs"]): row["value"] for row in rows if row["role"] == role
+    }
     return fmean(value["tuned", name] - value["backbone", name] for model, name in value if model == "tuned")  # type: ignore[operator]
 
 

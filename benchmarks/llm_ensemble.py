@@ -249,7 +249,7 @@ def print_losses(results: Sequence[dict[str, Any]], flipped: str) -> None:
     values = {
         (row["pairs"], row["role"], row["data"], row["seed"], row["world"]): row["value"]
         for row in results
-        if row["model"] == "tuned"
+        if row["model"].startswith("tuned")  # saved or not
     }
     losses: dict[str, dict[str, list[float]]] = {}
     for (*key, world), value in values.items():

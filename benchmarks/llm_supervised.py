@@ -225,7 +225,7 @@ def tables(raw: Iterable[Mapping[str, Any]], names: Callable[[Mapping[str, Any]]
     """Print a table for each set of pairs; `names` gives the name of a tuned row."""
     found: dict[str, dict[str, list[float]]] = {}
     for row in raw:
-        tuned = row["model"] == "tuned"
+        tuned = row["model"].startswith("tuned")  # saved or not
         rows = found.setdefault(f"{row['pairs']} ({row['role']})", {})
         column = rows.setdefault(names(row) if tuned else row["model"], [])
         if tuned or not column:  # word overlap and backbone come with every run and do not depend on the seed

@@ -85,9 +85,9 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
     if scores == 1:
         return "positives", f"all {total} pairs have one score"
     if scores == 2:
-        if nearness_of_negatives(pairs) >= _NEAR_MISSES:
-            return "near_misses", f"{total} pairs have two scores, and those of both share many words"
-        return "binary", f"{total} pairs have two scores"
+        share = nearness_of_negatives(pairs)
+        why = f"; beyond chance, the lower share {share:.0%} as many words as the higher" if share > 0 else ""
+        return "near_misses" if share >= _NEAR_MISSES else "binary", f"{total} pairs have two scores{why}"
     return "graded", f"{total} pairs have {scores} scores"
 
 

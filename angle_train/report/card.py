@@ -82,7 +82,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
         f"{model.max_seq_length} tokens of a text are read.",
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
-             "keep": "Pairs that keep the similarity of before", "dev": "Chosen on",
+             "keep": "Of these, unlabelled, to keep their similarity", "dev": "Chosen on",
              "test": "Tested on"}  # fmt: skip
     return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]
 

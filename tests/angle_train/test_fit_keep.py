@@ -82,9 +82,8 @@ def test_pairs_keep_the_order_that_the_backbone_gives_them(config, tmp_path):
     assert f"orders the pairs to keep as the backbone does {order}" in " ".join(
         FitReport.read(config.out / "report.json").evidence()
     )
-    assert (
-        "Pairs that keep the similarity of before: kept, 40 pairs." in (config.out / "README.md").read_text()
-    )
+    card = (config.out / "README.md").read_text()
+    assert "Of these, unlabelled, to keep their similarity: kept, 40 pairs." in card
 
 
 def test_a_run_that_was_cut_off_keeps_the_same(config, tmp_path):
