@@ -21,8 +21,9 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 import numpy as np  # noqa: E402
-from common import data_folder, minilm, options  # noqa: E402
+from common import RESULTS, data_folder, minilm, options  # noqa: E402
 
+from angle_data.jsonl import read_jsonl, write_jsonl  # noqa: E402
 from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
 from angle_train.data.splits import hold_out  # noqa: E402
 from angle_train.model.load import backbone_identity  # noqa: E402
@@ -36,6 +37,11 @@ CASES = {"stsb": 2000, "sick-r": 2000, "mrpc": 1000, "bug-duplicates": 600}
 length."""
 _GRADED = {"stsb", "sick-r", "stsb-cut", "sick-r-cut"}
 _WITHOUT_TEST = {"bug-duplicates", "nli"}
+_NOT_IN_STSB = {
+    "sts12-rest": ("SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "sts15-rest": ("answers-students", "belief"),
+}
+"""Graded sets that only choose: the parts of STS12 and STS15 of which STS-B has no pair."""
 _DEV = 400
 SHARED: dict[str, Any] = {
     "epochs": 3,
@@ -84,6 +90,9 @@ def load_case(name: str, size: int | None = None) -> Case:
     groups of pairs that share texts) selects, and the validation split of bug-duplicates measures. Of nli
     entailment and contradiction count. `NAME-cut` has two scores: 1 from 0.8 on, and 0 from 0.3 to 0.6.
     """
+    if name in _NOT_IN_STSB:
+        whole, dev = hold_out(_not_in_stsb(name), 0.3, seed=7)
+        return Case(name, sample(whole, size or len(whole)), sample(dev, _DEV), None)
     folder = data_folder() / "data" / name.removesuffix("-cut")
     whole = load_pairs(str(folder / "train.jsonl.gz"))
     if name == "nli":
@@ -96,6 +105,14 @@ def load_case(name: str, size: int | None = None) -> Case:
         whole, dev = two_scores(whole), two_scores(dev)
     test = load_pairs(str(folder / ("validation" if name in _WITHOUT_TEST else "test")) + ".jsonl.gz")
     return Case(name, sample(whole, size or CASES[name]), sample(dev, _DEV), test)
+
+
+def _not_in_stsb(name: str) -> PairSet:
+    """Return the graded pairs of some parts of a SemEval set."""
+    source = data_folder() / "data" / name.removesuffix("-rest") / "test.jsonl.gz"
+    kept = RESULTS / f"{name}.jsonl"
+    write_jsonl(kept, (row for _, row in read_jsonl(source) if row["subset"] in _NOT_IN_STSB[name]))
+    return load_pairs(str(kept))
 
 
 def two_scores(pairs: PairSet) -> PairSet:

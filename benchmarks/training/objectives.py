@@ -25,6 +25,11 @@ The rule, written down before the first run:
     `CANDIDATES`. (Changed after step 1 of `polarity`: taken over sets too, the error was larger than any
     difference, since the two sets want opposite things. Sets are no sample of anything; seeds are.)
 
+The temperature of graded labels was chosen once more, by a rule written before that was run: τ 0.05, 0.1
+and 0.2 at 3 epochs and seeds 1 and 2 on six units: STS-B and SICK-R with 1,000 pairs and with all of theirs
+(`graded-all`), and two sets that share no pair with STS-B. Chosen is the best mean over the six, or 0.05 if
+that is within the error of rule 4.
+
 Batches of 32, degrees and positives were never run; they are gone from the script.
 
 Equal for all: the pairs, batches of 64, 64 tokens, bf16, an evaluation per epoch, everything else as the
@@ -54,7 +59,8 @@ from angle_train.data.pairs import join, load_pairs
 
 OUT = RESULTS / "training" / "objectives"
 SIZES = {
-    "graded": {"stsb": 1000, "sick-r": 1000},
+    "graded": {"stsb": 1000, "sick-r": 1000, "sts12-rest": 1000, "sts15-rest": 700},
+    "graded-all": {"stsb": 5749, "sick-r": 4500},
     "binary": {"bug-duplicates": 400, "cqa-qatarliving": 400},
     "near_misses": {"mrpc": 1000, "nli": 1000, "stsb-cut": 1000, "sick-r-cut": 1000},
     "polarity": {"llm-stsb": 1000, "cloud-ops": 1000},
@@ -128,7 +134,8 @@ def trials_of(kind: str, arguments: argparse.Namespace) -> dict[str, tuple[str, 
     found = {}
     for name in arguments.only:
         kinds, values = CANDIDATES[name]
-        for rate, epochs in product(arguments.rates, arguments.epochs) if kind in kinds.split() else ():
+        tried = kind.removesuffix("-all") in kinds.split()
+        for rate, epochs in product(arguments.rates, arguments.epochs) if tried else ():
             full = f"{name}, rate {rate:g}, {epochs:g} epochs, batch 64"
             found[full] = (name, ours(**values, learning_rate=rate, epochs=epochs, **_EQUAL))
     return found
