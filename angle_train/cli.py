@@ -76,8 +76,8 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
 
     values = parse_settings(given.setting or ())
     check_training_extra("angle-train grid")
-    out, human = given.out, given.human or ()
-    check_inputs([*given.data, *human, *given.dev], [given.backbone])
+    out, human, keep = given.out, given.human or (), given.keep or ()
+    check_inputs([*given.data, *human, *keep, *given.dev], [given.backbone])
     from angle_train.data.kinds import choose_recipe
 
     chosen, reason = choose_recipe(given.recipe, given.data)
@@ -96,6 +96,7 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
         reason,
         dev=given.dev,
         human=human,
+        keep=keep,
         scale=given.scale,
         drop_leaks=given.drop_leaks,
         overwrite=given.overwrite,
@@ -105,7 +106,7 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
     from angle_train.report.text import command_line
 
     recipe, table = out / "recipe.toml", out / "grid.json"
-    sources: dict[str, Any] = {"--data": given.data, "--human": given.human, "--dev": given.dev}
+    sources: dict[str, Any] = {"--data": given.data, "--human": human, "--keep": keep, "--dev": given.dev}
     options = [("--recipe", str(recipe)), ("--backbone", given.backbone), *sources.items()]
     options += [("--scale", given.scale), ("--drop-leaks", given.drop_leaks), ("--out", "model")]
     lines = [grid_table(result), "", result.verdict(), f"recipe: {recipe}   table: {table}"]

@@ -29,7 +29,15 @@ from angle_train.model.load import check_device
 from angle_train.recipe import Recipe
 from angle_train.report.result import mean_spearman
 from angle_train.report.text import Table, aligned, interval_text
-from angle_train.run import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
+from angle_train.run import (
+    FitConfig,
+    fingerprint,
+    keep_similarities,
+    load_at_length,
+    load_data,
+    load_for_run,
+    untouched,
+)
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Choice, Columns, climb, resampled, what_pairs_show
 from angle_train.train.processes import process_count
@@ -181,8 +189,9 @@ class _Grid:
     """
 
     def __init__(self, config: GridConfig, data: RunData, trials: Path) -> None:
-        self.config, self.data, self.trials = config, data, trials
+        self.config, self.trials = config, trials
         self.run, model, _ = load_at_length(config.run, data)
+        self.data = data = keep_similarities(self.run, data, model)
         backbone = untouched(self.run, model)
         self.backbone = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
         self.recipes = draw_trials(config.space, config.trials, config.seed, config.run.recipe)

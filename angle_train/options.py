@@ -23,6 +23,12 @@ _backbone = partial(option, "Model to start from: directory or hub id.")
 _data = partial(option, f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable.")
 _scale = partial(option, "Scale of the scores, LOW-HIGH such as 0-5.", None, shown="detected")
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="the fastest there is")
+_keep = partial(
+    option,
+    "Pairs of general text, without scores, to keep the similarity that the backbone gives them "
+    "(angle-data mine makes such). Repeatable.",
+    None,
+)
 _drop_leaks = partial(option, "Leave out training pairs that are dev or test pairs too.", False)
 _setting = partial(option, "Any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")
 _of_recipe = partial(option, default=None, shown="recipe's")
@@ -51,11 +57,7 @@ class FitOptions:
         shown="--human in turn, or validation split, or a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
-    keep: list[str] | None = option(
-        "Pairs of general text, without scores, to keep the similarity that the backbone gives them "
-        "(angle-data mine makes such). Repeatable.",
-        None,
-    )
+    keep: list[str] | None = _keep()
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
     batch_size: int | None = _of_recipe("Pairs per step, of all processes.")
@@ -87,6 +89,7 @@ class GridOptions:
     dev: list[str] = option("Pairs to choose on (rows with split dev, if split). Repeatable.")
     out: Path = option("Directory for table and recipe; the same command goes on there.")
     human: list[str] | None = option("Human-graded training pairs. Repeatable.", None)
+    keep: list[str] | None = _keep()
     recipe: str | None = option("Recipe to search around: a name or .toml file.", None, shown=_OF_PURPOSE)
     setting: list[str] | None = _setting()
     trials: int = option("Recipes to try, the given one among them.", 27, min=2)

@@ -419,8 +419,8 @@ def toml_value(text: str) -> object:
 def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the parts in which the fingerprints of two runs differ, and how where that can be read."""
     found = []
-    for part, text in now.items():
-        old = earlier.get(part, "")
+    for part in dict.fromkeys([*now, *earlier]):
+        old, text = earlier.get(part, ""), now.get(part, "")
         if part == "recipe":
             changes = _recipe_changes(old, text)
             found += [f"recipe ({', '.join(changes)})"] if changes else []

@@ -62,7 +62,9 @@ def check_source(spec: str) -> None:
         hub = "" if is_table(path) else ", or write hub:ID for a dataset on the hub"
         raise InputError(f"{path} does not exist; check the path{hub}")
     elif not is_table(path):
-        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")
+        mined = f"`angle-data mine --texts {path} --out pairs.jsonl` makes pairs of single texts, for --keep"
+        hint = f"; {mined}" if path.suffix == ".txt" else ""
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{hint}")
 
 
 def is_dataset(spec: str) -> bool:

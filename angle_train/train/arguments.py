@@ -81,7 +81,8 @@ def training_arguments(
     Raises:
         InputError: The device cannot compute in the recipe's precision.
     """
-    every = Schedule(config, count).every
+    schedule = Schedule(config, count)
+    every = schedule.every
     precision = resolve_precision(config.precision, device)
     args = SentenceTransformerTrainingArguments(
         output_dir=str(directory),
@@ -92,7 +93,8 @@ def training_arguments(
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
         lr_scheduler_type=_SCHEDULERS[config.scheduler],
-        warmup_steps=config.warmup_ratio,  # below 1 it is read as a share of all steps
+        # Below 1 it is read as a share of all steps, rounded up: a single step would have rate 0.
+        warmup_steps=config.warmup_ratio if schedule.steps > 1 else 0,
         max_grad_norm=config.max_grad_norm,
         bf16=precision == "bf16",
         fp16=precision == "fp16",

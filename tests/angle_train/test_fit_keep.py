@@ -188,6 +188,14 @@ def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, writt
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_of_single_texts_is_told_from_pairs(config, program, tmp_path):
+    (tmp_path / "notes.txt").write_text("one\ntwo\n")
+    given = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", tmp_path / "out"]
+    code, _, said = program(*given, "--keep", tmp_path / "notes.txt")
+    assert code == 1
+    assert "notes.txt --out pairs.jsonl` makes pairs of single texts, for --keep" in said
+
+
 def test_pairs_that_all_train_leave_nothing_to_keep(config):
     with pytest.raises(
         InputError, match="0 of 48 pairs to keep; the others train or measure, or come twice; give"

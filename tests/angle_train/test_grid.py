@@ -7,12 +7,13 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
-from angle_train.data.pairs import load_pairs
+from angle_train.data.pairs import KEPT, load_pairs
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.grid import (
@@ -195,6 +196,25 @@ def test_rounds_that_would_be_one_and_the_same_are_refused(config):
     run = replace(config.run, recipe=config.run.recipe.with_overrides({"epochs": 1}))
     with pytest.raises(InputError, match=r"--rungs 2: rounds end at evaluations, .* give --rungs 1, or"):
         search(replace(config, run=run))
+
+
+def test_pairs_to_keep_are_scored_by_the_backbone_and_train_in_every_trial(config, tmp_path, monkeypatch):
+    kept = [{"text1": f"a text about {n}", "text2": f"{n} other words"} for n in range(20)]
+    (tmp_path / "kept.jsonl").write_text("\n".join(map(json.dumps, kept)))
+    run = replace(config.run, out=tmp_path / "out", keep=[str(tmp_path / "kept.jsonl")])
+    trained = []
+
+    def count(model, pairs, *given, **options):
+        ways = zip(pairs.score, pairs.supervision, strict=True)
+        trained.append([score for score, way in ways if way == KEPT])
+        return train(model, pairs, *given, **options)
+
+    monkeypatch.setattr(grid_module, "train", count)
+    search(replace(config, run=run, trials=2, rungs=1))
+    assert [len(scores) for scores in trained] == [20, 20]
+    assert np.ptp(trained[0]) > 0
+    with pytest.raises(InputError, match="holds a run with different pairs to keep"):
+        search(replace(config, run=replace(run, keep=()), trials=2, rungs=1))
 
 
 def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, monkeypatch):

@@ -187,6 +187,7 @@ def test_what_two_runs_differ_in_is_named_unless_it_leaves_the_result_the_same()
         "backbone (a@1 -> b@1)",
         "dev pairs",
     ]
+    assert changed_parts({**parts, "pairs to keep": "z"}, parts) == ["pairs to keep"]
 
 
 def test_a_value_is_given_in_one_way_only():

@@ -285,6 +285,13 @@ def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
     assert loss == pytest.approx(half + 2, abs=2e-3)
 
 
+def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
+    before = snapshot(tiny_model)
+    recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
+    assert train(tiny_model, few_pairs(), recipe, tmp_path).steps == 1
+    assert any(not torch.equal(before[name], weight) for name, weight in tiny_model.state_dict().items())
+
+
 def test_dropout_follows_the_seed(tiny_model_dir, tmp_path, caplog):
     caplog.set_level("INFO", logger="angle")
 
