@@ -131,7 +131,7 @@ class FitReport:
         device: What it ran on, `cpu` or `cuda`.
         precision: What it computed in.
         data: The sets of pairs.
-        curve: Evaluations on the dev sets as dictionaries, see `train.watch.Evaluation`; the first is step 0.
+        curve: Evaluations on the dev sets as dictionaries, see `train.watch.CurvePoint`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
         best_step: The step whose weights were chosen, 0 for the backbone.

@@ -16,7 +16,7 @@ from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
 from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
-from angle_train.train.watch import METRIC, Evaluation
+from angle_train.train.watch import METRIC, CurvePoint
 
 log = logging.getLogger("angle.fit")
 
@@ -42,11 +42,11 @@ class Schedule:
         """Return the step where this share (0..1) of the training is done."""
         return max(1, round(progress * self.steps))
 
-    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Evaluation]:
+    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[CurvePoint]:
         """Return the learning curve with these scores where these shares of the training are done."""
         steps = map(self.step_at, progress)
         return [
-            Evaluation(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
+            CurvePoint(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
         ]
 
 

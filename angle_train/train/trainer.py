@@ -42,7 +42,7 @@ from angle_train.train.merging import blended
 from angle_train.train.processes import any_process, is_first, process_count, process_number
 from angle_train.train.watch import (
     METRIC,
-    Evaluation,
+    CurvePoint,
     RunCallback,
     catch_interrupt,
     disk_errors_in_one_line,
@@ -71,7 +71,7 @@ class Training:
         best_step: The step that was best on the dev sets; `restore` loads its weights.
     """
 
-    curve: list[Evaluation]
+    curve: list[CurvePoint]
     steps: int
     planned_steps: int
     best_step: int

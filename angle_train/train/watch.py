@@ -37,7 +37,7 @@ _TORCH_WRITER = ("inline_container", "PytorchStreamWriter")
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class CurvePoint:
     """One point of the learning curve.
 
     Attributes:
@@ -125,11 +125,11 @@ class RunCallback(TrainerCallback):
             control.should_training_stop = True
 
 
-def learning_curve(state: TrainerState) -> list[Evaluation]:
+def learning_curve(state: TrainerState) -> list[CurvePoint]:
     """Return the evaluations in the trainer's log; it is part of every checkpoint, so resuming keeps it."""
     entries: list[dict[str, Any]] = state.log_history
     measured = f"eval_{METRIC}"
-    return [Evaluation(e["step"], e["epoch"], e[measured]) for e in entries if measured in e]
+    return [CurvePoint(e["step"], e["epoch"], e[measured]) for e in entries if measured in e]
 
 
 def evaluations_since_best(state: TrainerState) -> int:

@@ -33,7 +33,7 @@ from angle_train.report.result import (
 )
 from angle_train.report.text import command_line, portable, results_table
 from angle_train.train.trainer import Training
-from angle_train.train.watch import Evaluation
+from angle_train.train.watch import CurvePoint
 
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
@@ -215,7 +215,7 @@ def reported(data, training, dev_before, dev_after, **details):
 )
 def test_the_choice_decides_what_is_saved(chosen, after, kept):
     dev = pair_set("dev")
-    training = Training([Evaluation(2, 1.0, after)], 2, 2, 2)
+    training = Training([CurvePoint(2, 1.0, after)], 2, 2, 2)
     made = reported(RunData(dev, [dev], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
     assert made.kept == kept
     assert made.results[-1].model == made.tuned_name == ("tuned" if kept == "tuned" else NOT_SAVED)
@@ -223,7 +223,7 @@ def test_the_choice_decides_what_is_saved(chosen, after, kept):
 
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
     human = pair_set("human")
-    training = Training([Evaluation(2, 1.0, 0.4)], 0, 2, 0)
+    training = Training([CurvePoint(2, 1.0, 0.4)], 0, 2, 0)
     found = {"folds": FOLDS | {"shared_texts": [2, 6]}, "choice": CHOICE | {"chosen": 0}}
     made = reported(RunData(human, [], [], human), training, 0.6, 0.6, **found)
     assert (made.kept, made.tuned_name) == ("backbone", None)
