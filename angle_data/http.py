@@ -1,4 +1,7 @@
-"""What can go wrong with a call over HTTP, whether to try it again, and how long to wait before."""
+"""What can go wrong with a call over HTTP, whether to try it again, and how long to wait before.
+
+After a 429 of an LLM server `annotators.limits` decides how long.
+"""
 
 from __future__ import annotations
 

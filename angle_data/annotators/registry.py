@@ -1,6 +1,7 @@
 """The registry of engines; imports an engine only on use.
 
 Add an engine: a module with a class that takes an `AnnotatorSpec` and has `stream`, and a line in ANNOTATORS.
+`choice` takes an engine that it does not know for one that asks a server.
 """
 
 from __future__ import annotations

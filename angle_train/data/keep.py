@@ -24,7 +24,7 @@ log = logging.getLogger("angle.fit")
 
 
 def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
-    """Load pairs to keep; their scores are 0 until the backbone gives them some.
+    """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.keep_similarities`).
 
     Any scores in the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
 

@@ -1,6 +1,6 @@
 """The words of the grammar: kinds of statement, building blocks of patterns, and cue words around a phrase.
 
-`phrases` puts the building blocks together; `subject` walks over the cue words.
+`phrases` puts the building blocks together; `context.about_this` walks over the cue words.
 """
 
 from __future__ import annotations

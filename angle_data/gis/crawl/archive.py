@@ -60,7 +60,7 @@ _Row = tuple[str | None, int | None, str | None]
 class _Load:
     """One run over the dumps: which repositories count, and the rows of the page being gathered.
 
-    `page` is the address of the last issue.
+    `page` is the address of the last issue, `spoilt` what is wrong with the first bad line of a file.
     """
 
     store: Store
@@ -69,6 +69,7 @@ class _Load:
     ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
     page: str = ""
+    spoilt: str = ""
     named: set[tuple[int, str]] = field(default_factory=set)
     repos: list[Repo] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
@@ -77,7 +78,7 @@ class _Load:
 
     def read(self, path: Path, rows: Iterable[_Row] | None) -> bool:
         """Take every line of a file, or the `rows` of all; return whether it could be read to its end."""
-        bad, whole = self.counts["bad"], True
+        bad, whole, self.spoilt = self.counts["bad"], True, ""
         try:
             for line in _lines(path) if rows is None else self._of_use(rows):
                 self.take(line)
@@ -89,7 +90,7 @@ class _Load:
             log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
         self.flush()
         if bad := self.counts["bad"] - bad:
-            log.warning("%s: %d lines are no JSON or lack fields; left out", path, bad)
+            log.warning("%s: %d lines cannot be used and are left out; the first %s", path, bad, self.spoilt)
         return whole
 
     def take(self, line: str) -> None:
@@ -97,8 +98,11 @@ class _Load:
         self.counts["lines"] += 1
         try:
             self.counts[self._sort(json.loads(line))] += 1
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.counts["bad"] += 1
+            missing = f"lacks {error}" if isinstance(error, KeyError) else "has a value of a wrong kind"
+            no_json = isinstance(error, json.JSONDecodeError)
+            self.spoilt = self.spoilt or ("is no JSON" if no_json else missing)
 
     def _of_use(self, rows: Iterable[_Row]) -> Iterator[str]:
         """Yield the lines that may be of use, and count the others."""
