@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from angle_train.report.result import FitReport
 
 _RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
-_MERGE_BACK = "average_with_backbone"  # in recipes
 _EVAL_OPTIONS = ("split", "scale", "data_dir", "seed", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 
@@ -154,12 +153,12 @@ def fit(
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button; the same call goes on.
     """
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import SECTIONS, Recipe
+    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
     check_names("fit", options, ["human", "keep", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
-        options[_MERGE_BACK] = options.pop("merge_back")
+        options[MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)

@@ -41,11 +41,11 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """
     if not given.data and not given.human:
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
-    from angle_train.recipe import parse_settings
+    from angle_train.recipe import MERGE_BACK, parse_settings
 
     options = asdict(given)
     named = {name: (f"--{name.replace('_', '-')}", options.pop(name)) for name in _OF_RECIPE}
-    named["average_with_backbone"] = named.pop("merge_back")
+    named[MERGE_BACK] = named.pop("merge_back")
     values: dict[str, Any] = parse_settings(options.pop("setting") or (), named)
     from angle_train.report.text import results_table
     from angle_train.train.processes import is_first

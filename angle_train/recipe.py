@@ -41,6 +41,8 @@ _Count = Annotated[int, Field(ge=1)]
 _Two = Annotated[int, Field(ge=2)]
 _RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+MERGE_BACK = "average_with_backbone"
+"""The key of what `fit` calls --merge-back."""
 # Words of pydantic's messages that are put more simply.
 _WORDS = {
     "Input should be ": "",
@@ -374,6 +376,7 @@ def _problems(error: ValidationError, tables: Mapping[str, Any]) -> list[str]:
         for name in place:
             value = value[name]
         called = " ".join([*(f"[{section}]" for section in place[:-1]), *map(str, place[-1:])])
+        called += " (--merge-back)" if place[-1] == MERGE_BACK else ""
         found.append(f"{called} must be {' or '.join(wishes)}, got {value!r}")
     return found
 
