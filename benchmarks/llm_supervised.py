@@ -2,6 +2,7 @@
 
     python benchmarks/llm_supervised.py cloud-ops              # the demo corpus, MiniLM, two test sets
     python benchmarks/llm_supervised.py stsb                   # 300 STS-B sentences, MiniLM's first 3 layers
+    python benchmarks/llm_supervised.py stsb-1000              # these and 700 more, degrees of annotator-j
     python benchmarks/llm_supervised.py bug-titles             # 240 titles of bug reports, the same backbone
 
 Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
@@ -12,8 +13,9 @@ annotators a, b and c were asked for synonyms alone. bug-titles has degrees and 
 and graded by a language model (folder bug-titles/, which holds no title); pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM); --keep 2000 --merge-back 0.3 keep what the backbone knew, --general measures that. `stsb`,
-`bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
+MiniLM); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
+keep what the backbone knew, --general measures that. `stsb`, `stsb-1000`, `bug-titles` and --general need
+$ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
 class Task:
     """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on.
 
-    `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies,
-    `grades` those of grader-e: on candidates, or with `mined` on mined pairs.
+    `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies (of
+    stsb-1000 annotator-j's), `grades` those of grader-e: on candidates, or with `mined` on mined pairs.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Task:
     texts: Path
     replies: Path
     degrees: Path
-    grades: Path
+    grades: Path | None
     mined: bool
     dev: tuple[Path, ...]
     test: tuple[Path, ...]
@@ -88,16 +90,34 @@ def stsb() -> Task:
     return Task("stsb", "topics", 3, *used, True, (dev,), (test,))
 
 
+def stsb_1000() -> Task:
+    """1,000 sentences of STS-B train, the 300 first, with sentences at each degree alone."""
+    train = rows_of(data_folder() / "data" / "stsb" / "train.jsonl.gz")
+    texts = {f"train-{number}": row["sentence1"].strip() for number, row in enumerate(train)}
+    texts |= {row["id"]: row["text"] for row in rows_of(stsb().texts)}
+    home = RESULTS / "stsb-1000"
+    replies = rows_of(ROOT / "benchmarks" / "stsb-degrees" / "annotator-j.jsonl")
+    files = home / "texts.jsonl", home, home / f"{DEGREES}.jsonl"
+    write_jsonl(files[0], ({"id": row["id"], "text": texts[row["id"]]} for row in replies))
+    write_jsonl(files[2], (degrees_reply(texts[row["id"]], row["reply"]) for row in replies))
+    whole = stsb()
+    return Task("stsb-1000", "topics", 3, *files, None, False, whole.dev, whole.test, ())
+
+
+def degrees_reply(text: str, reply: dict[str, str]) -> dict[str, str]:
+    """Return a row of recorded replies to the degrees prompt."""
+    return {"text": text, "task": "degrees", "annotator": DEGREES, "reply": json.dumps(reply)}
+
+
 def bug_titles() -> Task:
     """Titles of bug reports from five trackers; a third of the validation pairs selects, the rest measure."""
     source, written = data_folder() / "data" / "bug-duplicates", ROOT / "benchmarks" / "bug-titles"
     home = RESULTS / "bug-titles"
     titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-train.jsonl.gz")}
     replies = rows_of(written / "annotator-h.jsonl")
-    asked = {"task": "degrees", "annotator": DEGREES}
     files: dict[str, list[dict[str, Any]]] = {
         "texts": [{"id": row["id"], "text": titles[row["id"]]} for row in replies],
-        DEGREES: [{"text": titles[row["id"]], **asked, "reply": json.dumps(row["reply"])} for row in replies],
+        DEGREES: [degrees_reply(titles[row["id"]], row["reply"]) for row in replies],
         GRADER: [
             {
                 "text1": titles[row["id1"]],
@@ -128,7 +148,7 @@ def part(task: Task, texts: int) -> Task:
     home = RESULTS / f"{task.name}-{texts}"
     write_jsonl(home / "texts.jsonl", rows[:texts])
     grades = task.grades
-    if task.mined:
+    if task.grades and task.mined:
         kept = {row["text"] for row in rows[:texts]}
         grades = home / grades.name
         write_jsonl(grades, (r for r in rows_of(task.grades) if {r["text1"], r["text2"]} <= kept))
@@ -156,14 +176,15 @@ def degrees_and_grades(task: Task) -> tuple[Path, Path]:
     engine = EngineConfig(model=DEGREES, engine="recorded", replies=task.degrees)
     label(LabelConfig(engine, texts=task.texts, out=home / DEGREES, prompts="degrees"))
     runs = () if task.mined else tuple(home / name for name in ANNOTATORS)
-    engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades)
-    score(ScoreConfig(engine, out=home / GRADER, runs=runs, pairs=mined_pairs(task)))
+    if task.grades:
+        engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades)
+        score(ScoreConfig(engine, out=home / GRADER, runs=runs, pairs=mined_pairs(task)))
     return home / DEGREES, home / GRADER
 
 
 def mined_pairs(task: Task) -> tuple[Path, ...]:
     """Return the file of the mined pairs, if there is one."""
-    return (task.grades,) if task.mined else ()
+    return (task.grades,) if task.grades and task.mined else ()
 
 
 def build(task: Task, out: Path, runs: Sequence[Path], **how: Any) -> Path:
@@ -234,7 +255,7 @@ def tables(raw: Iterable[Mapping[str, Any]], names: Callable[[Mapping[str, Any]]
         show(f"{title}, Spearman x 100", rows)
 
 
-TASKS = {"cloud-ops": cloud_ops, "stsb": stsb, "bug-titles": bug_titles}
+TASKS = {"cloud-ops": cloud_ops, "stsb": stsb, "stsb-1000": stsb_1000, "bug-titles": bug_titles}
 """Name on the command line -> the corpus."""
 
 
@@ -244,6 +265,7 @@ def main() -> None:
     parser.add_argument("task", choices=list(TASKS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
+    parser.add_argument("--texts", type=int, help="so many of them; default all")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--layers", type=int, help="of MiniLM, 1 to 6; default the task's")
     parser.add_argument(
@@ -254,6 +276,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = TASKS[arguments.task]()
+    task = part(task, arguments.texts) if arguments.texts else task
     home = RESULTS / task.name / task.purpose
     if arguments.layers:
         task = replace(task, layers=arguments.layers)

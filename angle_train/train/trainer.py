@@ -68,7 +68,7 @@ class Training:
         curve: Every evaluation, in order.
         steps: Optimiser steps taken.
         planned_steps: Steps the recipe asked for; more than `steps` if it stopped early.
-        best_step: The step that was best on the dev sets; `restore` loads its weights.
+        best_step: The step that was best on the dev sets; `run` chooses which weights to `restore`.
     """
 
     curve: list[CurvePoint]

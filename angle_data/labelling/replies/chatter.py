@@ -118,7 +118,8 @@ _WEAK_REFUSAL = re.compile(
     | ^\W*(?:n/a|none|null|no\ (?:answer|output|response)|content\ (?:removed|filtered|blocked))\W*$""",
     re.VERBOSE,
 )
-# Every refusal above holds the word `i` or one of these, so that most sentences need no slow search.
+# A phrase of the first two patterns holds the word `i` or one of these, so that most sentences need no slow
+# search; a new one without either needs its words here.
 _I = re.compile(r"i\b(?<!\wi)")
 _REFUSING = (
     *("please provide", "als ki", "modelo", "en tant qu", "tut mir leid", "ich kann", "lo siento"),
