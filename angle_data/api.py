@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -244,16 +244,17 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
         return Pairs(config.out, build_ensemble(config))
 
 
-def mine(texts: Any, *, out: Any, **options: Any) -> Mined:
+def mine(texts: Any = None, *, out: Any, **options: Any) -> Mined:
     """Draw pairs among the texts themselves, to be graded by `score`: the command `angle-data mine`.
 
     Args:
-        texts: As for `label`.
+        texts: As for `label`; None where there are `runs`.
         out: The .jsonl file to write.
-        **options: Those of the command: `n=2000`, `seed=0`, `text_field="text"`, `embeddings="texts.npy"`.
+        **options: Those of the command: `n=2000`, `seed=0`, `text_field="text"`, `embeddings="texts.npy"`;
+            `runs`, one or several that `label` returned, for pairs among what was written for each text.
 
     Raises:
-        InputError: The texts cannot be used, or `n` is more than there are pairs.
+        InputError: The texts or runs cannot be used, or `n` is more than there are pairs.
         TypeError: There is no such option.
     """
     from angle_data.labelling.command import mine as command
@@ -261,7 +262,7 @@ def mine(texts: Any, *, out: Any, **options: Any) -> Mined:
     from angle_data.labelling.mine import mine as draw
 
     given = _options("mine", command, {**options, "out": out, "texts": texts})
-    with _files(given, "texts", kept=False):
+    with _files(given, "texts", kept=False) if texts is not None else nullcontext():
         config = make(MineConfig, given)
         return Mined(config.out, draw(config))
 

@@ -226,7 +226,7 @@ def general_pairs(count: int) -> Path:
     """Return a file of so many pairs mined among sentences about anything."""
     out = RESULTS / "general" / f"{count}.jsonl"
     out.parent.mkdir(parents=True, exist_ok=True)
-    mine(MineConfig(ROOT / "examples" / "general" / "texts.jsonl", out, n=count))
+    mine(MineConfig(out, ROOT / "examples" / "general" / "texts.jsonl", n=count))
     return out
 
 

@@ -11,7 +11,7 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `recorded`: replies from a file, the shortest engine
 - `server`: any OpenAI-compatible address, and its retries
 - `endpoints`: which address takes the next request
-- `limits`: when the next request to an address may go out: rates, Retry-After, pauses
+- `limits`: when the next request to an address may go out: rates, requests in flight, Retry-After, pauses
 - `transport`: the chat protocol over HTTP, keys and proxies
 - `batch`: OpenAI's Batch API; what a run submits and fetches
 - `batch_service`: the calls of the Batch API and the rows of its files

@@ -79,12 +79,15 @@ def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tup
 
 @with_options(MineConfig)
 def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
-    """Draw pairs among the texts themselves, from near to unrelated, to be graded by llm-score.
+    """Draw pairs to be graded by llm-score: among the texts, or among what was written for each of them.
 
-    What people will ask of a model is between their own texts. Each pair has a kind that says how it was
-    drawn: near, between or random. The same texts and options give the same file.
+    What people will ask of a model is between their own texts; their pairs are near, between or random. With
+    run folders instead, the two sentences of a pair were written for the same text. The same texts or runs
+    and options give the same file.
 
     Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
+
+    Example: angle-data mine runs/degrees runs/second --out written.jsonl
     """
     result = draw(config)
     return asdict(result), summary(result)

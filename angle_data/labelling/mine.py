@@ -1,4 +1,4 @@
-"""`angle-data mine`: pairs among the user's own texts, over the whole range of similarity, to be graded.
+"""`angle-data mine`: pairs to be graded, among the user's own texts or among what was written for them.
 
 Neighbours come from shared words, weighed by how rare they are, or from embeddings made by `angle-train
 encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn and is no label:
@@ -6,6 +6,7 @@ encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn a
 - `near`: one is among the nearest of the other
 - `between`: they share something, and are no neighbours
 - `random`: any two texts
+- `written`: two sentences that annotators wrote for one text (of run folders, instead of texts)
 
 Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
 drawn. Nothing is compared with everything: a word leads to at most `_WINDOW` texts.
@@ -20,19 +21,22 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.calls import option
+from angle_data.calls import option, read_paths
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_data.labelling.texts import TextFile
+from angle_data.labelling.texts import TextFile, candidates_of
+from angle_data.records import Candidate
 from angle_data.tables import TABLE_KINDS
 from angle_data.text import jaccard, normalise, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
 
 KINDS = ("near", "between", "random")
+WRITTEN = "written"
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
 _BANDS = 10  # of similarity; a kind is drawn from all of them alike
 _NEAREST = 3  # so many neighbours of a text are near at least
@@ -44,6 +48,7 @@ _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather 
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
 _ROW = {"text1", "text2", "kind"}
+_RARER = 3  # a pair with a sentence of degree 1, which is about something else, comes so much later
 
 
 class Near(NamedTuple):
@@ -63,15 +68,23 @@ _Pair = tuple[int, int]  # places, the smaller first
 class MineConfig:
     """What to draw from which texts. Checks itself.
 
-    `n` None draws 2,000 pairs, or all where there are fewer.
+    `runs` or `texts` must be given. `n` None draws 2,000 pairs, or all where there are fewer.
     `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
 
     Raises:
         InputError: A value is out of its range.
     """
 
-    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")  # noqa: RUF009
     out: Path = option("File of pairs, .jsonl, for `llm-score --pairs`.")  # noqa: RUF009
+    texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).", None)  # noqa: RUF009
+    runs: tuple[Path, ...] = option(
+        "Folders of llm-label, in place of --texts: pairs of two sentences that were written for one text.",
+        (),
+        metavar="RUN",
+        read=read_paths,
+        many=True,
+        argument=True,
+    )
     n: int | None = option("Pairs to draw.", None, shown="2000, or all there are")
     seed: int = option("Seed of what is drawn.", 0)
     text_field: str = option("Field or column of the text.", "text")
@@ -88,11 +101,15 @@ class MineConfig:
         for name in ("n", "limit"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, got {value}")
+        if (self.texts is None) == (not self.runs):
+            raise InputError("give --texts FILE, or run folders of llm-label, and not both")
+        if self.runs and (self.limit is not None or self.embeddings is not None):
+            raise InputError("--limit and --embeddings are for --texts")
         if self.limit is not None and self.embeddings is not None:
             raise InputError("--embeddings are of the whole file: leave out --limit")
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
-        if self.out.resolve() == self.texts.resolve():
+        if self.texts is not None and self.out.resolve() == self.texts.resolve():
             raise InputError(f"--out {self.out} is the file of texts itself; give another one")
 
 
@@ -101,7 +118,7 @@ class MineResult:
     """What was drawn: number of pairs and mean overlap of words by kind, and how the texts took part.
 
     `repeated` texts equal another one after normalisation. `most` is the number of pairs of the text that
-    has most.
+    has most. Of pairs of written sentences the texts are those that they were written for.
     """
 
     out: Path
@@ -114,38 +131,33 @@ class MineResult:
     overlap: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Pairs as rows by `_row`, the number of each text's (`uses`), and the texts there are."""
+
+    rows: list[tuple[int, str, str, str]]
+    uses: Counter[int]
+    texts: int
+    blank: int = 0
+    repeated: int = 0
+
+
 def mine(config: MineConfig) -> MineResult:
     """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`.
 
     The same texts, options and seed give the same bytes. No text has more than twice the mean
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
-    of texts, every text takes part.
+    of texts, every text takes part. Of written sentences each text's come in turn.
 
     Other pairs of an earlier call are replaced, which the log says.
 
     Raises:
-        InputError: The texts or embeddings cannot be used, `n` is more than there are pairs, or `out` is a
-            file that holds something else.
+        InputError: The texts, runs or embeddings cannot be used, `n` is more than there are pairs, or `out`
+            is a file that holds something else.
     """
     earlier = _read_earlier(config.out)
-    file = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
-    found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
-    texts = [text for _, text, _ in found]
-    count, possible = len(texts), len(texts) * (len(texts) - 1) // 2
-    if count < 2:
-        raise InputError(f"{config.texts} holds only one distinct text; a pair needs two")
-    n = min(_USUAL, possible) if config.n is None else config.n
-    if n > possible:
-        raise InputError(
-            f"--n {n:,} is more than the {possible:,} pairs of {count:,} distinct texts; give less"
-        )
-    if config.embeddings is None:
-        neighbours = _by_words(texts)
-    else:
-        neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
-    drawn = _draw(neighbours, count, n)
-    rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
-    rows.sort()
+    found = _among_texts(config, config.texts) if config.texts else _among_written(config)
+    rows = sorted(found.rows)
     mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
     if earlier not in (None, mined):
         log.info(
@@ -154,21 +166,75 @@ def mine(config: MineConfig) -> MineResult:
             len(earlier or ()),
         )
     write_jsonl(config.out, mined)
-    uses = Counter(place for pair in drawn for place in pair)
-    kinds = Counter(drawn.values())
-    overlap = dict.fromkeys(KINDS, 0.0)
+    kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
+    overlap = dict.fromkeys(kinds, 0.0)
     for _, one, other, kind in rows:
         overlap[kind] += jaccard(words(one), words(other)) / kinds[kind]
     return MineResult(
         out=config.out,
-        texts=count,
-        blank=file.blank,
-        repeated=file.repeated + file.count - count,
-        covered=len(uses),
-        most=max(uses.values()),
-        pairs={kind: kinds[kind] for kind in KINDS},
+        texts=found.texts,
+        blank=found.blank,
+        repeated=found.repeated,
+        covered=len(found.uses),
+        most=max(found.uses.values()),
+        pairs=kinds,
         overlap=overlap,
     )
+
+
+def _among_texts(config: MineConfig, path: Path) -> _Found:
+    """Draw pairs among the texts of a file."""
+    file = TextFile(path, text_field=config.text_field, limit=config.limit)
+    found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
+    texts = [text for _, text, _ in found]
+    count = len(texts)
+    if count < 2:
+        raise InputError(f"{path} holds only one distinct text; a pair needs two")
+    n = _number(config.n, count * (count - 1) // 2, f"{count:,} distinct texts")
+    if config.embeddings is None:
+        neighbours = _by_words(texts)
+    else:
+        neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
+    drawn = _draw(neighbours, count, n)
+    rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
+    uses = Counter(place for pair in drawn for place in pair)
+    return _Found(rows, uses, count, file.blank, file.repeated + file.count - count)
+
+
+def _among_written(config: MineConfig) -> _Found:
+    """Draw pairs of sentences that annotators wrote for one text, one of each text in turn.
+
+    Each text's come in an order by hash. Two sentences of degree 1, which are about something else each, are
+    no pair, and one of them is in fewer pairs than another sentence.
+    """
+    written: dict[str, dict[str, tuple[str, bool]]] = {}  # text -> sentence -> as it stands, if of degree 1
+    for file in [*map(candidates_of, config.runs)]:
+        for line, fields in read_jsonl(file):
+            candidate = Candidate.from_dict(fields, f"{file}:{line}")
+            own = written.setdefault(normalise(candidate.source), {})
+            key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
+            own[key] = min(own.get(key, new), new)
+    turns = []
+    for place, text in enumerate(sorted(written)):
+        found = []
+        for (one, far), (other, farther) in combinations(sorted(written[text].values()), 2):
+            row = _row(config.seed, one, other, WRITTEN)
+            if not (far and farther):
+                found.append((row[0] * (_RARER if far or farther else 1), place, row))
+        turns.append(sorted(found))
+    pairs = sum(map(len, turns))
+    if not pairs:
+        raise InputError(f"{config.runs[0]} holds no two sentences for one text; name more run folders")
+    n = _number(config.n, pairs, "the sentences written for each text")
+    drawn = [pair for turn in zip_longest(*turns) for pair in turn if pair is not None][:n]
+    return _Found([row for *_, row in drawn], Counter(place for _, place, _ in drawn), len(written))
+
+
+def _number(n: int | None, possible: int, of: str) -> int:
+    """Return how many pairs to draw."""
+    if n is not None and n > possible:
+        raise InputError(f"--n {n:,} is more than the {possible:,} pairs of {of}; give less")
+    return min(_USUAL, possible) if n is None else n
 
 
 def _read_earlier(out: Path) -> list[dict[str, Any]] | None:
@@ -399,7 +465,7 @@ def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
 def summary(result: MineResult) -> str:
     """Return the table that `mine` ends with."""
     lines = [f"{'kind':<8} {'pairs':>8}  mean overlap"]
-    lines += [f"{kind:<8} {result.pairs[kind]:>8,}  {result.overlap[kind]:.2f}" for kind in KINDS]
+    lines += [f"{kind:<8} {count:>8,}  {result.overlap[kind]:.2f}" for kind, count in result.pairs.items()]
     passed = [f"{result.repeated:,} repeated"] * bool(result.repeated)
     passed += [f"{result.blank:,} blank"] * bool(result.blank)
     aside = f" ({', '.join(passed)} left out)" if passed else ""

@@ -29,7 +29,7 @@ from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_a
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
-from angle_data.labelling.texts import Pair, PairFile, make_pair
+from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -85,17 +85,10 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     Raises:
         InputError: There is none, one is given twice, or a folder holds no candidates.
     """
-    files = []
     for run in config.runs:
         if run.is_file():
             raise InputError(f"{run} is a file; give it with --pairs, and run folders without")
-        if not (run / "candidates.jsonl").is_file():
-            raise InputError(
-                f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`, and files of "
-                "pairs with --pairs"
-            )
-        files.append(run / "candidates.jsonl")
-    files += config.pairs
+    files = [*map(candidates_of, config.runs), *config.pairs]
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
     twice = [file for file, times in Counter(file.resolve() for file in files).items() if times > 1]

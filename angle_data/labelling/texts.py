@@ -176,3 +176,14 @@ def _clean(value: object, where: str, field: str, what: str) -> str:
             f"{where}: {what} holds NUL characters, as a file in UTF-16 does; convert the file to UTF-8"
         )
     return whole_characters(value.strip())
+
+
+def candidates_of(run: Path) -> Path:
+    """Return the file of a run folder's candidates.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not (run / "candidates.jsonl").is_file():
+        raise InputError(f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`")
+    return run / "candidates.jsonl"

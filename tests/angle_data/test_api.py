@@ -102,6 +102,11 @@ def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
     assert score(pairs=own, out=tmp_path / "own", **options).counts["kept"] == 1
 
 
+def test_pairs_of_what_was_written_come_from_a_run(rows, recorded, tmp_path):
+    run = label([row["text"] for row in rows], **recorded("annotator-a"), out=tmp_path / "run")
+    assert len(mine(out=tmp_path / "written.jsonl", runs=run, n=9)) == 9
+
+
 def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):
     out = tmp_path / "run"
     texts = [row["text"] for row in rows]

@@ -10,8 +10,8 @@ counts or not), `report.json`, `figures/`. The files in the order in which data 
 - `forms`: the lines of a repository's issue forms
 - `clean`: title and body of an issue to its text, without what would tell the label
 - `scrub`: secrets, addresses and logins out of a text
-- `near`: which texts are all but identical
-- `positives`: links to clusters, clusters to positive pairs
+- `near`: how alike two texts are
+- `positives`: links to clusters, clusters to positive pairs; those all but identical are dropped
 - `splits`: every issue to train, validation or test, so that nothing is in two
 - `negatives`: another partner for every duplicate: at random, near by words, or said to be none
 - `dataset`: rows to parquet and back

@@ -32,7 +32,7 @@ def write(path: Path, texts):
 
 
 def draw(tmp_path, texts, **options):
-    config = MineConfig(write(tmp_path / "texts.jsonl", texts), tmp_path / "mined.jsonl", **options)
+    config = MineConfig(tmp_path / "mined.jsonl", write(tmp_path / "texts.jsonl", texts), **options)
     result = mine(config)
     return result, [row for _, row in read_jsonl(config.out)]
 
@@ -190,7 +190,7 @@ def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word
         ("texts.jsonl", "is the file of texts itself"),
     ):
         with pytest.raises(InputError, match=message):
-            MineConfig(tmp_path / "texts.jsonl", tmp_path / name)
+            MineConfig(tmp_path / name, tmp_path / "texts.jsonl")
 
 
 def test_the_command_ends_with_a_table(tmp_path):
@@ -202,3 +202,76 @@ def test_the_command_ends_with_a_table(tmp_path):
     assert [line.split()[0] for line in lines[:4]] == ["kind", *KINDS]
     assert lines[4].startswith("50 of 50 texts take part")
     assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["pairs"]["near"] == 60
+
+
+def run_of(folder: Path, name: str, *, texts: int = 8, degrees=(5, 4, 3, 2, 1)):
+    """A run folder in which an annotator wrote a sentence at each degree for every text."""
+    rows = [
+        {"source_id": f"t{i}", "source": f"Text {i}", "polarity": None, "degree": degree, "model": name,
+         "text": f"{name} says {degree} of {i}", "key": f"{name}{i}"}
+        for i in range(texts)
+        for degree in degrees
+    ]  # fmt: skip
+    folder.mkdir()
+    (folder / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def words_of(row):
+    return [row[side].split() for side in ("text1", "text2")]
+
+
+def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_path):
+    runs = run_of(tmp_path / "a", "Ann"), run_of(tmp_path / "b", "Bob")
+    out = tmp_path / "written.jsonl"
+    result = mine(MineConfig(out, runs=runs, n=8 * 5 + 3))
+    rows = [row for _, row in read_jsonl(out)]
+    assert {row["kind"] for row in rows} == {"written"}
+    assert all(one[-1] == other[-1] for one, other in map(words_of, rows))
+    assert sorted(Counter(words_of(row)[0][-1] for row in rows).values()) == [5] * 5 + [6] * 3
+    assert (result.texts, result.covered, result.most, result.pairs) == (8, 8, 6, {"written": 43})
+    assert len({pair_key(row["text1"], row["text2"]) for row in rows}) == 43
+    before = out.read_bytes()
+    mine(MineConfig(out, runs=runs[::-1], n=43))
+    assert out.read_bytes() == before
+    assert mine(MineConfig(out, runs=runs, n=43, seed=1)).pairs == {"written": 43}
+    assert out.read_bytes() != before
+
+
+def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
+    """Of the 44 pairs of a text (45 less that of the two of degree 1), 16 have one of degree 1."""
+    runs = run_of(tmp_path / "a", "Ann", texts=300), run_of(tmp_path / "b", "Bob", texts=300)
+    out = tmp_path / "written.jsonl"
+    assert mine(MineConfig(out, runs=runs, n=300 * 44)).covered == 300
+    mine(MineConfig(out, runs=runs, n=300 * 5))
+    degrees = [[side[2] for side in words_of(row)] for _, row in read_jsonl(out)]
+    assert 0.05 < sum("1" in pair for pair in degrees) / 1500 < 0.2  # 0.36 if all were as likely
+    assert ["1", "1"] not in degrees
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "give --texts FILE, or run folders of llm-label, and not both"),
+        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "and not both"),
+        ({"runs": ["a"], "limit": 3}, "--limit and --embeddings are for --texts"),
+        ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
+        ({"runs": ["none"]}, "none holds no candidates.jsonl; give folders of `angle-data llm-label`"),
+        ({"runs": ["one"]}, "one holds no two sentences for one text; name more run folders"),
+    ],
+)
+def test_runs_that_cannot_be_used_are_refused_in_one_line(tmp_path, given, message):
+    run_of(tmp_path / "a", "Ann")
+    run_of(tmp_path / "one", "One", degrees=(5,))
+    given = {**given, "runs": tuple(tmp_path / run for run in given.get("runs", ()))}
+    with pytest.raises(InputError, match=message):
+        mine(MineConfig(tmp_path / "written.jsonl", **given))
+    assert not (tmp_path / "written.jsonl").exists()
+
+
+def test_the_command_takes_run_folders(tmp_path):
+    run, out = run_of(tmp_path / "a", "Ann"), tmp_path / "written.jsonl"
+    said = CliRunner().invoke(app, ["mine", str(run), "--out", str(out)])
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[1].split()[:2] == ["written", "80"]
+    assert PairFile(out).count == 80
