@@ -9,8 +9,10 @@ Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the t
 everything (all four, with the grades of grader-e: of candidates on cloud-ops, of mined pairs on stsb).
 cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was asked by the prompts `contrast`)
 and all (everything and annotator-f). stsb also has degrees-mined, and synonyms-degrees-mined, for which
-annotators a, b and c were asked for synonyms alone. bug-titles has degrees and degrees-mined alone, written
-and graded by a language model (folder bug-titles/, which holds no title); pairs of duplicates measure.
+annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
+(annotator-j) and 4,500 pairs of what d and j wrote for one text, graded (grader-k; folder stsb-degrees/,
+which holds no text of STS-B). bug-titles has degrees and degrees-mined alone, written and graded by a
+language model (folder bug-titles/, which holds no title); pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
 MiniLM); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
@@ -45,6 +47,8 @@ from angle_train.run import FitConfig, fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
+SECOND, READER = "annotator-j", "grader-k"
+MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds no text of STS-B
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Task:
 
     `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies (of
     stsb-1000 annotator-j's), `grades` those of grader-e: on candidates, or with `mined` on mined pairs.
+    `more` says that there are annotator-j and grader-k, too.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Task:
     dev: tuple[Path, ...]
     test: tuple[Path, ...]
     annotators: tuple[str, ...] = ANNOTATORS
+    more: bool = False
 
 
 def cloud_ops() -> Task:
@@ -87,7 +93,7 @@ def stsb() -> Task:
         folder / f"{GRADER}-mined.jsonl",
     )
     dev, test = pairs / "validation.jsonl.gz", pairs / "test.jsonl.gz"
-    return Task("stsb", "topics", 3, *used, True, (dev,), (test,))
+    return Task("stsb", "topics", 3, *used, True, (dev,), (test,), more=True)
 
 
 def stsb_1000() -> Task:
@@ -96,7 +102,7 @@ def stsb_1000() -> Task:
     texts = {f"train-{number}": row["sentence1"].strip() for number, row in enumerate(train)}
     texts |= {row["id"]: row["text"] for row in rows_of(stsb().texts)}
     home = RESULTS / "stsb-1000"
-    replies = rows_of(ROOT / "benchmarks" / "stsb-degrees" / "annotator-j.jsonl")
+    replies = rows_of(MORE / f"{SECOND}.jsonl")
     files = home / "texts.jsonl", home, home / f"{DEGREES}.jsonl"
     write_jsonl(files[0], ({"id": row["id"], "text": texts[row["id"]]} for row in replies))
     write_jsonl(files[2], (degrees_reply(texts[row["id"]], row["reply"]) for row in replies))
@@ -104,9 +110,9 @@ def stsb_1000() -> Task:
     return Task("stsb-1000", "topics", 3, *files, None, False, whole.dev, whole.test, ())
 
 
-def degrees_reply(text: str, reply: dict[str, str]) -> dict[str, str]:
+def degrees_reply(text: str, reply: dict[str, str], annotator: str = DEGREES) -> dict[str, str]:
     """Return a row of recorded replies to the degrees prompt."""
-    return {"text": text, "task": "degrees", "annotator": DEGREES, "reply": json.dumps(reply)}
+    return {"text": text, "task": "degrees", "annotator": annotator, "reply": json.dumps(reply)}
 
 
 def bug_titles() -> Task:
@@ -152,7 +158,7 @@ def part(task: Task, texts: int) -> Task:
         kept = {row["text"] for row in rows[:texts]}
         grades = home / grades.name
         write_jsonl(grades, (r for r in rows_of(task.grades) if {r["text1"], r["text2"]} <= kept))
-    return replace(task, name=home.name, texts=home / "texts.jsonl", grades=grades)
+    return replace(task, name=home.name, texts=home / "texts.jsonl", grades=grades, more=False)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -180,6 +186,34 @@ def degrees_and_grades(task: Task) -> tuple[Path, Path]:
         engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades)
         score(ScoreConfig(engine, out=home / GRADER, runs=runs, pairs=mined_pairs(task)))
     return home / DEGREES, home / GRADER
+
+
+def second_and_written(task: Task) -> tuple[Path, Path, Path]:
+    """Return annotator-j's run folder, the pairs of what d and j wrote for one text, and their grades."""
+    home, texts = RESULTS / task.name / "labels", {row["id"]: row["text"] for row in rows_of(task.texts)}
+    said = {row["id"]: row["reply"] for row in rows_of(MORE / f"{SECOND}.jsonl") if row["id"] in texts}
+    replies, pairs = home / f"{SECOND}.jsonl", home / f"{READER}.jsonl"
+    write_jsonl(replies, (degrees_reply(texts[name], reply, SECOND) for name, reply in said.items()))
+    sentences = {name: {"text": text} for name, text in texts.items()}
+    for mark, found in (
+        ("d", {row["id"]: json.loads(row["reply"]) for row in rows_of(task.degrees)}),
+        ("j", said),
+    ):
+        for name, reply in found.items():
+            sentences[name] |= {f"{mark}{degree}": sentence for degree, sentence in reply.items()}
+    rows = [(sentences[row["id"]], row) for row in rows_of(MORE / f"{READER}.jsonl")]
+    write_jsonl(
+        pairs,
+        (
+            {"text1": of[row["one"]], "text2": of[row["other"]], "grader": READER, "score": row["score"]}
+            for of, row in rows
+        ),
+    )
+    engine = EngineConfig(model=SECOND, engine="recorded", replies=replies)
+    label(LabelConfig(engine, texts=task.texts, out=home / SECOND, prompts="degrees"))
+    engine = EngineConfig(model=READER, engine="recorded", replies=pairs)
+    score(ScoreConfig(engine, out=home / READER, pairs=(pairs,)))
+    return home / SECOND, pairs, home / READER
 
 
 def mined_pairs(task: Task) -> tuple[Path, ...]:
@@ -214,6 +248,10 @@ def data_sets(task: Task) -> dict[str, Path]:
     if task.mined and runs:
         synonyms = candidates(task, polarity="synonym").values()
         choices["synonyms-degrees-mined"] = (*synonyms, degrees), evidence
+        if task.more:
+            second, written, read = second_and_written(task)
+            both = {"scores": (grades, read), "pairs": (*mined_pairs(task), written)}
+            choices["written"] = (*synonyms, degrees, second), both
     elif runs:
         written = candidates(task, (CONTRAST,))[CONTRAST]
         choices["one-of-each"] = (runs["annotator-b"], degrees, written), {"strategy": "concat"}
