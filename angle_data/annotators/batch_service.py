@@ -252,7 +252,7 @@ class BatchService:
             )
         if not (error.connected or self._reached):
             return AnnotatorError(
-                f"cannot reach {self.address} ({message}); start the server or correct --base-url"
+                f"cannot reach {self.address} ({message}); check the network or correct --base-url"
             )
         if is_retryable(error):
             return AnnotatorError(f"{self.address}: {message}; run the same command again to go on")

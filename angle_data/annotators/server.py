@@ -300,9 +300,9 @@ class OpenAIServer:
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
         if lacks_connection and not self._endpoints.reached:
-            raise AnnotatorError(
-                f"cannot reach {self._names()} ({message}); start the server or correct --base-url"
-            )
+            own = "start the server or correct --base-url"
+            mend = own if self._spec.base_urls else "check the network; a proxy is named by HTTPS_PROXY"
+            raise AnnotatorError(f"cannot reach {self._names()} ({message}); {mend}")
         if isinstance(error, BadAnswer) and not self._endpoints.reached:
             raise AnnotatorError(f"{address}: {message}")
         kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"

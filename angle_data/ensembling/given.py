@@ -44,6 +44,9 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
         before = len(pairs)
         for where, row in read_table(path):
             names = next((names for names in PAIR_COLUMNS if names[0] in row), PAIR_COLUMNS[0])
+            if names[0] not in row:
+                found = ", ".join(row)
+                raise InputError(f"{where}: no two texts; needed: text1 and text2; fields found: {found}")
             for name in names:
                 if not isinstance(row.get(name), str):
                     raise InputError(f"{where}: {name} must be a string, got {row.get(name)!r}")

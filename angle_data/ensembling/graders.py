@@ -163,8 +163,9 @@ def read_grading(
     if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
         raise InputError(
             f"--scores grades none of the {len(candidates)} candidate pairs, or only what does not count "
-            f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); grade "
-            "them with `angle-data llm-score --pairs RUN/candidates.jsonl`, by another model"
+            f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); name "
+            "the file of the graded pairs with --pairs, or grade candidates with `angle-data llm-score RUN`, "
+            "by another model"
         )
     if judgement.verdicts and not judgement.used and needed:
         reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())

@@ -31,7 +31,7 @@ from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile, candidates_of
 from angle_data.records import Candidate
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import jaccard, normalise, stable_hash, words
+from angle_data.text import counted, jaccard, normalise, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
 
@@ -101,10 +101,12 @@ class MineConfig:
         for name in ("n", "limit"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, got {value}")
-        if (self.texts is None) == (not self.runs):
-            raise InputError("give --texts FILE, or run folders of llm-label, and not both")
-        if self.runs and (self.limit is not None or self.embeddings is not None):
-            raise InputError("--limit and --embeddings are for --texts")
+        if self.texts is None and not self.runs:
+            raise InputError("give --texts FILE, or run folders of llm-label")
+        if self.texts is not None and self.runs:
+            raise InputError("--texts and run folders make two kinds of pairs: give one, then the other")
+        if self.runs and (self.limit, self.embeddings, self.text_field) != (None, None, "text"):
+            raise InputError("--limit, --embeddings and --text-field are for --texts")
         if self.limit is not None and self.embeddings is not None:
             raise InputError("--embeddings are of the whole file: leave out --limit")
         if self.out.suffix != ".jsonl":
@@ -160,11 +162,7 @@ def mine(config: MineConfig) -> MineResult:
     rows = sorted(found.rows)
     mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
     if earlier not in (None, mined):
-        log.info(
-            "%s: replaces %d pairs that were drawn from other texts or options",
-            config.out,
-            len(earlier or ()),
-        )
+        log.info("%s: replaces %s that came from elsewhere", config.out, counted(len(earlier or ()), "pair"))
     write_jsonl(config.out, mined)
     kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
     overlap = dict.fromkeys(kinds, 0.0)
@@ -469,8 +467,7 @@ def summary(result: MineResult) -> str:
     passed = [f"{result.repeated:,} repeated"] * bool(result.repeated)
     passed += [f"{result.blank:,} blank"] * bool(result.blank)
     aside = f" ({', '.join(passed)} left out)" if passed else ""
-    lines.append(
-        f"{result.covered:,} of {result.texts:,} texts{aside} take part, at most {result.most:,} pairs each"
-    )
+    most = counted(result.most, "pair")
+    lines.append(f"{result.covered:,} of {result.texts:,} texts{aside} take part, at most {most} each")
     lines.append(f"pairs -> {result.out}")
     return "\n".join(lines)

@@ -184,6 +184,11 @@ def candidates_of(run: Path) -> Path:
     Raises:
         InputError: It has none.
     """
-    if not (run / "candidates.jsonl").is_file():
+    file = run / "candidates.jsonl"
+    if run.is_file():
+        raise InputError(f"{run} is a file; give its folder, as `angle-data llm-label --out` made it")
+    if not file.is_file():
         raise InputError(f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`")
-    return run / "candidates.jsonl"
+    if not file.stat().st_size:
+        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+    return file

@@ -211,7 +211,8 @@ def run_leaks(data: RunData) -> list[Leak]:
             leak = find_leaks(origin, seen, role, pairs)
             found.append(leak)
             if leak.pairs:
-                log.warning("warning: %s: results on them are flattered", leak.sentence())
+                mend = "; --drop-leaks leaves them out of training" if origin == "training" else ""
+                log.warning("warning: %s: results on them are flattered%s", leak.sentence(), mend)
             elif leak.texts:
                 log.info(_SHARED_TEXTS, 100 * leak.texts, pairs.name, origin)
     return found

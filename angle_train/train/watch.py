@@ -84,6 +84,8 @@ class RunCallback(TrainerCallback):
         note = f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
         self._progress.advance(state.global_step - self._shown, note)
         self._shown = state.global_step
+        if state.global_step >= state.max_steps:
+            control.should_log = True  # the last evaluation, too, comes with the loss since the one before
         if self._end is not None and self._end <= state.global_step < state.max_steps:
             control.should_save = control.should_training_stop = True
         if self._interrupted():

@@ -278,6 +278,11 @@ def _command(options: Mapping[str, Any]) -> str:
 
 
 def _nothing(config: BuildConfig, scan: Scan) -> str:
+    if not scan.heads:
+        return (
+            f"{config.out / STORE_NAME} holds no issues of these repositories; check --repos, and that "
+            "--archive names dumps of GitHub's events, one JSON object a line"
+        )
     left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
     return (
         f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "

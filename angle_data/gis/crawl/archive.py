@@ -34,7 +34,7 @@ from angle_data.gis.crawl.rows import (
 )
 from angle_data.gis.crawl.store import Store
 from angle_data.gis.crawl.workers import in_order
-from angle_data.text import stable_hash
+from angle_data.text import counted, stable_hash
 
 _EVENTS_A_PAGE = 1_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")
@@ -90,7 +90,8 @@ class _Load:
             log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
         self.flush()
         if bad := self.counts["bad"] - bad:
-            log.warning("%s: %d lines cannot be used and are left out; the first %s", path, bad, self.spoilt)
+            lines = counted(bad, "line")
+            log.warning("%s: %s left out; the first %s", path, lines, self.spoilt)
         return whole
 
     def take(self, line: str) -> None:

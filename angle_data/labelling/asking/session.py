@@ -222,7 +222,8 @@ def _verdict(
             f"requests are left; raise the limit and {again} go on"
         )
     if failed and failed == collector.asked and not collector.has_reply:
-        return AnnotatorError(f"every request failed ({failed}), most with {worst}")
+        recorded = "; check --replies, --prompts, --polarity and --model" * bool(missing)
+        return AnnotatorError(f"every request failed ({failed}), most with {worst}{recorded}")
     if collector.refused_alike:
         return AnnotatorError(
             f"every request that was left is refused alike ({failed}), with {worst}; earlier replies are kept"
@@ -250,6 +251,8 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
     if reasons and reasons[0][0] == "truncated":
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
+    elif reasons and reasons[0][0] == NOT_RECORDED:
+        advice = "add the others to the file of --replies"
     if not counts["kept"]:
         replies = "1 reply" if answered == 1 else f"{answered:,} replies"
         return AnnotatorError(

@@ -175,9 +175,7 @@ def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word
     draw(tmp_path, sentences()[:9], n=5)
     assert caplog.messages == []
     _, rows = draw(tmp_path, sentences()[:9], n=6)
-    assert ["mined.jsonl: replaces 5 pairs that were drawn from" in said for said in caplog.messages] == [
-        True
-    ]
+    assert ["mined.jsonl: replaces 5 pairs that came from" in said for said in caplog.messages] == [True]
     out = tmp_path / "mined.jsonl"
     graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
     for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):
@@ -252,9 +250,12 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "give --texts FILE, or run folders of llm-label, and not both"),
-        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "and not both"),
-        ({"runs": ["a"], "limit": 3}, "--limit and --embeddings are for --texts"),
+        ({}, "give --texts FILE, or run folders of llm-label"),
+        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "--texts and run folders make two kinds of pairs"),
+        ({"runs": ["a"], "limit": 3}, "--limit, --embeddings and --text-field are for --texts"),
+        ({"runs": ["a"], "text_field": "body"}, "--text-field are for --texts"),
+        ({"runs": ["a", "empty"]}, "candidates.jsonl holds no candidates; see rejected.jsonl beside it"),
+        ({"runs": ["a/candidates.jsonl"]}, "candidates.jsonl is a file; give its folder"),
         ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
         ({"runs": ["none"]}, "none holds no candidates.jsonl; give folders of `angle-data llm-label`"),
         ({"runs": ["one"]}, "one holds no two sentences for one text; name more run folders"),
@@ -263,6 +264,7 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
 def test_runs_that_cannot_be_used_are_refused_in_one_line(tmp_path, given, message):
     run_of(tmp_path / "a", "Ann")
     run_of(tmp_path / "one", "One", degrees=(5,))
+    run_of(tmp_path / "empty", "None", texts=0)
     given = {**given, "runs": tuple(tmp_path / run for run in given.get("runs", ()))}
     with pytest.raises(InputError, match=message):
         mine(MineConfig(tmp_path / "written.jsonl", **given))
