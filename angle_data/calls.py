@@ -36,9 +36,9 @@ IN_MEMORY = ".angle"
 """The folder inside an output folder that holds what was given as rows in memory."""
 _POLL_S = 0.5
 _SWITCHES = {
-    "dry_run": ("--dry-run", "Forecast requests, tokens and cost, and send nothing."),
+    "dry_run": ("--dry-run", "Forecast requests, tokens and cost without sending anything."),
     "quiet": ("--quiet", "Show warnings and errors only."),
-    "verbose": ("--verbose", "Show details."),
+    "verbose": ("--verbose", "Show more detail."),
     "as_json": ("--json", "Print the counts as JSON."),
 }
 

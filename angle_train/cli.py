@@ -22,7 +22,11 @@ from angle_train.options import EncodeConfig, EvalOptions, FitOptions, GridOptio
 
 _with_options = partial(
     with_options,
-    about={"quiet": "Warnings only.", "verbose": "More detail.", "as_json": "Print the result as JSON."},
+    about={
+        "quiet": "Show warnings only.",
+        "verbose": "Show more detail.",
+        "as_json": "Print the result as JSON.",
+    },
 )
 _OF_RECIPE = ("epochs", "batch_size", "learning_rate", "max_seq_length", "precision", "seed", "merge_back")
 
@@ -117,7 +121,7 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
 @app.command("eval")
 @_with_options(EvalOptions)
 def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
-    """Measure models on scored pairs or on tasks, with intervals and paired differences to a baseline.
+    """Measure models on scored pairs or on tasks, with intervals and paired differences from a baseline.
 
     Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
     --pairs test.jsonl
@@ -137,7 +141,7 @@ def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 @app.command("encode")
 @_with_options(EncodeConfig)
 def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
-    """Embed the texts of a file, one embedding a row, in the order of the rows.
+    """Embed the texts of a file, one embedding per row, in row order.
 
     Example: angle-train encode --model model --texts texts.jsonl --out texts.npy --normalize
     """

@@ -17,20 +17,20 @@ SEED = 1111
 """Of `eval`: SentEval's."""
 
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
-_OF_PURPOSE = "opposites or topics as the data says, else default"
+_OF_PURPOSE = "opposites or topics if the data says so, else default"
 
 _backbone = partial(option, "Model to start from: directory or hub id.")
 _data = partial(option, f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable.")
-_scale = partial(option, "Scale of the scores, LOW-HIGH such as 0-5.", None, shown="detected")
-_device = partial(option, "cpu, cuda or mps (Apple).", None, shown="the fastest there is")
+_scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, shown="detected")
+_device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "Pairs of general text, without scores, to keep the similarity that the backbone gives them "
-    "(angle-data mine makes such). Repeatable.",
+    "Pairs of general text, without scores, whose similarity should stay as the backbone has it (make them "
+    "with angle-data mine). Repeatable.",
     None,
 )
-_drop_leaks = partial(option, "Leave out training pairs that are dev or test pairs too.", False)
-_setting = partial(option, "Any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")
+_drop_leaks = partial(option, "Leave out training pairs that are also dev or test pairs.", False)
+_setting = partial(option, "Set any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")
 _of_recipe = partial(option, default=None, shown="recipe's")
 
 
@@ -45,36 +45,41 @@ class FitOptions:
     """Those of `fit`."""
 
     backbone: str = _backbone()
-    out: Path = option("Directory for model and report; the same command goes on there.")
+    out: Path = option("Output directory for model and report; rerun the same command to resume.")
     data: list[str] | None = _data(None)
     human: list[str] | None = option(
-        "Human-graded training pairs; without --dev they also choose when to stop.", None
+        "Human-graded training pairs; without --dev, they also decide when to stop.", None
     )
-    recipe: str | None = option("Name of a built-in recipe, or a .toml file.", None, shown=_OF_PURPOSE)
+    recipe: str | None = option("Name of a built-in recipe, or .toml file.", None, shown=_OF_PURPOSE)
     dev: list[str] | None = option(
-        "Pairs that choose the checkpoint (rows with split dev, if split). Repeatable.",
+        "Pairs used to choose the checkpoint (rows with split dev, if split). Repeatable.",
         None,
-        shown="--human in turn, or validation split, or a tenth of the data",
+        shown="parts of --human in turn, else validation split, else a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
     keep: list[str] | None = _keep()
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
-    batch_size: int | None = _of_recipe("Pairs per step, of all processes.")
-    learning_rate: float | None = _of_recipe("Peak rate.")
+    batch_size: int | None = _of_recipe("Pairs per step, across all processes.")
+    learning_rate: float | None = _of_recipe("Peak learning rate.")
     max_seq_length: Any = option(
-        "Tokens per text, or auto: from the data.", None, shown="recipe's or checkpoint's", read=_toml
+        "Maximum tokens per text, or auto to choose from the data.",
+        None,
+        shown="recipe's or checkpoint's",
+        read=_toml,
     )
     precision: str | None = _of_recipe("auto, fp32, bf16 or fp16.")
-    seed: int | None = _of_recipe("Seeds everything random.")
+    seed: int | None = _of_recipe("Random seed.")
     merge_back: Any = _of_recipe("Share of the backbone in the final weights, or auto.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
     require_better: bool = option(
-        "Save the backbone, and exit 1, unless dev chose tuned weights and test shows a gain.", False
+        "Save the backbone and exit 1 unless dev pairs chose tuned weights and test pairs show a gain.", False
     )
     report_to: str | None = option(
-        "tensorboard, wandb, trackio … (what transformers knows), with commas between.", None, shown="none"
+        "Comma-separated trackers that transformers supports, such as tensorboard, wandb or trackio.",
+        None,
+        shown="none",
     )
     device: str | None = _device()
     overwrite: bool = option("Replace an earlier run in --out.", False)
@@ -86,15 +91,17 @@ class GridOptions:
 
     data: list[str] = _data()
     backbone: str = _backbone()
-    dev: list[str] = option("Pairs to choose on (rows with split dev, if split). Repeatable.")
-    out: Path = option("Directory for table and recipe; the same command goes on there.")
+    dev: list[str] = option("Pairs used to choose the recipe (rows with split dev, if split). Repeatable.")
+    out: Path = option("Output directory for table and recipe; rerun the same command to resume.")
     human: list[str] | None = option("Human-graded training pairs. Repeatable.", None)
     keep: list[str] | None = _keep()
-    recipe: str | None = option("Recipe to search around: a name or .toml file.", None, shown=_OF_PURPOSE)
+    recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
     setting: list[str] | None = _setting()
-    trials: int = option("Recipes to try, the given one among them.", 27, min=2)
-    rungs: int = option("Rounds; each trains the best third, and RECIPE, for three times as long.", 3, min=1)
-    seed: int = option("Decides which recipes are tried.", 0, min=0)
+    trials: int = option("Number of recipes to try, including the given one.", 27, min=2)
+    rungs: int = option(
+        "Number of rounds; each trains the best third and the given recipe three times as long.", 3, min=1
+    )
+    seed: int = option("Random seed for the recipes to try.", 0, min=0)
     scale: str | None = _scale()
     drop_leaks: bool = _drop_leaks()
     device: str | None = _device()
@@ -110,22 +117,22 @@ class EvalOptions:
         f"Scored pairs: {_PAIRS} file, dataset directory, or hub:ID. Repeatable.", None
     )
     task: list[str] | None = option(
-        "Task or group to measure on: sts, transfer, pairs, inference, retrieval, all, stsb, trec … "
+        "Task or group to measure on, such as sts, transfer, pairs, inference, retrieval, all, stsb or trec. "
         "Repeatable. An unknown name lists them all.",
         None,
     )
     data_dir: Path | None = option(
-        "Folder with the tasks' data, TASK/SPLIT.jsonl.gz.", None, shown="from the hub"
+        "Folder with the task data, TASK/SPLIT.jsonl.gz.", None, shown="from the hub"
     )
-    baseline: str | None = option("Model to compare the others with.", None)
+    baseline: str | None = option("Model to compare the others against.", None)
     split: str | None = option(
-        "Rows of a file with a split column (else all), or split of a dataset (else test).", None
+        "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
     )
     scale: str | None = _scale()
     seed: int | None = option(
-        "Of the folds of tasks with classifiers.", None, shown=str(SEED), min=0, max=2**32 - 1
+        "Random seed for the folds of tasks with classifiers.", None, shown=str(SEED), min=0, max=2**32 - 1
     )
-    report: Path | None = option("Also write the result as a page, FILE.html.", None)
+    report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)
     device: str | None = _device()
 
 
@@ -134,12 +141,12 @@ class EncodeConfig:
     """What to embed, with what, and how: the options of `encode`."""
 
     model: str = option("Model to embed with: directory or hub id.")
-    texts: Path = option(f"Texts: {_PAIRS}, or .txt (one a line).")
-    out: Path = option(".npy (one array, rows as in --texts) or .parquet (id, embedding).")
-    text_field: str = option("Field that holds the text.", "text")
-    id_field: str | None = option("Field that holds the id.", None, shown="id, if there is one")
+    texts: Path = option(f"Texts: {_PAIRS}, or .txt (one per line).")
+    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
+    text_field: str = option("Field with the text.", "text")
+    id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    prompt: str | None = option("Text before every text.", None, shown="model's")
-    max_seq_length: int | None = option("Tokens per text.", None, shown="model's")
+    prompt: str | None = option("Prefix for every text.", None, shown="model's")
+    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's")
     device: str | None = _device()

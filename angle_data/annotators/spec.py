@@ -90,21 +90,21 @@ class EngineConfig:
     """
 
     model: str = option(
-        "chatgpt, llama, chatglm, smollm2 (small, on this machine: for trying out, not for quality), or any "
-        "other name: it goes to OpenAI, or to --base-url, as it is."
+        "chatgpt, llama, chatglm, smollm2 (small, runs on this machine; for trying out, not for quality), or "
+        "any other name, which is passed unchanged to OpenAI or --base-url."
     )
     engine: str = option(
-        "auto, server (an API), batch (the OpenAI Batch API, half the price), local (a GGUF file, with "
-        "llama.cpp on this machine), offline (vLLM on this machine), ray (vLLM over Ray Data) or recorded.",
+        "auto, server (an API), batch (OpenAI Batch API, half the price), local (GGUF file, llama.cpp on "
+        "this machine), offline (vLLM on this machine), ray (vLLM on Ray Data) or recorded (see --replies).",
         "auto",
     )
     checkpoint: str | None = option(
-        "Model as the server knows it, or to be loaded: for local a GGUF file.", None, shown="the model's own"
+        "Model name on the server, or model to load; for local, a GGUF file.", None, shown="the model's own"
     )
     _: KW_ONLY
-    revision: str | None = option("Version of the checkpoint, for offline and ray.", None)
+    revision: str | None = option("Checkpoint revision, for offline and ray.", None)
     base_urls: tuple[str, ...] = option(
-        "OpenAI-compatible server, such as http://localhost:8000/v1; repeat it to spread the work.",
+        "OpenAI-compatible server, such as http://localhost:8000/v1. Repeat to spread the load.",
         (),
         flag="base_url",
         shown="the model's public API",
@@ -112,52 +112,55 @@ class EngineConfig:
         many=True,
     )
     api_key_env: str | None = option(
-        "Variable that holds the API key.", None, shown="the public API's usual one"
+        "Environment variable with the API key.", None, shown="the public API's usual one"
     )
     replies: Path | None = option(  # noqa: RUF009 - makes a field
         "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (for degrees: "
-        "task instead of polarity; llm-score: text1, text2 and reply), and annotator if there are several.",
+        "task instead of polarity; for llm-score: text1, text2 and reply), plus annotator if there are "
+        "several.",
         None,
     )
     engine_options: Mapping[str, Any] = option(
-        "Setting of the engine itself. local: n_ctx=TOKENS (4096), n_threads=N (1 for a small file), "
-        "n_parallel=N (requests at a time, 1), or another of llama.cpp's parameters; offline, ray: any "
-        "argument of vllm.LLM, and chunk=N (prompts per call); ray: concurrency=N (engines); server: "
-        "timeout_s=SECONDS for one answer (120); batch: wait_s=SECONDS, batch_size=N.",
+        "Engine-specific setting. local: n_ctx=TOKENS (default 4096), n_threads=N (1 for a small file), "
+        "n_parallel=N (concurrent requests, default 1), or another llama.cpp parameter; offline, ray: any "
+        "vllm.LLM argument, and chunk=N (prompts per call); ray: concurrency=N (engines); server: "
+        "timeout_s=SECONDS per reply (default 120); batch: wait_s=SECONDS, batch_size=N.",
         factory=dict,
         flag="engine_option",
         metavar="KEY=VALUE",
         read=_fields("--engine-option", "max_model_len=4096"),
         many=True,
     )
-    concurrency: int = option("Requests in flight.", 64)
+    concurrency: int = option("Maximum concurrent requests.", 64)
     requests_per_minute: float | None = option(
-        "Most requests a minute.", None, shown="learnt from the server"
+        "Maximum requests per minute.", None, shown="learnt from the server"
     )
-    tokens_per_minute: float | None = option("Most tokens a minute.", None, shown="learnt from the server")
+    tokens_per_minute: float | None = option(
+        "Maximum tokens per minute.", None, shown="learnt from the server"
+    )
     max_usd: float | None = option(
-        "Stop when the run folder would cost more (exit 75). The first requests count with the longest "
-        "reply allowed, later ones with the mean: replies in flight that are longer can pass the limit.",
+        "Stop when the run folder would cost more than this (exit 75). The first requests count at the "
+        "maximum reply length, later ones at the mean, so longer replies in flight can exceed the limit.",
         None,
     )
     max_tokens_total: int | None = option(
-        "Stop when the run folder would take more tokens (exit 75); counted as --max-usd.", None
+        "Stop when the run folder would use more tokens than this (exit 75); counted as for --max-usd.", None
     )
     price: tuple[float, float] | None = option(
-        "USD per million prompt and reply tokens; for --engine batch those of a batch.",
+        "USD per million prompt and reply tokens; for --engine batch, the batch prices.",
         None,
         metavar="IN,OUT",
         shown="the known price",
         read=_two(float, ",", "--price", "two prices, such as 0.15,0.60"),
     )
     prices: Path | None = option(  # noqa: RUF009 - makes a field
-        "TOML file of further prices, as annotators/prices.toml has them.", None
+        "TOML file of additional prices, in the format of annotators/prices.toml.", None
     )
     temperature: float | None = option(
-        "Sampling temperature, 0 to 2; none: the model's own.", 0.7, read=_read_temperature
+        "Sampling temperature, 0 to 2, or none for the model's own.", 0.7, read=_read_temperature
     )
     params: Mapping[str, Any] = option(
-        "Further field of the request's body, such as reasoning_effort=low; a value may be JSON. For "
+        "Extra field of the request body, such as reasoning_effort=low; the value may be JSON. For "
         "--engine server, batch and local.",
         factory=dict,
         flag="param",
@@ -165,11 +168,11 @@ class EngineConfig:
         read=_fields("--param", "reasoning_effort=low"),
         many=True,
     )
-    seed: int | None = option("Sampling seed, if the server takes one.", None)
-    max_tokens: int = option("Longest reply in tokens.", 512)
-    min_yield: float = option("Warn when less of what was asked for is of use, in percent.", 50.0)
+    seed: int | None = option("Sampling seed, if the server supports one.", None)
+    max_tokens: int = option("Maximum reply length in tokens.", 512)
+    min_yield: float = option("Warn if less than this percentage of what was asked for is usable.", 50.0)
     shard: tuple[int, int] | None = option(
-        "Take the I-th of N shares, each with its own --out, to be run apart.",
+        "Process only the I-th of N shares; run each separately, with its own --out.",
         None,
         metavar="I/N",
         read=_two(int, "/", "--shard", "I/N, such as 1/8"),

@@ -26,37 +26,37 @@ class EnsembleConfig:
     """
 
     runs: tuple[Path, ...] = option(
-        "Folders written by llm-label.", metavar="RUN...", read=read_paths, many=True, argument=True
+        "Run folders written by llm-label.", metavar="RUN...", read=read_paths, many=True, argument=True
     )
-    out: Path = option("Folder for dataset/, rejected.jsonl and report.json.")  # noqa: RUF009
+    out: Path = option("Output folder for dataset/, rejected.jsonl and report.json.")  # noqa: RUF009
     strategy: str | None = option(
-        "concat: all that pass the gate. vote: annotators check each other. principled: annotators and "
-        "grades are weighed, swapped polarities found.",
+        "concat: keep all that pass the basic checks. vote: let annotators check each other. principled: "
+        "weigh annotators and grades, and find swapped polarities.",
         None,
         shown="principled with grades, else vote",
     )
     labels: str | None = option(
-        "binary: 1 or 0. ordinal: as asked for, antonyms between random pairs and synonyms. graded: as asked "
-        "for and graded.",
+        "binary: 1 or 0. ordinal: by what was asked for, with antonyms between random pairs and synonyms. "
+        "graded: by what was asked for and by the grades.",
         None,
         shown="graded with grades or degrees, else ordinal with --purpose, else binary",
     )
     purpose: str | None = option(
-        "Must opposites be kept apart? opposites: yes. topics: no, they are related. The data set says it to "
-        "fit, which takes the recipe of that name.",
+        "Whether opposites must be kept apart. opposites: yes. topics: no, they are related. Stored in the "
+        "data set, so that fit uses the recipe of that name.",
         None,
         metavar="|".join(PURPOSES),
-        shown="not said",
+        shown="not stated",
     )
     pairs: tuple[Path, ...] = option(
-        "More pairs, mined or your own; rows as far as --scores grades them. Repeatable.",
+        "Additional pairs, mined or your own; only rows graded in --scores are used. Repeatable.",
         (),
         metavar="FILE",
         read=read_paths,
         many=True,
     )
     scores: tuple[Path, ...] = option(
-        "Folder written by llm-score; may be given several times.",
+        "Run folder written by llm-score. Repeatable.",
         (),
         metavar="RUN",
         read=read_paths,
@@ -67,17 +67,19 @@ class EnsembleConfig:
         None,
         shown=f"{ANTONYM_SCORES['opposites']:g} for opposites, else {ANTONYM_SCORES[None]:g}",
     )
-    random_per_source: int | None = option("Random pairs per source text.", None, shown="binary 0, others 1")
+    random_per_source: int | None = option(
+        "Random pairs per source text.", None, shown="0 for binary, else 1"
+    )
     max_per_source: int | None = option(
-        "Most pairs per source text and polarity or degree.", None, shown="no cap"
+        "Maximum pairs per source text and polarity or degree.", None, shown="no cap"
     )
     ratios: tuple[float, ...] = option(
-        "Shares of train, validation and test; by source text.",
+        "Shares of train, validation and test, split by source text.",
         (0.9, 0.1),
         shown="0.9,0.1",
         read=parse_ratios,
     )
-    seed: int = option("Seed of splits, random pairs and order.", 0)
+    seed: int = option("Random seed for splits, random pairs and order.", 0)
 
     def __post_init__(self) -> None:
         if self.labels is not None and self.labels not in LABELS:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from angle_data.gis.crawl.crawl import CrawlSummary
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show details.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")]
-ApiUrl = Annotated[str, typer.Option(help="REST address; GitHub Enterprise: https://HOST/api/v3.")]
-TokenEnv = Annotated[str, typer.Option(help="Variable that holds the token.")]
+ApiUrl = Annotated[str, typer.Option(help="REST API URL; for GitHub Enterprise: https://HOST/api/v3.")]
+TokenEnv = Annotated[str, typer.Option(help="Environment variable with the token.")]
 MaxRequests = Annotated[
-    int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
+    int | None, typer.Option(help="Stop after this many requests; rerun the same command to resume.")
 ]
 PUBLIC_API = "https://api.github.com"
 # Cores that this process may use, where the system says; each worker takes a few hundred megabytes.
@@ -38,65 +38,69 @@ _WORKERS = min(_CORES, 8)
 def gis(
     context: typer.Context,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for crawl.sqlite, dataset/, audit/ and report.json.")
+        Path | None, typer.Option(help="Output folder for crawl.sqlite, dataset/, audit/ and report.json.")
     ] = None,
     repos: Annotated[
-        Path | None, typer.Option(help="Repositories, one owner/name or GitHub URL a line.")
+        Path | None, typer.Option(help="File of repositories, one owner/name or GitHub URL per line.")
     ] = None,
     strategy: Annotated[
-        str, typer.Option(help="events: marks by GitHub's own button. comments: what people write. both.")
+        str,
+        typer.Option(help="events: marks made with GitHub's own button. comments: what people write. both."),
     ] = "both",
     api_url: ApiUrl = PUBLIC_API,
     token_env: TokenEnv = "GITHUB_TOKEN",
     since: Annotated[
         str | None,
         typer.Option(
-            help="Only issues opened on this day or later, such as 2024-01-31; the crawl skips what was not "
-            "updated since."
+            help="Use only issues opened on or after this day, such as 2024-01-31; the crawl skips issues "
+            "not updated since."
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(help="Only issues opened on this day or earlier, whenever they were marked."),
+        typer.Option(help="Use only issues opened on or before this day, whenever they were marked."),
     ] = None,
     max_requests: MaxRequests = None,
     archive: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Event dump (GH Archive, .json or .json.gz) or a folder of them, to read instead of the "
-            "API; repeatable."
+            help="Event dump (GH Archive, .json or .json.gz), or a folder of them, to read instead of the "
+            "API. Repeatable."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Forecast requests and time; with a token by a request or two.")
+        bool,
+        typer.Option("--dry-run", help="Forecast requests and time; takes a request or two with a token."),
     ] = False,
-    no_crawl: Annotated[bool, typer.Option("--no-crawl", help="Build from what was crawled before.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of negatives, splits and order.")] = 0,
-    negatives: Annotated[float, typer.Option(help="Negative pairs for each positive one.")] = 1.0,
+    no_crawl: Annotated[bool, typer.Option("--no-crawl", help="Build from an earlier crawl.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed for negatives, splits and order.")] = 0,
+    negatives: Annotated[float, typer.Option(help="Negative pairs per positive pair.")] = 1.0,
     split_by: Annotated[
         str,
-        typer.Option(help="cluster, repo, or time: then pairs that reach over a border are left out."),
+        typer.Option(
+            help="cluster, repo or time; with time, pairs that cross a split boundary are left out."
+        ),
     ] = "cluster",
     ratios: Annotated[str, typer.Option(help="Shares of train, validation and test.")] = "0.86,0.07,0.07",
-    max_pairs_per_cluster: Annotated[int, typer.Option(help="Most positive pairs of one cluster.")] = 10,
+    max_pairs_per_cluster: Annotated[int, typer.Option(help="Maximum positive pairs per cluster.")] = 10,
     cross_repo: Annotated[
-        bool, typer.Option("--cross-repo", help="Allow duplicates in two repositories.")
+        bool, typer.Option("--cross-repo", help="Allow duplicates across two repositories.")
     ] = False,
     ids_only: Annotated[
-        bool, typer.Option("--ids-only", help="Leave the texts out; gis rehydrate fetches them again.")
+        bool, typer.Option("--ids-only", help="Leave out the texts; gis rehydrate fetches them again.")
     ] = False,
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="For the statistics of length: tokenizer.json, its folder, a name on the hub, or estimate.",
-            show_default="bert-base-uncased with the extra train, else an estimate",
+            help="Tokenizer for length statistics: tokenizer.json, its folder, a hub name, or estimate.",
+            show_default="bert-base-uncased with the train extra, else an estimate",
         ),
     ] = None,
     workers: Annotated[
         int,
         typer.Option(
-            help="Dumps (with the extra duckdb) and comments read at a time; the result is the same.",
-            show_default="one a core, at most 8",
+            help="Dumps (with the duckdb extra) and comments to read in parallel; the result is the same.",
+            show_default="one per core, at most 8",
         ),
     ] = _WORKERS,
     quiet: Quiet = False,
@@ -105,11 +109,11 @@ def gis(
 ) -> None:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
-    Everything fetched is kept in crawl.sqlite: a stopped crawl goes on where it was, and a finished one
-    asks only for what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
-    takes about 1,100. Without a token: 60 requests an hour, and comments only. See --dry-run first.
-    --repos, --since, --until and --strategy also say what of an earlier, larger crawl goes into the data set.
-    Exit codes: 75 stopped on a limit, 130 interrupted; the same command goes on from there.
+    Everything fetched is kept in crawl.sqlite: a stopped crawl resumes where it stopped, and a finished one
+    fetches only what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
+    takes about 1,100. Without a token: 60 requests an hour, and comments only. Try --dry-run first.
+    --repos, --since, --until and --strategy also select which part of an earlier, larger crawl goes into the
+    data set. Exit codes: 75 stopped at a limit, 130 interrupted; rerun the same command to resume.
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
@@ -157,17 +161,17 @@ def gis(
 def explain(
     comments: Annotated[
         Path,
-        typer.Option(help="Comments: .jsonl[.gz] with repo, number, author and body a line; - reads stdin."),
+        typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
     threads: Annotated[
         bool,
-        typer.Option("--threads", help="Leave out links that a later comment of the same issue takes back."),
+        typer.Option("--threads", help="Leave out links that a later comment on the same issue retracts."),
     ] = False,
     why: Annotated[bool, typer.Option("--why", help="Add the text that each link was read from.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show which duplicate links the comments state: one JSON object a comment, in the order of the file.
+    """Show the duplicate links that comments state: one JSON object per comment, in file order.
 
     Example: angle-data gis explain --comments comments.jsonl --why
     """
@@ -185,19 +189,17 @@ def explain(
 
 def sample(
     out: Annotated[
-        Path | None, typer.Option(help="Folder that `gis --out` wrote; sample.csv goes there.")
+        Path | None, typer.Option(help="Folder written by `gis --out`; sample.csv is written there.")
     ] = None,
-    n: Annotated[int, typer.Option("--n", help="How many pairs to draw.")] = 100,
-    seed: Annotated[int, typer.Option(help="Another seed draws other pairs.")] = 0,
-    verdicts: Annotated[
-        Path | None, typer.Option(help="The file, read and filled in: compute the error rate.")
-    ] = None,
+    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw.")] = 100,
+    seed: Annotated[int, typer.Option(help="Random seed for the draw.")] = 0,
+    verdicts: Annotated[Path | None, typer.Option(help="Filled-in CSV: compute the error rate.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Write pairs to a CSV for reading by hand, or turn the verdicts in it into an error rate.
+    """Write pairs to a CSV to check by hand, or compute an error rate from the verdicts in it.
 
-    Fill the column `verdict` with right, wrong or unclear (r, w, u): is the label right? With --out as well,
-    the rate is put on the card of the data set.
+    Fill in the column `verdict` with right, wrong or unclear (r, w, u): is the label right? With --verdicts
+    and --out, the rate is added to the data set card.
 
     Example: angle-data gis sample --out gis --n 100
 
@@ -221,8 +223,8 @@ def sample(
 
 
 def rehydrate(
-    data: Annotated[Path, typer.Option(help="Data set folder without texts.")],
-    out: Annotated[Path, typer.Option(help="Another folder, to write dataset/ to.")],
+    data: Annotated[Path, typer.Option(help="Folder of the data set without texts.")],
+    out: Annotated[Path, typer.Option(help="A different folder, for the new dataset/.")],
     api_url: ApiUrl = PUBLIC_API,
     token_env: TokenEnv = "GITHUB_TOKEN",
     max_requests: MaxRequests = None,
@@ -230,9 +232,9 @@ def rehydrate(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Fetch the texts of a data set of ids again; pairs with a deleted issue are left out and counted.
+    """Fetch the texts of an ids-only data set again; pairs with a deleted issue are left out and counted.
 
-    Fifty issues a request with a token, one without.
+    One request fetches fifty issues with a token, one issue without.
 
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 @with_options(LabelConfig, dry_run=True)
 def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
-    """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
+    """Have a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
-    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, but
-    for texts that were set aside: those that a server refuses or gives no reply to while it answers others;
-    1 an error to be mended, every request failed, or no reply is of use; 75 a limit was reached, batches are
-    still worked on, the server went away, or some requests failed: the same command goes on; 130 interrupted
-    (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
+    Replies are journalled as they arrive: nothing is asked, or paid for, twice. Exit codes: 0 all answered,
+    except texts set aside because the server refused them or gave no reply while it answered others; 1 an
+    error to fix, every request failed, or no reply is usable; 75 a limit was reached, batches are still in
+    progress, the server went away, or some requests failed (rerun the same command to resume); 130
+    interrupted (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
     Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
 
-    What to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
+    Plan what to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
     --texts notes.jsonl --out runs
     """
     from angle_data.labelling.label import label, plan_label
@@ -51,13 +51,13 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
 @with_options(ScoreConfig, dry_run=True, temperature=0.0, max_tokens=1024)
 def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
-    """Let a language model grade pairs from 0 (unrelated) to 5 (same meaning).
+    """Have a language model grade pairs from 0 (unrelated) to 5 (same meaning).
 
     Pairs are the candidates of run folders, and rows of files (--pairs). Each distinct pair is graded once,
-    whatever its order and wherever it stands; one without a grade is asked again alone, then the other way
-    round, and is then set aside in rejected.jsonl. The grades make graded labels and cross-checks:
-    `angle-data ensemble --scores RUN`. Replies are journalled as they come: nothing is asked, or paid for,
-    twice. Exit codes as for llm-label.
+    regardless of order and source. A pair without a grade is asked again alone, then in reverse order, and is
+    then set aside in rejected.jsonl. The grades serve for graded labels and cross-checks: `angle-data
+    ensemble --scores RUN`. Replies are journalled as they arrive: nothing is asked, or paid for, twice. Exit
+    codes as for llm-label.
 
     Example: angle-data llm-score runs/llama runs/chatglm --pairs mined.jsonl --model chatgpt --out
     runs/graded --pairs-per-call 10
@@ -79,11 +79,11 @@ def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tup
 
 @with_options(MineConfig)
 def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
-    """Draw pairs to be graded by llm-score: among the texts, or among what was written for each of them.
+    """Draw pairs for llm-score to grade: among the texts, or among the sentences written for each of them.
 
-    What people will ask of a model is between their own texts; their pairs are near, between or random. With
-    run folders instead, the two sentences of a pair were written for the same text. The same texts or runs
-    and options give the same file.
+    Pairs of your own texts (near, between or random) are what a model will be asked to compare. With run
+    folders instead, both sentences of a pair were written for the same text. The same texts or runs and
+    options give the same file.
 
     Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
 

@@ -25,7 +25,7 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 
 
 _MOST_PER_CALL = 50
-_OUT = "Run folder; the same command goes on where it stopped."
+_OUT = "Run folder; rerun the same command to resume."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +37,33 @@ class LabelConfig:
     """
 
     engine: EngineConfig
-    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")  # noqa: RUF009
+    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
-    size: int | None = option("Sentences to ask for, per text and polarity.", None, shown="2")
-    polarity: str | None = option("both, synonym or antonym.", None, shown="both")
+    size: int | None = option("Sentences to request per text and polarity.", None, shown="2")
+    polarity: str | None = option("Polarity to request: both, synonym or antonym.", None, shown="both")
     prompts: str = option(
-        "structured (recommended: keeps facts and terms, answers as JSON), contrast (for opposites "
-        "that must be kept apart: paraphrases in other words, contradictions in the same words), degrees (a "
-        "sentence for each degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
+        "structured (recommended: keeps facts and terms, replies in JSON), contrast (for opposites that must "
+        "be kept apart: paraphrases in different words, contradictions in the same words), degrees (one "
+        "sentence per degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
         "paper",
     )
-    text_field: str = option("Field or column of the text.", "text")
-    id_field: str = option("Field or column of the id, if there is one.", "id")
-    limit: int | None = option("Use only the first texts.", None)
+    text_field: str = option("Field or column with the text.", "text")
+    id_field: str = option("Field or column with the id, if any.", "id")
+    limit: int | None = option("Use at most this many texts, from the start.", None)
     pilot: int | None = option(
-        "Ask about so many texts from all over the file first, and forecast tokens, cost, time and yield of "
-        "all; the same command without it asks the rest.",
+        "Ask about this many texts first, sampled from the whole file, and forecast tokens, cost, time and "
+        "yield for all; the same command without --pilot asks about the rest.",
         None,
     )
     plan: bool = option(
-        "Ask nothing: compare what to ask for, with its cost and the gain that was measured elsewhere, and "
-        "print the commands of the cheapest that is nearly as good as the best. Needs --purpose.",
+        "Send nothing: compare ways to annotate by their cost and by the gain measured elsewhere, and print "
+        "the commands for the cheapest one that is nearly as good as the best. Requires --purpose.",
         False,
     )
-    budget_usd: float | None = option("With --plan: what all of it may cost.", None, shown="no limit")
-    purpose: str | None = option("With --plan: opposites or topics, as for ensemble.", None)
+    budget_usd: float | None = option("With --plan: maximum total cost.", None, shown="no limit")
+    purpose: str | None = option("With --plan: opposites or topics, as in ensemble.", None)
     retry_rejected: bool = option(
-        "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
+        "Retry once each request that the server refused or whose reply gave no sentence at all.", False
     )
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class ScoreConfig:
     engine: EngineConfig
     out: Path = option(_OUT)  # noqa: RUF009
     runs: tuple[Path, ...] = option(
-        "Folders of llm-label whose candidates are graded.",
+        "llm-label run folders with the candidates to grade.",
         (),
         metavar="RUN",
         read=read_paths,
@@ -114,18 +114,18 @@ class ScoreConfig:
     )
     pairs: tuple[Path, ...] = option(
         f"Pairs: {TABLE_KINDS} with text1 and text2, sentence1 and sentence2, or source and text "
-        "(candidates.jsonl); may be given several times.",
+        "(candidates.jsonl). Repeatable.",
         (),
         metavar="FILE",
         shown="none",
         read=read_paths,
         many=True,
     )
-    pairs_per_call: int = option("Most pairs in one request; the prompt is sent once for all of them.", 1)
-    prompt: Path | None = option("Prompt file with {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
-    limit: int | None = option("Use only the first pairs.", None)
+    pairs_per_call: int = option("Maximum pairs per request; the prompt is sent once for all of them.", 1)
+    prompt: Path | None = option("Prompt file that contains {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
+    limit: int | None = option("Use at most this many pairs, from the start.", None)
     retry_rejected: bool = option(
-        "Ask once more where a pair was set aside: no reply gave it a grade, or the server refused it.",
+        "Retry once each pair set aside because no reply gave it a grade or the server refused it.",
         False,
     )
 

@@ -75,22 +75,22 @@ class MineConfig:
         InputError: A value is out of its range.
     """
 
-    out: Path = option("File of pairs, .jsonl, for `llm-score --pairs`.")  # noqa: RUF009
-    texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).", None)  # noqa: RUF009
+    out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
+    texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", None)  # noqa: RUF009
     runs: tuple[Path, ...] = option(
-        "Folders of llm-label, in place of --texts: pairs of two sentences that were written for one text.",
+        "llm-label run folders, instead of --texts: pair sentences written for the same text.",
         (),
         metavar="RUN",
         read=read_paths,
         many=True,
         argument=True,
     )
-    n: int | None = option("Pairs to draw.", None, shown="2000, or all there are")
-    seed: int = option("Seed of what is drawn.", 0)
-    text_field: str = option("Field or column of the text.", "text")
-    limit: int | None = option("Use only the first texts.", None)
+    n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer")
+    seed: int = option("Random seed for the draw.", 0)
+    text_field: str = option("Field or column with the text.", "text")
+    limit: int | None = option("Use at most this many texts, from the start.", None)
     embeddings: Path | None = option(  # noqa: RUF009
-        "Find neighbours by these embeddings of the same file, made by `angle-train encode --texts TEXTS "
+        "Find neighbours with these embeddings of the same file, made by `angle-train encode --texts TEXTS "
         "--out FILE.npy`.",
         None,
         metavar="FILE.npy",

@@ -12,30 +12,36 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 
 _SHOWN, _ON_A_PAGE = 20, 500
-_DATA = "Folder of any command of angle-data, or a file of pairs."
+_DATA = "Output folder of any angle-data command, or a file of pairs."
 
-Seed = Annotated[int, typer.Option(help="Another seed draws others.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, in full.")]
+Seed = Annotated[int, typer.Option(help="Random seed for the draw.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the full result as JSON.")]
 
 
 def show(
     data: Annotated[Path, typer.Argument(metavar="RUN|DATASET", help=_DATA)],
     n: Annotated[
         int | None,
-        typer.Option("--n", help="How many to show.", show_default=f"{_SHOWN}, with --html {_ON_A_PAGE}"),
+        typer.Option(
+            "--n", help="Number of items to show.", show_default=f"{_SHOWN}, with --html {_ON_A_PAGE}"
+        ),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option(help="Only these: a reason, a flag, or another word of the counts.")
+        str | None, typer.Option(help="Show only items with this reason, flag or other word from the counts.")
     ] = None,
-    annotator: Annotated[str | None, typer.Option(help="Only of this annotator or grader.")] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Show only items by this annotator or grader.")
+    ] = None,
     seed: Seed = 0,
-    html: Annotated[Path | None, typer.Option(help="Write a page to filter and search in a browser.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write an HTML page to filter and search in a browser.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Look before you train: all counts, then a sample of what was kept, flipped and rejected.
+    """Inspect data before training: all counts, then a sample of what was kept, flipped and rejected.
 
-    The sample alternates between kinds, reasons, and polarities or degrees. Each text stands beside what was
-    written for it, with the reply that a rejected part came from.
+    The sample alternates between kinds, reasons, and polarities or degrees. Each text is shown beside what
+    was written for it, with the reply that a rejected part came from.
 
     Example: angle-data show runs/chatgpt --reason echo_source
 
@@ -63,16 +69,18 @@ def grade(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATASET|FILE", help=_DATA, show_default=False)
     ] = None,
-    n: Annotated[int, typer.Option("--n", help="How many pairs.")] = 150,
-    out: Annotated[Path | None, typer.Option(help="CSV to fill in; the page is .html beside it.")] = None,
-    dev_share: Annotated[float, typer.Option(help="Share of the pairs that become dev pairs.")] = 0.5,
+    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw.")] = 150,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV to fill in; the page is the .html next to it.")
+    ] = None,
+    dev_share: Annotated[float, typer.Option(help="Share of the pairs to use as dev pairs.")] = 0.5,
     seed: Seed = 0,
-    finish: Annotated[Path | None, typer.Option(help="Filled CSV: write its dev and test pairs.")] = None,
+    finish: Annotated[Path | None, typer.Option(help="Filled-in CSV: write its dev and test pairs.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw pairs over the range of scores for you to grade from 0 to 5: the dev and test pairs of fit.
+    """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
-    Grade on the page with the keyboard, or in a spreadsheet and then with --finish. No text is in two pairs,
+    Grade on the page with the keyboard, or in a spreadsheet and then run --finish. No text is in two pairs,
     and no machine's score is shown.
 
     Example: angle-data grade pairs --n 150 --out my.csv
