@@ -136,7 +136,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Mined(Rows):
-    """Pairs among texts (`text1, text2, kind`), as `mine` drew them, to be graded by `score(pairs=…)`.
+    """Pairs (`text1, text2, kind`) as `mine` drew them, to be graded by `score(pairs=…)`.
 
     Attributes:
         result: The counts, see `labelling.mine.MineResult`.
@@ -245,7 +245,7 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
 
 
 def mine(texts: Any = None, *, out: Any, **options: Any) -> Mined:
-    """Draw pairs among the texts themselves, to be graded by `score`: the command `angle-data mine`.
+    """Draw pairs to be graded by `score`, among texts or what was written for each: `angle-data mine`.
 
     Args:
         texts: As for `label`; None where there are `runs`.

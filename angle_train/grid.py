@@ -152,7 +152,8 @@ def search(config: GridConfig) -> GridResult:
     data = load_data(replace(run, test=()))
     run = replace(run, recipe=data.recipe)
     config = replace(config, run=run, space=usable(config.space, run.recipe))
-    ends = round_ends(run.recipe, len(data.train), config.rungs)
+    pairs = len(data.train) + (len(data.kept) if data.kept else 0)
+    ends = round_ends(run.recipe, pairs, config.rungs)
     if len(set(ends)) < len(ends):
         raise InputError(
             f"--rungs {config.rungs}: rounds end at evaluations, and the recipe has too few of them; "
@@ -172,8 +173,10 @@ def search(config: GridConfig) -> GridResult:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
     with memory_errors_in_one_line(), hold(out / HIDDEN):
         directory = RunDirectory(out, _fingerprint(config, data), ("trials", "grid.json", "recipe.toml"))
-        directory.claim(directory.status(overwrite=run.overwrite), overwrite=run.overwrite)
-        result = _Grid(config, data, directory.trials).finish()
+        status = directory.status(overwrite=run.overwrite)
+        grid = _Grid(config, data, directory.trials)  # refuses what cannot be, before anything is replaced
+        directory.claim(status, overwrite=run.overwrite)
+        result = grid.finish()
         write_json(out / "grid.json", result.to_dict(), indent=1)
         write_text(out / "recipe.toml", result.recipe.to_toml_text())
         directory.finish()

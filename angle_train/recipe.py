@@ -376,7 +376,7 @@ def _problems(error: ValidationError, tables: Mapping[str, Any]) -> list[str]:
         for name in place:
             value = value[name]
         called = " ".join([*(f"[{section}]" for section in place[:-1]), *map(str, place[-1:])])
-        called += " (--merge-back)" if place[-1] == MERGE_BACK else ""
+        called += " (fit --merge-back)" if place[-1] == MERGE_BACK else ""
         found.append(f"{called} must be {' or '.join(wishes)}, got {value!r}")
     return found
 

@@ -9,7 +9,7 @@ encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn a
 - `written`: two sentences that annotators wrote for one text (of run folders, instead of texts)
 
 Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
-drawn. Nothing is compared with everything: a word leads to at most `_WINDOW` texts.
+drawn. No text is compared with all others: a word leads to at most `_WINDOW` texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, zip_longest
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile, candidates_of
 from angle_data.records import Candidate
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import counted, jaccard, normalise, stable_hash, words
+from angle_data.text import counted, jaccard, normalise, pair_key, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
 
@@ -105,6 +105,8 @@ class MineConfig:
             raise InputError("give --texts FILE, or run folders of llm-label")
         if self.texts is not None and self.runs:
             raise InputError("--texts and run folders make two kinds of pairs: give one, then the other")
+        if len({run.resolve() for run in self.runs}) < len(self.runs):
+            raise InputError("a run folder is given twice; name each once")
         if self.runs and (self.limit, self.embeddings, self.text_field) != (None, None, "text"):
             raise InputError("--limit, --embeddings and --text-field are for --texts")
         if self.limit is not None and self.embeddings is not None:
@@ -138,7 +140,7 @@ class _Found:
     """Pairs as rows by `_row`, the number of each text's (`uses`), and the texts there are."""
 
     rows: list[tuple[int, str, str, str]]
-    uses: Counter[int]
+    uses: Counter[Any]
     texts: int
     blank: int = 0
     repeated: int = 0
@@ -149,7 +151,7 @@ def mine(config: MineConfig) -> MineResult:
 
     The same texts, options and seed give the same bytes. No text has more than twice the mean
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
-    of texts, every text takes part. Of written sentences each text's come in turn.
+    of texts, every text takes part. Of written sentences the texts take turns, a pair each.
 
     Other pairs of an earlier call are replaced, which the log says.
 
@@ -202,30 +204,56 @@ def _among_texts(config: MineConfig, path: Path) -> _Found:
 def _among_written(config: MineConfig) -> _Found:
     """Draw pairs of sentences that annotators wrote for one text, one of each text in turn.
 
-    Each text's come in an order by hash. Two sentences of degree 1, which are about something else each, are
-    no pair, and one of them is in fewer pairs than another sentence.
+    Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
+    each, are no pair, and one of them is in fewer pairs than another sentence. Only the texts whose turn
+    comes are looked at.
     """
-    written: dict[str, dict[str, tuple[str, bool]]] = {}  # text -> sentence -> as it stands, if of degree 1
-    for file in [*map(candidates_of, config.runs)]:
+    written = _read_written(config.runs)
+    order = sorted(written, key=lambda text: (stable_hash(f"{config.seed}\n{text}"), text))
+    queues, uses = {text: _ranked(written[text].values(), config.seed) for text in order}, Counter[Any]()
+    drawn: dict[tuple[str, str], tuple[int, str, str, str]] = {}
+    n = _USUAL if config.n is None else config.n
+    while queues and len(drawn) < n:
+        for text, queue in list(queues.items()):
+            row = next(queue, None)
+            if row is None:
+                del queues[text]
+            elif drawn.setdefault(pair_key(row[1], row[2]), row) is row:  # no other text has that pair
+                uses[text] += 1
+            if len(drawn) == n:
+                break
+    if not drawn:
+        raise InputError(
+            "no text has two sentences in these run folders (two of degree 1 do not count); name more of them"
+        )
+    if config.n is not None:
+        _number(config.n, len(drawn), "the sentences written for each text")
+    return _Found(list(drawn.values()), uses, len(written))
+
+
+def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[tuple[int, str, str, str]]:
+    """Yield the pairs of one text's sentences as rows, in their order by hash; made when asked for."""
+    found = []
+    for (one, far), (other, farther) in combinations(sorted(sentences), 2):
+        if not (far and farther):
+            row = _row(seed, one, other, WRITTEN)
+            found.append((row[0] * (_RARER if far or farther else 1), row))
+    yield from (row for _, row in sorted(found))
+
+
+def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]]:
+    """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
+    written: dict[str, dict[str, tuple[str, bool]]] = {}
+    for file in [*map(candidates_of, runs)]:
         for line, fields in read_jsonl(file):
             candidate = Candidate.from_dict(fields, f"{file}:{line}")
-            own = written.setdefault(normalise(candidate.source), {})
+            if not isinstance(candidate.source, str) or not isinstance(candidate.text, str):
+                raise InputError(f"{file}:{line}: source and text must be strings; run llm-label again")
             key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
-            own[key] = min(own.get(key, new), new)
-    turns = []
-    for place, text in enumerate(sorted(written)):
-        found = []
-        for (one, far), (other, farther) in combinations(sorted(written[text].values()), 2):
-            row = _row(config.seed, one, other, WRITTEN)
-            if not (far and farther):
-                found.append((row[0] * (_RARER if far or farther else 1), place, row))
-        turns.append(sorted(found))
-    pairs = sum(map(len, turns))
-    if not pairs:
-        raise InputError(f"{config.runs[0]} holds no two sentences for one text; name more run folders")
-    n = _number(config.n, pairs, "the sentences written for each text")
-    drawn = [pair for turn in zip_longest(*turns) for pair in turn if pair is not None][:n]
-    return _Found([row for *_, row in drawn], Counter(place for _, place, _ in drawn), len(written))
+            if key:
+                own = written.setdefault(normalise(candidate.source), {})
+                own[key] = min(own.get(key, new), new)
+    return written
 
 
 def _number(n: int | None, possible: int, of: str) -> int:

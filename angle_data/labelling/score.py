@@ -86,8 +86,8 @@ def pair_files(config: ScoreConfig) -> list[Path]:
         InputError: There is none, one is given twice, or a folder holds no candidates.
     """
     for run in config.runs:
-        if run.is_file():
-            raise InputError(f"{run} is a file; give it with --pairs, and run folders without")
+        if not run.is_dir():
+            raise InputError(f"{run} is no folder; give files of pairs with --pairs, and run folders without")
     files = [*map(candidates_of, config.runs), *config.pairs]
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ def check_source(spec: str) -> None:
         hub = "" if is_table(path) else ", or write hub:ID for a dataset on the hub"
         raise InputError(f"{path} does not exist; check the path{hub}")
     elif not is_table(path):
-        mined = f"`angle-data mine --texts {path} --out pairs.jsonl` makes pairs of single texts, for --keep"
-        hint = f"; {mined}" if path.suffix == ".txt" else ""
+        mined = f"`angle-data mine --texts {shlex.quote(spec)} --out pairs.jsonl` makes pairs without scores"
+        hint = f"; {mined}, for fit --keep" if spec.endswith((".txt", ".txt.gz")) else ""
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}{hint}")
 
 

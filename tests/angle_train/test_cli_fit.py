@@ -180,7 +180,7 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--epochs", "0", "[training] epochs must be above 0, got 0.0"),
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
-        ("--merge-back", "most", "average_with_backbone (--merge-back) must be a number or 'auto', got"),
+        ("--merge-back", "most", "average_with_backbone (fit --merge-back) must be a number or 'auto', got"),
         ("--max-seq-length", "1", "[training] max_seq_length must be at least 2 or 'auto', got 1"),
         ("--report-to", "notebook", "--report-to notebook is not installed (installed: "),
         ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),

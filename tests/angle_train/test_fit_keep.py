@@ -193,7 +193,7 @@ def test_a_file_of_single_texts_is_told_from_pairs(config, program, tmp_path):
     given = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", tmp_path / "out"]
     code, _, said = program(*given, "--keep", tmp_path / "notes.txt")
     assert code == 1
-    assert "notes.txt --out pairs.jsonl` makes pairs of single texts, for --keep" in said
+    assert "notes.txt --out pairs.jsonl` makes pairs without scores, for fit --keep" in said
 
 
 def test_pairs_that_all_train_leave_nothing_to_keep(config):

@@ -217,6 +217,35 @@ def test_pairs_to_keep_are_scored_by_the_backbone_and_train_in_every_trial(confi
         search(replace(config, run=replace(run, keep=()), trials=2, rungs=1))
 
 
+def test_the_command_passes_the_pairs_to_keep_and_names_them_for_fit(config, program, tmp_path):
+    kept = [{"text1": f"a text about {n}", "text2": f"{n} other words"} for n in range(20)]
+    (tmp_path / "kept.jsonl").write_text("\n".join(map(json.dumps, kept)))
+    given = ["grid", "--data", *config.run.data, "--dev", *config.run.dev, "--backbone", config.run.backbone]
+    given += [
+        "--device",
+        "cpu",
+        "--trials",
+        "2",
+        "--rungs",
+        "1",
+        "--set",
+        "epochs=1",
+        "--out",
+        tmp_path / "out",
+    ]
+    code, said, _ = program(*given, "--keep", tmp_path / "kept.jsonl")
+    assert (code, said.count(f"--keep {tmp_path / 'kept.jsonl'}")) == (0, 1)
+    state = json.loads((tmp_path / "out" / ".angle" / "fit_state.json").read_text())
+    assert "pairs to keep" in state["fingerprint"]
+    code, _, said = program(*given, "--keep", tmp_path / "nowhere.jsonl", "--overwrite")
+    assert (code, "nowhere.jsonl does not exist" in said) == (1, True)
+    alike = [{"text1": f"same {n}", "text2": f"same {n}"} for n in range(9)]
+    (tmp_path / "alike.jsonl").write_text("\n".join(map(json.dumps, alike)))
+    code, _, said = program(*given, "--keep", tmp_path / "alike.jsonl", "--overwrite")
+    assert (code, "finds all its pairs equally similar" in said) == (1, True)
+    assert (tmp_path / "out" / "grid.json").exists()
+
+
 def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="a grid needs dev pairs to choose on; give --dev"):
         search(replace(config, run=replace(config.run, dev=())))

@@ -236,6 +236,32 @@ def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_pat
     assert out.read_bytes() != before
 
 
+def test_another_seed_draws_from_other_texts(tmp_path):
+    run, out = run_of(tmp_path / "a", "Ann", texts=2100), tmp_path / "written.jsonl"
+    drawn = []
+    for seed in (0, 1):
+        assert mine(MineConfig(out, runs=(run,), seed=seed)).covered == 2000
+        drawn.append({words_of(row)[0][-1] for _, row in read_jsonl(out)})
+    assert drawn[0] != drawn[1]
+    assert not any({str(n) for n in range(2000)} == texts for texts in drawn)
+
+
+def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
+    run, out = run_of(tmp_path / "a", "Ann", texts=3), tmp_path / "written.jsonl"
+    file = run / "candidates.jsonl"
+    shouted = [json.loads(line) for line in file.read_text().splitlines()]
+    shouted = [
+        row | {"source": "TEXT 0", "text": row["text"].upper().replace("OF 1", "OF 0")} for row in shouted
+    ]
+    file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in shouted[:10]))
+    assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 30}
+    file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
+    result = mine(MineConfig(out, runs=(run,)))
+    assert (result.texts, result.pairs) == (3, {"written": 10})
+    with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
+        mine(MineConfig(out, runs=(run,), n=11))
+
+
 def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     """Of the 44 pairs of a text (45 less that of the two of degree 1), 16 have one of degree 1."""
     runs = run_of(tmp_path / "a", "Ann", texts=300), run_of(tmp_path / "b", "Bob", texts=300)
@@ -258,13 +284,18 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
         ({"runs": ["a/candidates.jsonl"]}, "candidates.jsonl is a file; give its folder"),
         ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
         ({"runs": ["none"]}, "none holds no candidates.jsonl; give folders of `angle-data llm-label`"),
-        ({"runs": ["one"]}, "one holds no two sentences for one text; name more run folders"),
+        ({"runs": ["one"]}, "no text has two sentences in these run folders .two of degree 1 do not count"),
+        ({"runs": ["a", "a"]}, "a run folder is given twice; name each once"),
+        ({"runs": ["odd"]}, "odd/candidates.jsonl:1: source and text must be strings"),
+        ({"runs": ["a"], "embeddings": Path("a.npy")}, "--limit, --embeddings and --text-field are for --t"),
     ],
 )
 def test_runs_that_cannot_be_used_are_refused_in_one_line(tmp_path, given, message):
     run_of(tmp_path / "a", "Ann")
     run_of(tmp_path / "one", "One", degrees=(5,))
     run_of(tmp_path / "empty", "None", texts=0)
+    odd = run_of(tmp_path / "odd", "Odd") / "candidates.jsonl"
+    odd.write_text(odd.read_text().replace('"Odd says 5 of 0"', "5"))
     given = {**given, "runs": tuple(tmp_path / run for run in given.get("runs", ()))}
     with pytest.raises(InputError, match=message):
         mine(MineConfig(tmp_path / "written.jsonl", **given))

@@ -208,8 +208,8 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     ("runs", "files", "message"),
     [
         ([], [], "nothing to grade: give run folders of llm-label, or files with --pairs FILE"),
-        (["none"], [], r"none holds no candidates\.jsonl; give folders of `angle-data llm-label`"),
-        (["pairs.jsonl"], [], "is a file; give it with --pairs"),
+        (["none"], [], r"none is no folder; give files of pairs with --pairs, and run folders without"),
+        (["pairs.jsonl"], [], "is no folder; give files of pairs with --pairs"),
         ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
     ],
 )
