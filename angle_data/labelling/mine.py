@@ -21,22 +21,20 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from angle_data.calls import option, read_paths
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_data.labelling.texts import TextFile, candidates_of
-from angle_data.records import Candidate
+from angle_data.labelling.texts import TextFile
+from angle_data.labelling.written import WRITTEN, Row, draw_written, row_of
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import counted, jaccard, normalise, pair_key, stable_hash, words
+from angle_data.text import counted, jaccard, normalise, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
 
 KINDS = ("near", "between", "random")
-WRITTEN = "written"
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
 _BANDS = 10  # of similarity; a kind is drawn from all of them alike
 _NEAREST = 3  # so many neighbours of a text are near at least
@@ -48,7 +46,6 @@ _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather 
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
 _ROW = {"text1", "text2", "kind"}
-_RARER = 3  # a pair with a sentence of degree 1, which is about something else, comes so much later
 
 
 class Near(NamedTuple):
@@ -137,9 +134,9 @@ class MineResult:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Pairs as rows by `_row`, the number of each text's (`uses`), and the texts there are."""
+    """Pairs as rows, the number of each text's (`uses`), and the texts there are."""
 
-    rows: list[tuple[int, str, str, str]]
+    rows: list[Row]
     uses: Counter[Any]
     texts: int
     blank: int = 0
@@ -196,64 +193,17 @@ def _among_texts(config: MineConfig, path: Path) -> _Found:
     else:
         neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
     drawn = _draw(neighbours, count, n)
-    rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
+    rows = [row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
     uses = Counter(place for pair in drawn for place in pair)
     return _Found(rows, uses, count, file.blank, file.repeated + file.count - count)
 
 
 def _among_written(config: MineConfig) -> _Found:
-    """Draw pairs of sentences that annotators wrote for one text, one of each text in turn.
-
-    Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
-    each, are no pair, and one of them is in fewer pairs than another sentence. Only the texts whose turn
-    comes are looked at.
-    """
-    written = _read_written(config.runs)
-    order = sorted(written, key=lambda text: (stable_hash(f"{config.seed}\n{text}"), text))
-    queues, uses = {text: _ranked(written[text].values(), config.seed) for text in order}, Counter[Any]()
-    drawn: dict[tuple[str, str], tuple[int, str, str, str]] = {}
-    n = _USUAL if config.n is None else config.n
-    while queues and len(drawn) < n:
-        for text, queue in list(queues.items()):
-            row = next(queue, None)
-            if row is None:
-                del queues[text]
-            elif drawn.setdefault(pair_key(row[1], row[2]), row) is row:  # no other text has that pair
-                uses[text] += 1
-            if len(drawn) == n:
-                break
-    if not drawn:
-        raise InputError(
-            "no text has two sentences in these run folders (two of degree 1 do not count); name more of them"
-        )
+    """Draw pairs of sentences that annotators wrote for one text, one of each text in turn."""
+    rows, uses, texts = draw_written(config.runs, _USUAL if config.n is None else config.n, config.seed)
     if config.n is not None:
-        _number(config.n, len(drawn), "the sentences written for each text")
-    return _Found(list(drawn.values()), uses, len(written))
-
-
-def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[tuple[int, str, str, str]]:
-    """Yield the pairs of one text's sentences as rows, in their order by hash; made when asked for."""
-    found = []
-    for (one, far), (other, farther) in combinations(sorted(sentences), 2):
-        if not (far and farther):
-            row = _row(seed, one, other, WRITTEN)
-            found.append((row[0] * (_RARER if far or farther else 1), row))
-    yield from (row for _, row in sorted(found))
-
-
-def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]]:
-    """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
-    written: dict[str, dict[str, tuple[str, bool]]] = {}
-    for file in [*map(candidates_of, runs)]:
-        for line, fields in read_jsonl(file):
-            candidate = Candidate.from_dict(fields, f"{file}:{line}")
-            if not isinstance(candidate.source, str) or not isinstance(candidate.text, str):
-                raise InputError(f"{file}:{line}: source and text must be strings; run llm-label again")
-            key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
-            if key:
-                own = written.setdefault(normalise(candidate.source), {})
-                own[key] = min(own.get(key, new), new)
-    return written
+        _number(config.n, len(rows), "the sentences written for each text")
+    return _Found(rows, uses, texts)
 
 
 def _number(n: int | None, possible: int, of: str) -> int:
@@ -284,13 +234,6 @@ def _distinct(file: TextFile) -> Iterator[tuple[str, str, int]]:
         best[key] = min(best.get(key, (item.text, row)), (item.text, row))
     for key, (text, row) in best.items():
         yield key, text, row
-
-
-def _row(seed: int, one: str, other: str, kind: str) -> tuple[int, str, str, str]:
-    """Return a row with its place in the file, in an order and a direction by hash."""
-    rank = stable_hash("\n".join([str(seed), *sorted((one, other))]))
-    first, second = sorted((one, other), reverse=bool(rank & 1))
-    return rank, first, second, kind
 
 
 # --- neighbours ---------------------------------------------------------------------------------------
