@@ -11,9 +11,9 @@ cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was as
 and all (everything and annotator-f). stsb also has degrees-mined, and synonyms-degrees-mined, for which
 annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
 (annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d and j wrote for one text, 1,200 of a text and
-what was written for it (folder stsb-degrees/, which holds no text of STS-B). bug-titles has degrees and
-degrees-mined alone, written and graded by a language model (folder bug-titles/, which holds no title); pairs
-of duplicates measure.
+what was written for it (folder stsb-degrees/, which holds none of the source texts). bug-titles has degrees
+and degrees-mined alone, written and graded by a language model (folder bug-titles/, which holds no title);
+pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
 MiniLM); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
@@ -49,7 +49,7 @@ from angle_train.run import FitConfig, fit
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
 SECOND, READER = "annotator-j", "grader-k"
-MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds no text of STS-B
+MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds none of the source texts
 
 
 @dataclass(frozen=True)

@@ -161,11 +161,13 @@ def read_grading(
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
     judgement = judge(sources, read.grades, given)
     if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
+        mend = "" if given else "name the file of the graded pairs with --pairs, or "
         raise InputError(
             f"--scores grades none of the {len(candidates)} candidate pairs, or only what does not count "
-            f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); name "
-            "the file of the graded pairs with --pairs, or grade candidates with `angle-data llm-score RUN`, "
-            "by another model"
+            f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); "
+            f"{mend}"
+            "grade candidates with `angle-data llm-score RUN`, and other pairs with `--pairs FILE`, by "
+            "another model"
         )
     if judgement.verdicts and not judgement.used and needed:
         reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())

@@ -161,7 +161,9 @@ def mine(config: MineConfig) -> MineResult:
     rows = sorted(found.rows)
     mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
     if earlier not in (None, mined):
-        log.info("%s: replaces %s that came from elsewhere", config.out, counted(len(earlier or ()), "pair"))
+        log.info(
+            "%s: replaces %s of other texts, runs or options", config.out, counted(len(earlier or ()), "pair")
+        )
     write_jsonl(config.out, mined)
     kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
     overlap = dict.fromkeys(kinds, 0.0)
@@ -209,7 +211,7 @@ def _among_written(config: MineConfig) -> _Found:
 def _number(n: int | None, possible: int, of: str) -> int:
     """Return how many pairs to draw."""
     if n is not None and n > possible:
-        raise InputError(f"--n {n:,} is more than the {possible:,} pairs of {of}; give less")
+        raise InputError(f"--n {n:,} is more than the {counted(possible, 'pair')} of {of}; give less")
     return min(_USUAL, possible) if n is None else n
 
 

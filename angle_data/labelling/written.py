@@ -82,5 +82,6 @@ def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]
             key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
             if key:
                 own = written.setdefault(normalise(candidate.source), {})
-                own[key] = min(own.get(key, new), new)
+                old = own.get(key, new)
+                own[key] = min(old[0], new[0]), old[1] and new[1]
     return written

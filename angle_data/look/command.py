@@ -80,7 +80,7 @@ def grade(
 ) -> None:
     """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
-    Grade on the page with the keyboard, or in a spreadsheet and then run --finish. No text is in two pairs,
+    Grade on the page with the keyboard, or in a spreadsheet, then with --finish. No text is in two pairs,
     and no machine's score is shown.
 
     Example: angle-data grade pairs --n 150 --out my.csv

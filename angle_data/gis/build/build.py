@@ -278,12 +278,12 @@ def _command(options: Mapping[str, Any]) -> str:
 
 
 def _nothing(config: BuildConfig, scan: Scan) -> str:
-    if not scan.heads:
-        return (
-            f"{config.out / STORE_NAME} holds no issues of these repositories; check --repos, and that "
-            "--archive names dumps of GitHub's events, one JSON object a line"
-        )
     left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
+    if not scan.heads and not scan.outside:
+        return (
+            f"{config.out / STORE_NAME} holds no issues of these repositories; check --repos and, with "
+            f"--archive, that it names dumps of GitHub's events, one JSON object a line{left_out}"
+        )
     return (
         f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
         f"{scan.comments} comments; see audit/ for what was rejected, and crawl more{left_out}"

@@ -222,7 +222,7 @@ def _verdict(
             f"requests are left; raise the limit and {again} go on"
         )
     if failed and failed == collector.asked and not collector.has_reply:
-        recorded = "; check --replies, --prompts, --polarity and --model" * bool(missing)
+        recorded = "; check that the file of --replies holds what is asked for" * bool(missing)
         return AnnotatorError(f"every request failed ({failed}), most with {worst}{recorded}")
     if collector.refused_alike:
         return AnnotatorError(

@@ -160,7 +160,7 @@ def test_neighbours_by_embeddings(tmp_path):
         ([], {}, r"texts\.jsonl holds no texts"),
         (["One.", "one"], {}, "holds only one distinct text; a pair needs two"),
         (["One.", "Two."], {"n": 0}, "--n must be at least 1, got 0"),
-        (["One.", "Two."], {"n": 2}, "--n 2 is more than the 1 pairs of 2 distinct texts"),
+        (["One.", "Two."], {"n": 2}, "--n 2 is more than the 1 pair of 2 distinct texts"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
@@ -175,7 +175,7 @@ def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word
     draw(tmp_path, sentences()[:9], n=5)
     assert caplog.messages == []
     _, rows = draw(tmp_path, sentences()[:9], n=6)
-    assert ["mined.jsonl: replaces 5 pairs that came from" in said for said in caplog.messages] == [True]
+    assert ["mined.jsonl: replaces 5 pairs of other texts" in said for said in caplog.messages] == [True]
     out = tmp_path / "mined.jsonl"
     graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
     for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):
@@ -260,6 +260,17 @@ def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
     assert (result.texts, result.pairs) == (3, {"written": 10})
     with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
         mine(MineConfig(out, runs=(run,), n=11))
+
+
+def test_a_sentence_that_was_asked_for_at_two_degrees_is_not_about_something_else(tmp_path):
+    run, out = run_of(tmp_path / "a", "Ann", texts=1, degrees=(1, 2)), tmp_path / "written.jsonl"
+    file = run / "candidates.jsonl"
+    first, second = map(json.loads, file.read_text().splitlines())
+    other = first | {"text": "Another one.", "key": "x"}
+    for said in (first["text"].upper(), first["text"]):  # the spelling of either degree may come first
+        rows = [first | {"text": said}, other, second | {"text": first["text"].lower()}]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 1}
 
 
 def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
