@@ -108,6 +108,8 @@ def test_what_a_line_lacks_is_said(tmp_path, store, caplog, change, said):
     bad = {name: value for name, value in row.items() if value is not None}
     load_archives(store, [write(tmp_path / "hour.json", bad, {"type": "IssuesEvent", "payload": {}})])
     assert f"2 lines left out; the first {said}" in caplog.text
+    load_archives(store, [write(tmp_path / "next.json", "{not json")])
+    assert "next.json: 1 line left out; the first is no JSON" in caplog.text
 
 
 def test_a_listed_repository_is_followed_through_a_rename(tmp_path, store):
