@@ -120,6 +120,7 @@ def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels
             "--scores grades none of the 48 candidate pairs, or only what does"
         )
         assert f"({others} other pairs; nobody grades their own sentences" in str(caught.value)
+        assert "name the file of the graded pairs with --pairs, or grade candidates" in str(caught.value)
     assert not (run.parent / "out").exists()
 
 

@@ -99,7 +99,7 @@ def test_dry_run_counts_and_writes_nothing(demo, tmp_path):
     ("recorded", "code", "said"),
     [
         ("One node left.", 0, "1 request without a recorded reply\n"),
-        ("Two nodes left.", 1, "every request failed (2), most with not_recorded: no recorded"),
+        ("Two nodes left.", 1, "for this text; check that the file of --replies holds what is asked for\n"),
     ],
 )
 def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(

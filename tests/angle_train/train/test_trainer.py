@@ -285,6 +285,17 @@ def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
     assert loss == pytest.approx(half + 2, abs=2e-3)
 
 
+def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog):
+    """Five steps with an evaluation every two: the fifth is logged for the evaluation at the end."""
+    training = TrainingConfig(epochs=2.5, batch_size=2, evals_per_epoch=1, learning_rate=1e-3)
+    recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
+    with caplog.at_level("INFO", logger="angle"):
+        train(tiny_model, few_pairs(), recipe, tmp_path, evaluator=DevEvaluator([few_pairs()]))
+    found = re.findall(r"step (\d)/5, epoch [\d.]+: (loss .*); dev Spearman", caplog.text)
+    assert [step for step, _ in found] == ["2", "4", "5"]
+    assert len({terms for _, terms in found}) == 3
+
+
 def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
     before = snapshot(tiny_model)
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
