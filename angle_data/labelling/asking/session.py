@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure
-from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.batch import open_requests
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.registry import load_annotator

@@ -19,7 +19,6 @@ from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, run_here, started
 from tiny_llm import RAY_MARKS, wait_until
 
-from angle_data.annotators.batch import Limits
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.cli import main
 from angle_data.jsonl import read_jsonl
@@ -35,7 +34,7 @@ class Engine:
     """How an engine is tried. `asked` counts the requests that whoever it asks has seen so far.
 
     A run is killed once it has `begun`; of what was asked until then, up to `in_flight` requests may be asked
-    again.
+    again. The command is given up to `runs` times until it is done.
     """
 
     options: list[object]
@@ -43,6 +42,7 @@ class Engine:
     in_flight: int
     asked: Callable[[], int] | None = None
     texts_to_kill: int = 12
+    runs: int = 1
     folder: Path = field(default_factory=Path)
 
     def write_texts(self, numbers):
@@ -58,9 +58,14 @@ class Engine:
 
     def run(self, texts, out, *more):
         """Run the program in this process; returns its counts, and all that it printed."""
-        done = run_here(main, *self.command(texts, out), *more)
+        printed = ""
+        for _ in range(self.runs):
+            done = run_here(main, *self.command(texts, out), *more)
+            printed += done.stdout + done.stderr
+            if done.returncode != 75:
+                break
         assert not done.returncode, done.stderr
-        return json.loads(done.stdout), done.stdout + done.stderr
+        return json.loads(done.stdout), printed
 
     def candidates(self, out):
         return [row for _, row in read_jsonl(self.folder / out / "candidates.jsonl")]
@@ -83,12 +88,9 @@ def server(folder, request):
 
 @contextmanager
 def batch(folder, request):
-    quick = Limits(poll_s=0.001)
-    request.getfixturevalue("monkeypatch").setattr("angle_data.annotators.batch.Limits", lambda: quick)
-    with FakeBatch(echo, key=KEY) as fake:
-        waits = ["--engine-option", f"wait_s={PATIENCE_S}"]
-        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", *waits]
-        yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked))
+    with FakeBatch(echo, key=KEY, gate=folder / "gate") as fake:
+        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY"]
+        yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked), runs=5)
 
 
 def on_fake(calls, *options):
