@@ -31,9 +31,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from angle_data.api import Mined, Pairs, Run, ensemble, label, mine, score
+    from angle_data.api import Pairs, Rows, Run, ensemble, label, mine, score
 
-__all__ = ["Mined", "Pairs", "Run", "ensemble", "label", "mine", "score"]
+__all__ = ["Pairs", "Rows", "Run", "ensemble", "label", "mine", "score"]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,6 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
     from angle_data.labelling.asking.forecast import SessionPlan
-    from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
     from angle_data.labelling.plan import SpendingPlan
 
@@ -134,22 +133,6 @@ class Pairs:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Mined(Rows):
-    """Pairs (`text1, text2, kind`) as `mine` drew them, to be graded by `score(pairs=…)`.
-
-    Attributes:
-        result: The counts, see `labelling.mine.MineResult`.
-    """
-
-    result: MineResult
-
-    def __repr__(self) -> str:
-        from angle_data.labelling.mine import summary
-
-        return summary(self.result)
-
-
 def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     """Let a language model write synonymous and opposite sentences: the command `angle-data llm-label`.
 
@@ -244,7 +227,7 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
         return Pairs(config.out, build_ensemble(config))
 
 
-def mine(texts: Any = None, *, out: Any, **options: Any) -> Mined:
+def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
     """Draw pairs to be graded by `score`, among texts or what was written for each: `angle-data mine`.
 
     Args:
@@ -252,6 +235,9 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Mined:
         out: The .jsonl file to write.
         **options: Those of the command: `n=2000`, `seed=0`, `text_field="text"`, `embeddings="texts.npy"`;
             `runs`, one or several that `label` returned, for pairs among what was written for each text.
+
+    Returns:
+        The pairs: `text1`, `text2`, `kind`.
 
     Raises:
         InputError: The texts or runs cannot be used, or `n` is more than there are pairs.
@@ -264,7 +250,8 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Mined:
     given = _options("mine", command, {**options, "out": out, "texts": texts})
     with _files(given, "texts", kept=False) if texts is not None else nullcontext():
         config = make(MineConfig, given)
-        return Mined(config.out, draw(config))
+        draw(config)
+        return Rows(config.out)
 
 
 def _options(function: str, command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import hashlib
 import inspect
 import json
 import os
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -296,40 +295,17 @@ def _plain(value: Any) -> Any:
 # --- a running event loop -----------------------------------------------------------------------------
 
 
-class _Relay:
-    """Passes a Ctrl-C of the main thread on to whoever listens in another; one too early is kept for them."""
-
-    def __init__(self) -> None:
-        self._lock, self._missed = threading.Lock(), False
-        self._stop: Callable[[], object] | None = None
-
-    def listen(self, stop: Callable[[], object] | None) -> None:
-        with self._lock:
-            self._stop = stop
-            if stop is not None and self._missed:
-                stop()
-
-    def press(self) -> None:
-        with self._lock:
-            self._missed = True
-            if self._stop is not None:
-                self._stop()
-
-
-_relay: contextvars.ContextVar[_Relay | None] = contextvars.ContextVar("relay", default=None)
+_stops: list[Callable[[], object]] = []
 
 
 @contextmanager
 def on_interrupt(stop: Callable[[], object]) -> Iterator[None]:
-    """Have `stop` called at every Ctrl-C inside the block, if that runs in the thread of `beside_loop`."""
-    relay = _relay.get()
-    if relay is not None:
-        relay.listen(stop)
+    """Have `stop` called at every Ctrl-C inside the block that reaches `beside_loop`."""
+    _stops.append(stop)
     try:
         yield
     finally:
-        if relay is not None:
-            relay.listen(None)
+        _stops.remove(stop)
 
 
 def beside_loop(function: Callable[[], Value]) -> Value:
@@ -347,10 +323,8 @@ def beside_loop(function: Callable[[], Value]) -> Value:
         running = False
     if not running:
         return function()  # outside the except clause: its errors are not about the loop
-    relay, context = _Relay(), contextvars.copy_context()
-    context.run(_relay.set, relay)
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
-        future = pool.submit(context.run, function)
+        future = pool.submit(contextvars.copy_context().run, function)
         while True:
             try:
                 while not future.done():
@@ -359,4 +333,5 @@ def beside_loop(function: Callable[[], Value]) -> Value:
             except KeyboardInterrupt:
                 if future.done():
                     raise
-                relay.press()
+                for stop in list(_stops):
+                    stop()

@@ -122,7 +122,7 @@ def shared_llama() -> Path:
 @functools.cache
 def shared_engine():
     """An offline engine for the whole session, four prompts a chunk: a start takes a quarter of a minute."""
-    from angle_data.annotators.registry import load_annotator
+    from angle_data.annotators.choice import load_annotator
     from angle_data.annotators.spec import AnnotatorSpec
 
     options = {**ENGINE_OPTIONS, "chunk": 4}

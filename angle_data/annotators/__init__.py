@@ -6,8 +6,7 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `base`: requests, replies, failures, the key of a request, and what every engine can do
 - `spec`: a decided annotator
 - `models`: short model names, services and prices
-- `choice`: from options to a spec
-- `registry`: engine name -> class, imported on use; add an engine there
+- `choice`: from options to a spec, and the engine of that name, imported on use; add an engine there
 - `recorded`: replies from a file, the shortest engine
 - `server`: any OpenAI-compatible address, and its retries
 - `endpoints`: which address takes the next request

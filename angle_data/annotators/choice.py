@@ -1,6 +1,8 @@
 """The choice of an annotator: engine, checkpoint, address, key and dialect, from what the user gave.
 
-Sends nothing and imports no engine.
+Sends nothing; `load_annotator` alone imports an engine. Add an engine: a module with a class that takes an
+`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One that is not known here is taken for one that
+asks a server.
 """
 
 from __future__ import annotations
@@ -13,14 +15,24 @@ from collections.abc import Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from angle_data.annotators.base import Annotator
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
-from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import LOADED, TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
 from angle_data.errors import InputError
-from angle_data.resources import install_command
+from angle_data.resources import install_command, load_object
+
+ANNOTATORS: dict[str, str] = {
+    "server": "angle_data.annotators.server:OpenAIServer",
+    "batch": "angle_data.annotators.batch:OpenAIBatch",
+    "local": "angle_data.annotators.loaded.llamacpp:LlamaLocal",
+    "offline": "angle_data.annotators.loaded.vllm_offline:VLLMOffline",
+    "ray": "angle_data.annotators.loaded.ray_offline:RayOffline",
+    "recorded": "angle_data.annotators.recorded:Recorded",
+}
+"""Engine name -> "module:Class"."""
 
 _REMOTE = ("server", "batch")
 # Options that change what is asked, and the engines that would silently ignore them.
@@ -227,3 +239,14 @@ def _dialect(alias: ModelAlias | None, base_urls: tuple[str, ...]) -> Dialect:
     if service is not None:
         return service.dialect
     return alias.dialect if alias is not None and base_urls else "openai"
+
+
+def load_annotator(spec: AnnotatorSpec) -> Annotator:
+    """Import the engine of `spec` and build the annotator.
+
+    Raises:
+        InputError: The recorded replies cannot be used.
+        MissingExtraError: The engine needs a package that is not installed.
+        CredentialsError: The variable that should hold the API key is not set.
+    """
+    return cast(Annotator, load_object(ANNOTATORS[spec.engine])(spec))

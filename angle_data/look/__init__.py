@@ -4,7 +4,6 @@ In reading order:
 
 - `command`: the commands `angle-data show` and `angle-data grade`
 - `read`: rows of any run, ensemble, data set or file as items, and a sample spread over their kinds
-- `show`: counts and a sample on the terminal, as JSON, and on the page `show.html`
+- `show`: counts and a sample on the terminal, as JSON, and on the page `show.html`; fills a page
 - `grade`: pairs over the range of scores for people to grade, on the page `grade.html` or in a CSV
-- `page`: fills one of these pages, which open without a network
 """

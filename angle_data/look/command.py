@@ -48,8 +48,7 @@ def show(
     As a page: angle-data show pairs --html pairs.html
     """
     configure_logging()
-    from angle_data.look.page import check_ending, write_page
-    from angle_data.look.show import look, print_look
+    from angle_data.look.show import check_ending, look, print_look, write_page
 
     if html is not None:
         check_ending("--html", html, ".html")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.look.page import check_ending, write_page
 from angle_data.look.read import Item, count, find, spread
+from angle_data.look.show import check_ending, write_page
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
+from angle_data.jsonl import write_text
 from angle_data.look.read import Item, count, find, spread
 from angle_data.text import stable_hash
 
@@ -133,3 +135,23 @@ def _line(text: str) -> str:
     plain = _CONTROLS.sub(" ", text.strip())
     more = len(plain) - _LONGEST
     return plain if more <= 0 else f"{plain[:_LONGEST]}… ({more:,} more characters)"
+
+
+def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
+    """Write `page.html` with the part `name` to `path`, atomically: one file that opens without a network.
+
+    `data` is shown as text, never as HTML.
+    """
+    files = (Path(__file__).with_name(n) for n in ("page.html", "style.css", f"{name}.html"))
+    page, style, part = (file.read_text("utf-8").rstrip("\n") for file in files)
+    # A script ends at the first "</"; in JSON that can stand in strings only.
+    shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    for place, content in {"name": name, "style": style, "part": part, "data": shown}.items():
+        page = page.replace(f"{{{{{place}}}}}", content)
+    write_text(path, f"{page}\n")
+
+
+def check_ending(option: str, path: Path, ending: str) -> None:
+    """Raise an `InputError` unless a file has the ending that it must have, so that no other is replaced."""
+    if path.suffix.lower() != ending:
+        raise InputError(f"{option} {path}: give a name that ends in {ending}")

@@ -22,7 +22,7 @@ import numpy  # noqa: F401 - loaded before the start is measured, as openai woul
 from calls import ChatRequest, Reply
 from common import options
 
-from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.choice import ANNOTATORS
 from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import StoppedError
 from angle_data.jsonl import write_jsonl

@@ -89,7 +89,6 @@ def test_the_whole_way_from_lists_to_splits(rows, recorded, tmp_path):
 def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
     mined = mine(rows, out=tmp_path / "mined.jsonl", n=12)
     assert len(mined) == len(mined.to_dataset()) == 12
-    assert "near" in repr(mined)
     replies = tmp_path / "grades.jsonl"
     own = [{"text1": "one", "text2": "two"}]
     reply = json.dumps({"grades": [{"id": 1, "score": 2}]})

@@ -6,8 +6,8 @@ import logging
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import price_of
-from angle_data.annotators.registry import load_annotator
 from angle_data.errors import CredentialsError
 from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
 from angle_data.labelling.asking.journal import Journal, read_journal

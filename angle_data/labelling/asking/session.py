@@ -17,9 +17,9 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure
 from angle_data.annotators.batch import open_requests
+from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
-from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.jsonl import read_jsonl

@@ -9,9 +9,8 @@ import pytest
 
 from angle_data.annotators import choice
 from angle_data.annotators.base import Sampling, request_key
-from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.choice import ANNOTATORS, choose_annotator
 from angle_data.annotators.models import MODELS, Price, price_of
-from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Form
 from angle_data.errors import InputError

@@ -19,7 +19,7 @@ from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, run_here, started
 from tiny_llm import RAY_MARKS, wait_until
 
-from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.choice import ANNOTATORS
 from angle_data.cli import main
 from angle_data.jsonl import read_jsonl
 

@@ -9,8 +9,7 @@ from tiny_llm import ask, chat_request
 
 from angle_data.annotators import choice
 from angle_data.annotators.base import Reply, request_key
-from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.choice import choose_annotator, load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 from angle_data.text import longest_answer

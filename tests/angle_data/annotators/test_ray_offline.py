@@ -19,8 +19,8 @@ from tiny_llm import (
 )
 
 from angle_data.annotators.base import Failure
+from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.loaded.ray_offline import RayOffline
-from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 

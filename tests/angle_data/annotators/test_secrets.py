@@ -9,8 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.choice import choose_annotator, load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
 from angle_data.errors import AngleError

@@ -12,10 +12,10 @@ from programs import journalled
 from tiny_llm import ask, chat_request, collect, wait_until
 
 from angle_data.annotators.base import Reply
+from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.loaded.vllm_offline import (
     VLLMOffline,
 )
-from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 

@@ -16,8 +16,8 @@ from programs import went_through
 from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4
 
 from angle_data.annotators.base import Failure
+from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import MODELS
-from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError
 

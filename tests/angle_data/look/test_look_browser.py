@@ -15,8 +15,7 @@ import subprocess
 import pytest
 
 from angle_data.look.grade import draw_pairs, write_grading
-from angle_data.look.page import write_page
-from angle_data.look.show import look
+from angle_data.look.show import look, write_page
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(

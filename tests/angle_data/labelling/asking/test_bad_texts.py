@@ -8,7 +8,7 @@ from fake_openai import FakeOpenAI, Fault
 from full_disk import files_of_at_most
 from labelling_runs import config_of, read_rows, run_json, write_texts
 
-from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.choice import load_annotator
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, request_key
-from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.choice import ANNOTATORS, choose_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
