@@ -41,15 +41,10 @@ def test_the_module_is_the_installed_command(package):
     done = run(package)
     assert done.returncode == 0, done.stderr
     assert "Usage:" in done.stdout
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, function = scripts[name].split(":")
+    assert "--install-completion" in done.stdout
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, function = project["scripts"][name].split(":")
     assert module == f"{package}.__main__"
     assert callable(getattr(import_module(module), function))
-
-
-@PACKAGES
-def test_the_program_says_its_version_and_completes_its_words(package):
     done = run(package, option="--version")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert (done.returncode, done.stdout) == (0, f"angle-toolkit {version}\n")
-    assert "--install-completion" in run(package).stdout
+    assert (done.returncode, done.stdout) == (0, f"angle-toolkit {project['version']}\n")

@@ -383,20 +383,6 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
         assert server.batches == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"wait": 3}, "knows no option 'wait'; it has: batch_size"),
-        ({"batch_size": 0}, "batch_size must be a whole number"),
-        (None, "--out"),  # without a run directory
-    ],
-)
-def test_engine_options_are_checked(tmp_path, options, words):
-    run = None if options is None else tmp_path
-    with pytest.raises(InputError, match=words):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", run, engine_options=options or {}))
-
-
 def test_a_submission_that_was_not_written_down_is_found_at_the_service(tmp_path):
     """Among those of another run, on several pages."""
     with FakeBatch() as server:

@@ -140,6 +140,7 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
             {"base_urls": ("http://me:pw9@h:xx/v1",)},
             r"^--base-url must be an address without name, [^9]*$",
         ),
+        ("m", {"base_urls": ("me:pw9@h/v1",)}, r"^--base-url must be an address without name, [^9]*$"),
         ("m", {"base_urls": ("http://h/v1?key=s",)}, r"password, \? and #; name a key with --api-key-env$"),
         ("m", {"base_urls": ("http://h/v1", "http://h/v1")}, r"the same --base-url is given twice"),
         ("m", {"base_urls": ("http://h/v1", GLM)}, r"must speak alike"),

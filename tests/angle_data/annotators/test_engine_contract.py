@@ -8,6 +8,7 @@ SETUPS.
 import json
 import re
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,10 @@ from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, run_here, started
 from tiny_llm import RAY_MARKS, wait_until
 
-from angle_data.annotators.choice import ANNOTATORS
+from angle_data.annotators.choice import ANNOTATORS, choose_annotator, load_annotator
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
+from angle_data.errors import InputError, MissingExtraError
 from angle_data.jsonl import read_jsonl
 
 KEY = "sk-secret-0123456789"
@@ -206,3 +209,46 @@ def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
     whole, _ = engine.run(engine.write_texts(reversed(range(engine.texts_to_kill))), "whole")
     assert whole["asked"] == engine.texts_to_kill
     assert engine.candidates("run") == engine.candidates("whole")[::-1]
+
+
+def build(folder, engine, options):
+    """The annotator for engine options, as a run builds it before anything is loaded or sent."""
+    (folder / "tiny.gguf").write_bytes(b"GGUF")
+    more = {"base_urls": ("http://localhost:1/v1",)} if engine == "batch" else {}
+    config = EngineConfig("m", engine, str(folder / "tiny.gguf"), engine_options=options, **more)
+    return load_annotator(choose_annotator(config, folder))
+
+
+WHOLE = "must be a whole number of at least 1, got 0"
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "message"),
+    [
+        ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size"),
+        ("batch", {"batch_size": 0}, f"--engine-option batch_size {WHOLE}"),
+        ("offline", {"chunk": 0}, f"--engine-option chunk {WHOLE}"),
+        ("offline", {"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),
+        ("ray", {"concurrency": 0}, f"--engine-option concurrency {WHOLE}"),
+        ("local", {"n_ctx": 0}, f"--engine-option n_ctx {WHOLE}"),
+        ("local", {"seed": 1}, "--engine-option seed cannot be set; use --seed"),
+    ],
+)
+def test_a_wrong_engine_option_is_one_line(tmp_path, monkeypatch, engine, options, message):
+    for package in ("vllm", "ray", "xllamacpp"):
+        monkeypatch.setitem(sys.modules, package, json)  # any module will do: it is there
+    with pytest.raises(InputError) as caught:
+        build(tmp_path, engine, options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("engine", "package", "extra"),
+    [("offline", "vllm", "vllm"), ("ray", "ray", "ray"), ("local", "xllamacpp", "local")],
+)
+def test_an_engine_without_its_package_names_the_install_command(
+    tmp_path, monkeypatch, engine, package, extra
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf'pip install -e "\.\[{extra}\]"'):
+        build(tmp_path, engine, {})

@@ -4,12 +4,11 @@ import heapq
 import itertools
 import math
 import random
-import sys
-import tracemalloc
 
 import pytest
 
-from angle_data.annotators.limits import Limiter, Pace
+from angle_data.annotators.limits import Limiter
+from angle_data.http import retry_after
 
 # Counted by the simulation below for these seeds; the goals are 0.95 and 0.02.
 GOODPUT, REFUSED = 0.95, 0.02
@@ -158,12 +157,18 @@ def test_who_is_told_when_to_come_again_may_send_one_request_then():
     assert untold.wait(at) > 0.0
 
 
-def test_what_is_remembered_stays_small():
-    pace = Pace()
-    tracemalloc.start()
-    numbers = [pace.sent(i / 1000) for i in range(100_000)]
-    used, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert used - sys.getsizeof(numbers) - 32 * len(numbers) < 200_000
-    assert not pace.refused(0, 101.0, 0.1)  # forgotten long ago
-    assert pace.refused(99_999, 101.0, 0.1)
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-3"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after_reads_every_form(headers, seconds):
+    assert retry_after(headers) == seconds

@@ -15,9 +15,8 @@ from tiny_llm import (
 )
 
 from angle_data.annotators.choice import load_annotator
-from angle_data.annotators.loaded.ray_offline import RayOffline
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+from angle_data.errors import AnnotatorError
 
 
 def annotator(checkpoint, **options):
@@ -84,17 +83,3 @@ def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_call
     assert again.returncode == 0, errors
     assert sorted(journalled(tmp_path / "run")) == sorted(contents)
     assert len(ray_calls("chat")) == len(contents)
-
-
-def test_without_ray_the_error_names_the_install_command(monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.loaded.ray_offline.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[ray\]"'):
-        RayOffline(AnnotatorSpec("m", "ray", "tiny"))
-
-
-def test_the_number_of_engines_is_checked(monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.loaded.ray_offline.find_spec", lambda name: name)
-    with pytest.raises(
-        InputError, match="--engine-option concurrency must be a whole number of at least 1, got 0"
-    ):
-        annotator("tiny", concurrency=0)

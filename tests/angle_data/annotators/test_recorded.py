@@ -40,32 +40,18 @@ def answers(annotator, *requests):
     return asyncio.run(collect())
 
 
-def test_replies_match_text_polarity_and_annotator(tmp_path):
-    annotator = build(tmp_path / "r.jsonl", ROWS)
-    wanted = [request("Two.", "synonym"), request("One.", "antonym"), request("One.", "synonym")]
-    assert [o.text for o in answers(annotator, *wanted)] == ["1. Second.", "1. Not one.", "1. First."]
-    assert answers(build(tmp_path / "r.jsonl", ROWS, "b"), wanted[2]) == [Reply("One. synonym", "1. Other.")]
-
-
-def test_a_text_without_reply_is_a_failure_of_its_own(tmp_path):
-    (outcome,) = answers(build(tmp_path / "r.jsonl", ROWS), request("Two.", "antonym"))
-    assert outcome == Failure("Two. antonym", "not_recorded", "no recorded antonym reply for this text")
-
-
 @pytest.mark.parametrize("task", ["degrees", "graded"])
-def test_replies_with_degrees_match_by_their_task(tmp_path, task):
-    of_degrees = {"id": "x", "text": "One.", "task": task, "annotator": "a", "reply": '{"5": "First."}'}
-    annotator = build(tmp_path / "r.jsonl", [*ROWS, of_degrees])
-    wanted = request("One.", "degrees"), request("One.", "antonym"), request("Two.", "degrees")
-    found, antonym, missing = answers(annotator, *wanted)
-    assert (found.text, antonym.text) == ('{"5": "First."}', "1. Not one.")
-    assert missing == Failure("Two. degrees", "not_recorded", "no recorded degrees reply for this text")
-
-
-def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
-    rows = [{"text": "One.", "polarity": "synonym", "reply": "1. First."}]
-    annotator = build(tmp_path / "r.jsonl", rows, "anyone")
-    assert answers(annotator, request("One.", "synonym"))[0].text == "1. First."
+def test_replies_match_text_task_and_annotator(tmp_path, task):
+    rows = [*ROWS, {"text": "One.", "task": task, "reply": '{"5": "First."}'}]  # of whoever asks
+    wanted = [request("Two.", "synonym"), request("One.", "synonym"), request("One.", "degrees")]
+    wanted += [request("Two.", "antonym"), request("Two.", "degrees")]
+    found = answers(build(tmp_path / "r.jsonl", rows), *wanted)
+    assert [outcome.text for outcome in found[:3]] == ["1. Second.", "1. First.", '{"5": "First."}']
+    assert found[3:] == [
+        Failure(f"Two. {asked}", "not_recorded", f"no recorded {asked} reply for this text")
+        for asked in ("antonym", "degrees")
+    ]
+    assert answers(build(tmp_path / "r.jsonl", rows, "b"), wanted[1]) == [Reply("One. synonym", "1. Other.")]
 
 
 @pytest.mark.parametrize(

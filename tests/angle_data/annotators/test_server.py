@@ -110,16 +110,6 @@ def test_passing_faults_are_tried_again(fault):
     assert len(server.seen) == 4
 
 
-def test_an_error_that_does_not_pass_becomes_a_failure_after_six_attempts():
-    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
-    with FakeOpenAI(faults=[broken] * 6) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(2))
-    assert ended is None
-    assert outcomes[0] == Failure(f"{0:032x}", "http_500", "out of memory")
-    assert isinstance(outcomes[1], Reply)
-    assert len(server.seen) == 7
-
-
 def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     faults = [Fault(kind="hang")] * 3
     with FakeOpenAI(faults=faults) as server:
@@ -197,32 +187,6 @@ def test_the_tokens_of_answers_without_a_reply_count():
     assert [type(outcome) for outcome in outcomes] == [Reply, Failure]
     assert outcomes[0].usage == {"prompt_tokens": 10 + 14, "completion_tokens": 5, "total_tokens": 15 + 14}
     assert outcomes[1].usage == {"prompt_tokens": 28, "total_tokens": 28}
-
-
-def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
-    faults = [None, *[Fault(502, {"retry-after-ms": "5"}, message="bad gateway")] * 6]
-    with FakeOpenAI(faults=faults) as server:
-        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(4), short_patience(60.0))
-    assert [type(outcome) for outcome in outcomes] == [Reply, Failure, Reply, Reply]
-    assert len(server.seen) == 1 + 6 + 2
-
-
-def test_replies_before_a_fatal_error_are_kept(monkeypatch):
-    monkeypatch.setenv("MY_KEY", KEY)
-    with FakeOpenAI(faults=[None, None, Fault(401)], key=KEY) as server:
-        spec = server_spec(server.url, concurrency=1, api_key_env="MY_KEY")
-        outcomes, ended = ask(spec, requests(9))
-    assert [type(outcome) for outcome in outcomes] == [Reply, Reply]
-    assert isinstance(ended, CredentialsError)
-    assert len(server.seen) == 3
-
-
-def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():
-    faults = [Fault(429, {"Retry-After": "3600"}), Fault(404, message="no such model")]
-    with FakeOpenAI(faults=faults) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=2), requests(2))
-    assert outcomes == []
-    assert "no such model" in str(ended)
 
 
 @pytest.mark.parametrize(
@@ -418,15 +382,40 @@ def test_what_no_retry_helps_ends_the_run_with_the_services_words(server, words,
 TOO_LARGE = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")
 
 
-@pytest.mark.parametrize("fault", [Fault(400, message="too long"), TOO_LARGE], ids=["400", "too large"])
-def test_a_refusal_of_one_request_is_its_failure_alone(fault):
-    with FakeOpenAI(faults=[None, fault]) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(3, schema=SCHEMA))
-    assert ended is None
-    assert [getattr(outcome, "message", "ok") for outcome in outcomes] == ["ok", fault.message, "ok"]
-    asked = [seen.body["response_format"] for seen in server.seen]
-    assert [each["type"] for each in asked] == ["json_schema"] * 3
-    assert asked[0]["json_schema"]["schema"] == SCHEMA
+BROKEN = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
+
+
+@pytest.mark.parametrize(
+    ("faults", "found", "seen", "words"),
+    [
+        ([BROKEN] * 6, ["http_500: out of memory", "ok", "ok"], 8, None),
+        ([None, *[AWAY] * 6], ["ok", "http_502: bad gateway", "ok"], 8, None),
+        ([None, Fault(400, message="too long")], ["ok", "http_400: too long", "ok"], 3, None),
+        ([None, TOO_LARGE], ["ok", f"http_429: {TOO_LARGE.message}", "ok"], 3, None),
+        ([None, None, Fault(401)], ["ok", "ok"], 3, "URL wants an API key"),
+        ([None, Fault(404, message="no such model")], ["ok"], 2, "URL knows no model 'tiny', or its"),
+    ],
+    ids=["does not pass", "never survived", "refused", "too large", "no key", "no model"],
+)
+def test_a_failure_costs_its_own_request_and_a_fatal_one_keeps_the_replies(faults, found, seen, words):
+    with FakeOpenAI(faults=faults) as server:
+        spec = server_spec(server.url, concurrency=1)
+        outcomes, ended = ask(spec, requests(3, schema=SCHEMA), short_patience(60.0))
+    said = [f"{o.kind}: {o.message}" if isinstance(o, Failure) else "ok" for o in outcomes]
+    assert (said, len(server.seen)) == (found, seen)
+    assert (ended is None) == (words is None)
+    assert words is None or str(ended).replace(server.url, "URL").startswith(words)
+    asked = [request.body["response_format"]["json_schema"]["schema"] for request in server.seen]
+    assert asked == [SCHEMA] * seen  # no refusal of another kind makes the form laxer
+
+
+def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():
+    faults = [Fault(429, {"Retry-After": "3600"}), Fault(404, message="no such model")]
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=2), requests(2))
+    assert outcomes == []
+    assert "no such model" in str(ended)
 
 
 def closed_port():

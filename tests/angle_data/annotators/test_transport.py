@@ -11,8 +11,6 @@ from types import SimpleNamespace
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Transport, masked
 from angle_data.cli import main
 from angle_data.errors import InputError
@@ -155,12 +153,3 @@ def test_addresses_in_the_words_of_a_service_are_masked():
 def test_masked(text, hidden):
     """Too much rather than too little: a path that looks like a password goes as well."""
     assert masked(text) == hidden
-
-
-@pytest.mark.parametrize(
-    "address", [f"user:{PASSWORD}@host/v1", f"http://user:{PASSWORD}@host:xx/v1", f"http://user:{PASSWORD}@"]
-)
-def test_a_password_in_an_address_that_is_refused_is_not_repeated(address):
-    with pytest.raises(InputError, match="--base-url") as raised:
-        choose_annotator(EngineConfig("m", base_urls=(address,)))
-    assert PASSWORD not in shown(raised.value)

@@ -13,11 +13,8 @@ from tiny_llm import ask, chat_request, collect, wait_until
 
 from angle_data.annotators.base import Reply
 from angle_data.annotators.choice import load_annotator
-from angle_data.annotators.loaded.vllm_offline import (
-    VLLMOffline,
-)
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+from angle_data.errors import AnnotatorError, InputError
 
 
 @contextmanager
@@ -99,19 +96,6 @@ def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
     assert outcomes[4].message == "the prompt has 50 tokens, the model holds 50 with the reply"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"chunk": 0}, "--engine-option chunk must be a whole number of at least 1, got 0"),
-        ({"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),
-    ],
-)
-def test_options_of_ours_are_checked_at_once(calls, options, message):
-    with pytest.raises(InputError) as caught, annotator(**options):
-        pass
-    assert str(caught.value) == message
-
-
 def test_vllm_refuses_an_option_that_it_does_not_know(calls):
     with (
         annotator(gpu_memory="0.5") as engine,
@@ -149,12 +133,6 @@ def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, conten
         assert str(caught.value) == message
         assert [outcome.text for outcome in got] == ["a #None"]
         wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
-
-
-def test_without_vllm_the_error_names_the_install_command(monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.loaded.vllm_offline.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[vllm\]"'):
-        VLLMOffline(AnnotatorSpec("m", "offline", "tiny"))
 
 
 def test_what_vllm_prints_goes_to_the_log_of_the_run(calls, tmp_path, capfd):
