@@ -81,19 +81,17 @@ def test_an_ensemble_shows_pairs_with_their_numbers_and_what_was_dropped(pairs):
 
 
 @pytest.mark.parametrize(
-    ("reason", "count"), [("flipped", 5), ("off_topic", 2), ("random", 60), ("rejected", 2)]
-)
-def test_a_reason_shows_these_only(pairs, reason, count):
-    items = look(pairs, n=100, reason=reason)["items"]
+    ("options", "count"),
+    [
+        ({"reason": "flipped"}, 5), ({"reason": "off_topic"}, 2), ({"reason": "random"}, 60),
+        ({"reason": "rejected"}, 2), ({"annotator": "cem"}, 2),
+    ],
+)  # fmt: skip
+def test_a_reason_or_an_annotator_shows_these_only(pairs, options, count):
+    items = look(pairs, n=100, **options)["items"]
     assert len(items) == count
-    assert all(reason in (item["kind"], item["group"], *item["marks"]) for item in items)
-
-
-def test_an_annotator_shows_theirs_only(pairs):
-    assert {item["text2"] for item in look(pairs, n=9, annotator="cem")["items"]} == {
-        "dropped 0",
-        "dropped 1",
-    }
+    (wanted,) = options.values()
+    assert all(wanted in (i["kind"], i["group"], *i["marks"], *i["annotators"]) for i in items)
 
 
 def test_grades_are_spread_over_their_range(grades):
@@ -119,7 +117,10 @@ def test_degrees_are_groups(tmp_path):
     assert {item["group"] for item in found["items"]} == {"degree-5", "degree-2"}
 
 
-def test_what_cannot_be_shown_is_one_line_with_the_way_out(run, tmp_path):
+def test_what_cannot_be_shown_is_one_line_with_the_way_out(run, pairs, tmp_path):
+    assert "nothing of ann is off_topic" in refused(pairs, reason="off_topic", annotator="ann")
+    write_jsonl(tmp_path / "ids.jsonl", [{"hash1": "a", "hash2": "b"}])
+    assert "angle-data gis rehydrate" in refused(tmp_path / "ids.jsonl")
     assert refused(run, reason="ekho").endswith("known: antonym, echo, kept, refusal, rejected, synonym")
     assert refused(run, annotator="bob").endswith("--annotator bob is not there; known: ann")
     assert "--n must be at least 1" in refused(run, n=0)
@@ -136,15 +137,6 @@ def test_what_cannot_be_shown_is_one_line_with_the_way_out(run, tmp_path):
     (run / "candidates.jsonl").unlink()
     (run / "journal.jsonl").touch()
     assert "cut off before its results; run its command again" in refused(run)
-
-
-def test_ids_without_texts_name_the_command_that_fetches_them(tmp_path):
-    write_jsonl(tmp_path / "ids.jsonl", [{"hash1": "a", "hash2": "b"}])
-    assert "angle-data gis rehydrate" in refused(tmp_path / "ids.jsonl")
-
-
-def test_no_item_of_both_reason_and_annotator(pairs):
-    assert "nothing of ann is off_topic" in refused(pairs, reason="off_topic", annotator="ann")
 
 
 def test_plain_text_fits_80_columns_and_steers_no_terminal(run):

@@ -1,0 +1,141 @@
+"""What every room shares: records, packaged folders, install commands, one process at a time in a folder."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.locking import LOCK_NAME, check_free, hold
+from angle_data.records import Candidate, LabelledPair, Rejection, Text
+from angle_data.resources import install_command, packaged_folder
+
+
+def test_records_survive_a_round_trip():
+    pair = LabelledPair("a", "b", 1, 1.0, 0.5, "synonym", "t1", ["x"], ["near_copy"], purpose="topics")
+    assert LabelledPair.from_dict(pair.to_dict(), "here") == pair
+    assert list(pair.to_dict()) == [field.name for field in dataclasses.fields(LabelledPair)]
+
+
+def test_unknown_and_missing_fields_are_named_with_their_place():
+    with pytest.raises(InputError, match=r"f.jsonl:3: unknown field 'extra' in a Text record"):
+        Text.from_dict({"id": "t1", "text": "a", "extra": 1}, "f.jsonl:3")
+    row = {"source_id": "t1", "source": "a", "polarity": "synonym", "text": "b"}
+    with pytest.raises(InputError, match=r"f.jsonl:3: a Candidate record lacks key, model"):
+        Candidate.from_dict(row, "f.jsonl:3")
+
+
+ASKED = {"source_id": "t1", "source": "a", "text": "b", "model": "m", "key": "k"}
+
+
+def test_a_candidate_has_a_polarity_or_a_degree():
+    of_degree = Candidate.from_dict({**ASKED, "polarity": None, "degree": 4}, "f:1")
+    assert of_degree == Candidate("t1", "a", None, "b", "m", "k", 4)
+    assert of_degree.to_dict() == {**ASKED, "polarity": None, "degree": 4}
+    of_polarity = Candidate.from_dict({**ASKED, "polarity": "antonym"}, "f:1")
+    assert of_polarity == Candidate.from_dict({**ASKED, "polarity": "antonym", "degree": None}, "f:1")
+    assert list(of_polarity.to_dict()) == ["source_id", "source", "polarity", "text", "model", "key"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"polarity": None}, "polarity and degree are both missing"),
+        ({"polarity": "synonym", "degree": 5}, "polarity and degree are both set"),
+        ({"polarity": "near"}, "polarity must be one of synonym, antonym, got 'near'"),
+        ({"polarity": None, "degree": 0}, "degree must be a whole number from 1 to 5, got 0"),
+        ({"polarity": None, "degree": True}, "got True"),
+        ({"polarity": None, "degree": 4.0}, "got 4.0"),
+    ],
+)
+def test_a_candidate_of_anything_else_is_refused(asked, message):
+    with pytest.raises(InputError, match=f"^f:7: .*{message}"):
+        Candidate.from_dict({**ASKED, **asked}, "f:7")
+
+
+def test_a_rejection_may_belong_to_no_degree():
+    row = {**ASKED, "polarity": None, "reason": "refusal", "raw": "No."}
+    assert Rejection.from_dict(row, "f:1").to_dict() == {
+        **{name: row[name] for name in ("source_id", "source", "polarity", "text")},
+        **{name: row[name] for name in ("model", "key", "reason", "raw")},
+    }
+    with pytest.raises(InputError, match="f:1: polarity and degree are both set"):
+        Rejection.from_dict({**row, "polarity": "synonym", "degree": 5}, "f:1")
+
+
+@pytest.mark.parametrize("home", ["prompts", "angle_data/prompts", "angle_train/prompts"])
+def test_a_folder_is_found_at_the_root_of_a_clone_or_first_inside_a_package(tmp_path, home):
+    for place in ("prompts", home):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    assert packaged_folder("prompts", tmp_path) == tmp_path / home
+
+
+def test_the_toolkits_own_folders_are_found():
+    assert list(packaged_folder("recipes").glob("*.toml"))
+    assert list(packaged_folder("prompts").glob("*/*.txt"))
+    with pytest.raises(FileNotFoundError, match="'nonsense' is missing from the installed toolkit"):
+        packaged_folder("nonsense")
+
+
+def test_the_install_command_fits_where_the_toolkit_is(tmp_path):
+    assert install_command("train", tmp_path) == 'pip install "angle-toolkit[train]"'
+    (tmp_path / "pyproject.toml").touch()
+    assert install_command("train", tmp_path) == 'pip install -e ".[train]"'
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from angle_data.locking import hold
+with hold(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_directory_is_held_by_one_process_and_freed_when_it_is_killed(tmp_path):
+    run = tmp_path / "new" / "run"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(run)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(InputError, match=rf"run is in use by another process \(pid {holder.pid}\); wait"),
+            hold(run),
+        ):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with hold(run):
+        assert run.is_dir()
+
+
+def test_the_number_of_an_earlier_process_does_not_run_into_the_new_one(tmp_path):
+    (tmp_path / LOCK_NAME).write_text("12345678901")
+    with (
+        hold(tmp_path),
+        pytest.raises(InputError, match=rf"another process \(pid {os.getpid()}\)"),
+        hold(tmp_path),
+    ):
+        pass
+
+
+def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file is a file; give a directory"), hold(tmp_path / "file"):
+        pass
+    with pytest.raises(InputError, match=r"run goes through a file; give"), hold(tmp_path / "file" / "run"):
+        pass
+
+
+def test_a_hidden_folder_is_called_by_the_one_around_it(tmp_path):
+    hidden = tmp_path / "model" / ".run"
+    with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):
+        check_free(hidden)
+    check_free(hidden)
+    check_free(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
