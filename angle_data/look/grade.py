@@ -14,7 +14,7 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.look.read import Item, count, find, spread
+from angle_data.look.read import Item, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
@@ -41,8 +41,8 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     """
     if n < 2 or not 0 < dev_share < 1:
         raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
-    source = find(data)
-    counts = count(source)
+    _, files = find(data)
+    counts = count(files)
     used: set[str] = set()
 
     def rank(item: Item) -> int:
@@ -59,7 +59,7 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
         return used.isdisjoint(_key(item))
 
     chosen: list[Item] = []
-    for item in islice(spread(filter(has_texts, source.items()), stratum, rank, _SPARE * n, is_free), n):
+    for item in islice(spread(filter(has_texts, items_of(files)), stratum, rank, _SPARE * n, is_free), n):
         used.update(_key(item))
         chosen.append(item)
     chosen.sort(key=lambda item: (stratum(item), rank(item)))

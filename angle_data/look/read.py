@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -45,26 +45,6 @@ class Item:
     facts: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What can be looked at: what it is, and the files that hold its rows."""
-
-    path: Path
-    what: str
-    files: tuple[Path, ...]
-
-    def items(self) -> Iterator[Item]:
-        """Yield every row in the order of the files.
-
-        Raises:
-            InputError: A row holds no two texts.
-        """
-        for file in self.files:
-            split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
-            for place, row in read_table(file):
-                yield _item(row, place, split)
-
-
 @dataclass(slots=True)
 class Counts:
     """Items of each kind; of each kind with each group and mark; of each annotator; the range of scores."""
@@ -89,8 +69,8 @@ class Counts:
         return "without score" if item.score is None else f"{round(low, 2):g} to {round(low + step, 2):g}"
 
 
-def find(path: Path) -> Source:
-    """Return what stands at `path`; nothing but names is read.
+def find(path: Path) -> tuple[str, tuple[Path, ...]]:
+    """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read.
 
     Raises:
         InputError: It is no run, ensemble, data set or file of pairs.
@@ -98,14 +78,14 @@ def find(path: Path) -> Source:
     if not path.is_dir():
         if not is_table(path):
             raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")
-        return Source(path, "pairs of a file", (path,))
+        return "pairs of a file", (path,)
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
     for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
         if (path / name).is_file():
-            return Source(path, f"run of {command}{_state(path)}", (path / name, *rejected))
+            return f"run of {command}{_state(path)}", (path / name, *rejected)
     for home in (path / "dataset" / "data", path / "data", path):
         if files := tuple(sorted(home.glob("*.parquet"))):
-            return Source(path, "ensemble" if rejected else "data set", (*files, *rejected))
+            return "ensemble" if rejected else "data set", (*files, *rejected)
     if (path / "journal.jsonl").is_file():
         raise InputError(f"{path} is a run that was cut off before its results; run its command again")
     raise InputError(
@@ -113,21 +93,34 @@ def find(path: Path) -> Source:
     )
 
 
-def count(source: Source) -> Counts:
-    """Return the counts of a source.
+def items_of(files: Iterable[Path]) -> Iterator[Item]:
+    """Yield every row in the order of the files.
 
     Raises:
-        InputError: The source holds nothing, or a row is malformed.
+        InputError: A row holds no two texts.
+    """
+    for file in files:
+        split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
+        for place, row in read_table(file):
+            yield _item(row, place, split)
+
+
+def count(files: Iterable[Path]) -> Counts:
+    """Return the counts of what files hold.
+
+    Raises:
+        InputError: A row is malformed, or there is none.
     """
     found = Counts()
-    for item in source.items():
+    for item in items_of(files):
         found.kinds[item.kind] += 1
         found.parts.update((item.kind, part) for part in sorted({item.group, *item.marks} - {"", item.kind}))
         found.annotators.update(item.annotators)
         if item.score is not None:
             found.low, found.high = min(found.low, item.score), max(found.high, item.score)
     if not found.kinds:
-        raise InputError(f"{source.path} ({source.what}) is empty: nothing was kept and nothing was rejected")
+        names = ", ".join(map(str, files))
+        raise InputError(f"{names}: empty, nothing was kept and nothing was rejected")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
-from angle_data.look.read import Item, count, find, spread
+from angle_data.look.read import Item, count, find, items_of, spread
 from angle_data.text import stable_hash
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def look(
     """
     if n < 1:
         raise InputError(f"--n must be at least 1, got {n}")
-    source = find(path)
-    counts = count(source)
+    what, files = find(path)
+    counts = count(files)
     _check("--reason", reason, {*counts.kinds, *(part for _, part in counts.parts)})
     _check("--annotator", annotator, counts.annotators)
     seen: Counter[int] = Counter()
@@ -65,14 +65,14 @@ def look(
         seen[same] += 1
         return seen[same], stable_hash(f"{seed} look {item.text1}")
 
-    drawn = list(islice(spread(filter(is_wanted, source.items()), stratum, rank, n), n))
+    drawn = list(islice(spread(filter(is_wanted, items_of(files)), stratum, rank, n), n))
     if not drawn:
         raise InputError(f"{path}: nothing of {annotator} is {reason}; leave out --reason or --annotator")
     place = {item.text1: number for number, item in reversed(list(enumerate(drawn)))}
     drawn.sort(key=lambda item: (place[item.text1], item.kind, item.group, item.text2))
     parts = counts.parts.most_common()
     return {
-        "title": f"{path}: {source.what}",
+        "title": f"{path}: {what}",
         "count": counts.kinds.total(),
         "kinds": {
             kind: {"count": number, "of": {part: n for (its, part), n in parts if its == kind}}

@@ -43,6 +43,10 @@ def ask(spec, wanted, patience=QUICK, seen=lambda count: None):
     return outcomes, ended
 
 
+def all_replied(outcomes, ended, count):
+    assert (ended, [type(outcome) for outcome in outcomes]) == (None, [Reply] * count)
+
+
 def short_patience(total_s):
     return Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=total_s)
 
@@ -105,8 +109,7 @@ def test_requests_are_pulled_lazily():
 def test_passing_faults_are_tried_again(fault):
     with FakeOpenAI(faults=[None, fault, fault]) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(2))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply, Reply]
+    all_replied(outcomes, ended, 2)
     assert len(server.seen) == 4
 
 
@@ -114,8 +117,7 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     faults = [Fault(kind="hang")] * 3
     with FakeOpenAI(faults=faults) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=3, timeout_s=0.2), requests(3))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 3
+    all_replied(outcomes, ended, 3)
     message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
     assert caplog.text.count(f"{server.url}: {message}") == 1
 
@@ -136,8 +138,7 @@ def test_a_server_that_goes_away_and_comes_back_costs_no_request(caplog, concurr
     spec = server_spec(server.url, concurrency=concurrency)
     outcomes, ended = ask(spec, requests(60), short_patience(60.0), seen)
     back.__exit__()
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 60
+    all_replied(outcomes, ended, 60)
     assert caplog.text.count(f"{server.url} is away (") == 1
     assert caplog.text.count(f"{server.url} answers again") == 1
 
@@ -253,8 +254,7 @@ def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch, value):
 def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog):
     with FakeOpenAI(formats=formats) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(4, schema=SCHEMA))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 4
+    all_replied(outcomes, ended, 4)
     found = [seen.body.get("response_format", {"type": None})["type"] for seen in server.seen]
     assert found == asked
     assert caplog.text.count("asking for") == len(asked) - 4
@@ -274,8 +274,7 @@ def test_a_server_of_ones_own_gets_lengths_unless_it_refuses_them(caplog):
 def test_requests_in_flight_do_not_lower_the_form_twice(caplog):
     with FakeOpenAI(formats=("json_object", "text"), latency_s=0.02) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=8), requests(20, schema=SCHEMA))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 20
+    all_replied(outcomes, ended, 20)
     assert all("response_format" in seen.body for seen in server.seen)
     assert caplog.text.count("asking for") == 1
 
@@ -304,8 +303,7 @@ def test_a_server_that_fails_is_set_aside_while_another_works(caplog, unreachabl
     with FakeOpenAI(always=Fault(503, {"retry-after-ms": "5"})) as broken, FakeOpenAI() as server:
         url = closed_port() if unreachable else broken.url
         outcomes, ended = ask(server_spec(url, base_urls=(url, server.url)), requests(60))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 60
+    all_replied(outcomes, ended, 60)
     assert len(broken.seen) < 20
     assert caplog.text.count(f"{url} is away (") == 1
 
@@ -342,8 +340,7 @@ def test_a_real_limit_of_tokens_is_found():
     limit = Limit(tokens_per_s=3000, burst=150)  # 200 requests a second
     with FakeOpenAI(limit=limit, latency_s=0.005) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 200
+    all_replied(outcomes, ended, 200)
     assert server.counts["200"] == 200
 
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_shown_is_one_line_with_the_way_out(run, pairs, tmp_path)
     assert "texts.jsonl:1: no two texts; fields found: text" in refused(tmp_path / "texts.jsonl")
     for name in ("candidates.jsonl", "rejected.jsonl"):
         (run / name).write_text("")
-    assert refused(run).endswith("is empty: nothing was kept and nothing was rejected")
+    assert refused(run).endswith("rejected.jsonl: empty, nothing was kept and nothing was rejected")
     (run / "candidates.jsonl").unlink()
     (run / "journal.jsonl").touch()
     assert "cut off before its results; run its command again" in refused(run)
