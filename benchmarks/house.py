@@ -12,13 +12,12 @@ from __future__ import annotations
 import ast
 import io
 import runpy
-import sys
 import tokenize
 from pathlib import Path
 from statistics import median, quantiles
 
 import networkx as nx
-from common import ROOT
+from common import ROOT, options
 
 PACKAGES = ("angle_data", "angle_train")
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -98,6 +97,8 @@ def facts(root: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    columns = [facts(Path(name)) for name in sys.argv[1:] or [ROOT]]
+    parser = options(__doc__)
+    parser.add_argument("checkouts", type=Path, nargs="*", default=[ROOT])
+    columns = [facts(checkout) for checkout in parser.parse_args().checkouts]
     for row in columns[0]:
         print("| " + " | ".join([row, *(column[row] for column in columns)]) + " |")

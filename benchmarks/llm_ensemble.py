@@ -1,34 +1,28 @@
 """Ensembles of LLM-written pairs at equal row counts, and how each bears polarities swapped.
 
     python benchmarks/llm_ensemble.py cloud-ops                            # every data set, three seeds
-    python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
-    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b swapped
+    python benchmarks/llm_ensemble.py stsb --only concat-ordinal vote-ordinal
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2     # also with a fifth of b swapped
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
-    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:1 --detect --grades grader-e.jsonl
 
-Without --grades no LLM has graded: three simulated graders see the polarity that was asked for (before
-anything is flipped) through normal noise, which leaves each an area under the curve of 0.9. With it the
-grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is
-an annotator, concat, vote or principled, LABELS is binary, ordinal or graded; `everything-graded` adds
-annotator-d's degrees and grader-e's grades (of mined pairs on stsb). All have the same number of
-random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
+Data sets are named SET-LABELS: SET is an annotator, concat, vote or principled, LABELS is binary, ordinal or
+graded; `everything-graded` adds annotator-d's degrees and grader-e's grades (of mined pairs on stsb). The
+grades of principled and graded ones are grader-e's, who graded the candidates of cloud-ops alone: stsb has
+neither. All have the same number of random pairs; of other pairs all have as many as the smallest, each
+source and polarity giving up its share.
 
-With --replace annotator-b (cloud-ops), one more world has the replies of SmolLM2-135M, a real and very weak
-model, in place of that annotator's; no grader has seen them. With --flip, sentences drawn by hash get the
-other polarity (and a request of their own, so that no key gives them away) before anything is graded or
-built. The tables also show what each costs each data set.
+With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
+them away) before anything is built. The tables also show what that costs each data set.
 Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import random
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,94 +42,71 @@ LABELS = ("binary", "ordinal", "graded")
 DEFAULT = (
     *(f"{name}-ordinal" for name in llm.ANNOTATORS),
     *(f"{way}-{labels}" for way in ("concat", "vote") for labels in LABELS[:2]),
-    *(f"principled-{labels}" for labels in LABELS),
 )
+GRADED = tuple(f"principled-{labels}" for labels in LABELS)
 EVERYTHING = "everything-graded"
-SMALL = "smollm2"
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
 @dataclass(frozen=True)
 class World:
-    """One set of candidates: run folders by annotator, their grades, and the pairs flipped of one of them."""
+    """One set of candidates: run folders by annotator, and the pairs flipped of one of them."""
 
-    name: str
     folder: Path
     runs: dict[str, Path]
-    scores: tuple[Path, ...]
     flipped: frozenset[tuple[str, str]]
     swapped: str = ""  # the annotator whose polarities were flipped
 
 
 def main() -> None:
     """Build, fit and compare; see the module's docstring."""
-    arguments = parse_arguments()
+    parser = options(__doc__)
+    parser.add_argument("task", choices=["cloud-ops", "stsb"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    sets = (*llm.ANNOTATORS, "concat", "vote", "principled")
+    choices = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
+    parser.add_argument("--only", nargs="+", choices=choices, metavar="SET-LABELS")
+    flips = [f"{name}:{tenths / 10:g}" for name in llm.ANNOTATORS for tenths in range(1, 11)]
+    parser.add_argument("--flip", choices=flips, metavar="ANNOTATOR:SHARE")
+    parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
+    parser.add_argument("--precision", default="fp32")
+    arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = llm.TASKS[arguments.task]()
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.purpose
     runs = llm.candidates(task)
-    flip, flip_name = arguments.flip, ""
-    worlds = [make_world(root / "clean", runs, arguments.grades)]
-    if flip:
-        flip_name = f"flip-{flip[0]}-{flip[1]:g}"
-        worlds.append(make_world(root / flip_name, runs, arguments.grades, *flip))
-    wanted = arguments.only or DEFAULT
-    names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
-    built = {world.name: build_all(task, world, names) for world in worlds}
-    if replaced := arguments.replace:
-        others = runs | {replaced: llm.candidates(task, (SMALL,))[SMALL]}
-        worlds.append(make_world(root / f"{SMALL}-for-{replaced}", others, arguments.grades))
-        # Not the sets of that annotator alone: far fewer rows, and no other set's limit.
-        kept = [name for name in names if not name.startswith(replaced)]
-        built[worlds[-1].name] = build_all(task, worlds[-1], kept)
-    detected = {world.name: detect(world) for world in worlds}
+    worlds = [make_world(root / "clean", runs)]
+    if arguments.flip:
+        name, share = arguments.flip.split(":")
+        worlds.append(make_world(root / f"flip-{name}-{share}", runs, name, float(share)))
+    default = DEFAULT if task.mined else (*DEFAULT, *GRADED)
+    wanted = arguments.only or default
+    names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *default})
+    built = {world.folder.name: build_all(task, world, names) for world in worlds}
+    detected = {} if task.mined else {world.folder.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
-        rows = min(count(pairs) for sets in built.values() for pairs in sets.values())
+        every = [pairs for sets in built.values() for pairs in sets.values()]
+        rows = min(sum(pair.polarity != "random" for pair in pairs) for pairs in every)
         print(f"\neach data set: {rows} pairs besides the random ones")
         for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
-            if data in built[world.name]:
-                pairs = subsample(built[world.name][data], rows)
-                results += run(task, recipe, world, data, pairs, seed)
+            pairs = subsample(built[world.folder.name][data], rows)
+            folder = world.folder / "equal" / f"{data}-{rows}"
+            found = run(task, recipe, folder, pairs, seed)
+            results += [{"world": world.folder.name, "data": data, **row} for row in found]
         llm.tables(results, lambda row: f"{row['data']} ({row['world']})")
         for world in worlds[1:]:
-            print_losses(results, world.name)
-    name = "-".join(filter(None, ("llm_ensemble", task.name, root.name, flip_name)))
+            print_losses(results, world.folder.name)
+    name = "-".join(["llm_ensemble", task.name, root.name, *(world.folder.name for world in worlds[1:])])
     save_results(name, {"detection": detected, "results": results})
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Return the command's arguments."""
-    parser = options(__doc__)
-    parser.add_argument("task", choices=["cloud-ops", "stsb"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    sets = (*llm.ANNOTATORS, "concat", "vote", "principled")
-    names = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
-    parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
-    parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
-    parser.add_argument("--replace", choices=llm.ANNOTATORS, help="also with SmolLM2's replies in its place")
-    parser.add_argument("--grades", type=Path, metavar="FILE", help="of an LLM, in place of simulated ones")
-    parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
-    parser.add_argument("--precision", default="fp32")
-    return parser.parse_args()
+# --- candidates ---------------------------------------------------------------------------------------
 
 
-def parse_flip(text: str) -> tuple[str, float]:
-    """Return the annotator and the share of "annotator-b:0.2"."""
-    name, _, share = text.partition(":")
-    if name not in llm.ANNOTATORS or not 0 < float(share) <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
-    return name, float(share)
-
-
-# --- candidates and grades ----------------------------------------------------------------------------
-
-
-def make_world(
-    folder: Path, runs: dict[str, Path], grades: Path | None, swapped: str = "", share: float = 0.0
-) -> World:
-    """Copy the candidates, swapping a share of an annotator's, and have them graded."""
+def make_world(folder: Path, runs: dict[str, Path], swapped: str = "", share: float = 0.0) -> World:
+    """Copy the candidates, swapping a share of an annotator's."""
     flipped: set[tuple[str, str]] = set()
     copies = {}
     for annotator, run_folder in runs.items():
@@ -147,29 +118,7 @@ def make_world(
             row["key"] += f"-{number}"
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = folder / ("scores-given" if grades else "scores-simulated")
-    graded = given_grades(grades) if grades else simulated_grades(copies, flipped)
-    write_jsonl(scores / "scores.jsonl", graded)
-    return World(folder.name, folder, copies, (scores,), frozenset(flipped), swapped)
-
-
-def given_grades(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the grades of a file as rows of `llm-score`."""
-    for row in llm.rows_of(file):
-        texts = {"text1": row["source"], "text2": row["text"]}
-        yield {**texts, "score": row["score"], "model": row["grader"]}
-
-
-def simulated_grades(runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    """Yield the grades that three made-up graders give every candidate."""
-    for row in (row for folder in runs.values() for row in llm.rows_of(folder / "candidates.jsonl")):
-        pair = pair_key(row["source"], row["text"])
-        synonym = (row["polarity"] == "synonym") != (pair in flipped)
-        for grader in ("grader-1", "grader-2", "grader-3"):
-            # 1.81 standard deviations apart: an area under the curve of 0.9.
-            seen = random.Random(f"{grader}\n{pair}").gauss(0, 1) + (1.81 if synonym else -1.81) / 2
-            texts = {"text1": row["source"], "text2": row["text"]}
-            yield {**texts, "score": min(5.0, max(0.0, 2.5 + 0.7 * seen)), "model": grader, "key": row["key"]}
+    return World(folder, copies, frozenset(flipped), swapped)
 
 
 # --- data sets ----------------------------------------------------------------------------------------
@@ -178,19 +127,19 @@ def simulated_grades(runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> It
 def build_all(task: llm.Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
     """Build the data sets named, all of each for training, and return their pairs."""
     built = {}
+    degrees, grades = llm.degrees_and_grades(task)
     for name in names:
         data, _, labels = name.rpartition("-")
         strategy = data if data in ("vote", "principled") else "concat"
         runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
         how: dict[str, Any] = {"strategy": strategy, "labels": labels}
         if strategy == "principled" or labels == "graded":
-            how["scores"] = world.scores
+            how["scores"] = (grades,)
         if labels == "binary":
             how["purpose"] = None
         if name == EVERYTHING:
-            degrees, grades = llm.degrees_and_grades(task)
             runs = (*runs, degrees)
-            how |= {"strategy": "principled", "scores": (grades,), "pairs": llm.mined_pairs(task)}
+            how |= {"strategy": "principled", "pairs": llm.mined_pairs(task)}
         llm.build(task, world.folder / "pairs" / name, runs, **how)
         built[name] = read_pairs(world.folder / "pairs" / name)
     return built
@@ -202,16 +151,6 @@ def read_pairs(folder: Path) -> list[LabelledPair]:
 
     file = folder / "dataset" / "data" / "train-00000-of-00001.parquet"
     return [LabelledPair(**row) for row in parquet.read_table(file).to_pylist()]
-
-
-def fingerprint(pairs: Sequence[LabelledPair]) -> str:
-    """Return eight digits that tell data sets apart, so that no run goes on with another's data."""
-    return f"{stable_hash(json.dumps([pair.to_dict() for pair in pairs])):016x}"[:8]
-
-
-def count(pairs: Sequence[LabelledPair]) -> int:
-    """Return how many pairs are not random."""
-    return sum(pair.polarity != "random" for pair in pairs)
 
 
 def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
@@ -233,15 +172,13 @@ def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
 
 
 def run(
-    task: llm.Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
+    task: llm.Task, recipe: Recipe, folder: Path, pairs: list[LabelledPair], seed: int
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed; return its results, and the untuned model's."""
-    folder = world.folder / "equal" / f"{data}-{fingerprint(pairs)}"
     card = Card("Subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",))
     write_dataset(folder / "dataset", {"train": pairs}, card)
-    print(f"{world.name} {data} ", end="")
-    rows = llm.fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
-    return [{"world": world.name, "data": data, **row} for row in rows]
+    print(f"{folder.parent.parent.name} {folder.name} ", end="")
+    return llm.fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
 
 
 def print_losses(results: Sequence[dict[str, Any]], flipped: str) -> None:
@@ -270,7 +207,7 @@ def detect(world: World) -> dict[str, Any]:
     report = json.loads((folder / "report.json").read_text())
     found: dict[str, Any] = {name: report[name] for name in ("graders", "reliability", "dropped")}
     shown = ", ".join(f"{reason} {count}" for reason, count in found["dropped"].items())
-    print(f"\n{world.name}: principled; {report['candidates']} candidates, dropped: {shown}")
+    print(f"\n{world.folder.name}: principled; {report['candidates']} candidates, dropped: {shown}")
     for name, row in found["graders"].items():
         print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
     turned = [pair for pair in read_pairs(folder) if "flipped" in pair.flags]

@@ -5,17 +5,15 @@
     python benchmarks/paper.py stsb without-angle     # a variant: an objective, a loss, a pooling …
     python benchmarks/paper.py stsb --print           # only the commands
 
-Pairs come from the hub, or from --data-dir (one folder a data set, fields as in the hub's), and one --out
-holds those of one source. Steps that are done are not repeated. --backbone and --set are for trying it at a
-small scale; what comes out is another experiment, in a folder of its own. paper.toml has the rows, and
-paper.md sets the published figures beside ours.
+Pairs come from the hub, or from --data-dir (one folder a data set, fields as in the hub's). Files of pairs
+and models that --out holds are used again: another source, --backbone or --set (for trying it at a small
+scale, which is another experiment) needs another --out. paper.toml has the rows, and paper.md sets the
+published figures beside ours.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import shlex
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from typing import Any
 
 from common import ROOT, options
 
-from angle_data.errors import AngleError, InputError
+from angle_data.errors import AngleError
 from angle_data.jsonl import write_jsonl
 from angle_train.data.columns import number_in, pair_in
 from angle_train.evaluation.task import load_task
@@ -66,37 +64,14 @@ def settings_of(name: str, variant: str) -> list[str]:
 
 
 def write_data(family: Family, source: Source, out: Path) -> None:
-    """Write what a family trains on and chooses with, as `out/DATA/SPLIT.jsonl`, each with a note beside it.
-
-    A file that is there is used again only if its note names the same source.
-
-    Raises:
-        InputError: A file there was made from something else, or the data cannot be read.
-    """
+    """Write what a family trains on and chooses with, as `out/DATA/SPLIT.jsonl`, unless it is there."""
     for name, split in [(family.data, "train"), *([(family.dev, "validation")] if family.dev else [])]:
         path = out / name / ("texts.jsonl" if name == "llm" else f"{split}.jsonl")
-        members = _MEMBERS.get(name, (name,))
-        note, origin = path.with_suffix(".source.json"), ", ".join(_origin(m, split, source) for m in members)
-        if path.exists():
-            made = json.loads(note.read_text(encoding="utf-8"))["from"] if note.exists() else "something else"
-            if made != origin:
-                raise InputError(f"{path} was made from {made}, not from {origin}; give another --out")
-            continue
-        rows = (row for member in members for row in _pairs(name, member, split, source))
-        if name == "llm":
-            rows = ({"text": text} for text in dict.fromkeys(row["text1"] for row in rows))
-        count = write_jsonl(path, rows)
-        write_jsonl(note, [{"from": origin}])
-        print(f"{path}: {count} rows")
-
-
-def _origin(name: str, split: str, source: Source) -> str:
-    """Return where the rows come from, in words."""
-    if source.root:
-        return f"{source.root / name}/{split}"
-    hub = load_task(name).data.hub
-    parts = (f"hub:{hub.id}", hub.config, hub.splits[split], hub.revision) if hub else (name,)
-    return " ".join(part for part in parts if part)
+        if not path.exists():
+            rows = (row for one in _MEMBERS.get(name, (name,)) for row in _pairs(name, one, split, source))
+            if name == "llm":
+                rows = ({"text": text} for text in dict.fromkeys(row["text1"] for row in rows))
+            print(f"{path}: {write_jsonl(path, rows)} rows")
 
 
 def _pairs(name: str, member: str, split: str, source: Source) -> Iterator[dict[str, Any]]:
@@ -115,49 +90,35 @@ def _pairs(name: str, member: str, split: str, source: Source) -> Iterator[dict[
             yield {**texts, "label": int(number_in(row, ("label", "is_duplicate"), place) == task.positive)}
 
 
-def commands(
-    name: str,
-    variant: str,
-    out: Path,
-    *,
-    seeds: Sequence[int] = SEEDS,
-    backbone: str | None = None,
-    settings: Sequence[str] = (),
-    data_dir: Path | None = None,
-) -> list[list[str]]:
+def commands(given: argparse.Namespace) -> list[list[str]]:
     """Return the commands behind a figure, after the pairs are written: labelling, fits, scores.
 
     The models of all seeds are scored beside each other; a row's figure is the mean of theirs.
     """
-    family, found = FAMILIES[name], []
-    data = out / "data" / family.data / "train.jsonl"
-    annotators = family.annotators.split()
-    for annotator in annotators:
-        texts = ["--texts", str(out / "data" / "llm" / "texts.jsonl"), "--out", str(out / annotator)]
+    family, out = FAMILIES[given.family], given.out
+    data, backbone = out / "data" / family.data / "train.jsonl", given.backbone or family.backbone
+    found, runs = [], [str(out / annotator) for annotator in family.annotators.split()]
+    for annotator, run in zip(family.annotators.split(), runs, strict=True):
+        texts = ["--texts", str(out / "data" / "llm" / "texts.jsonl"), "--out", run]
         how = _TABLE["annotator"][annotator].split()
         found.append(["angle-data", "llm-label", "--model", annotator, *texts, *how])
-    if annotators:
-        runs, data = [str(out / annotator) for annotator in annotators], out / name / "pairs" / "dataset"
+    if runs:
+        data = out / given.family / "pairs" / "dataset"
         how = ["--strategy", "concat", "--labels", "binary", "--ratios", "1,0"]
         found.append(["angle-data", "ensemble", *runs, "--out", str(data.parent), *how])
-    chosen = backbone or family.backbone
-    fit = ["angle-train", "fit", "--recipe", family.recipe, "--data", str(data), "--backbone", chosen]
+    fit = ["angle-train", "fit", "--recipe", family.recipe, "--data", str(data), "--backbone", backbone]
     if family.dev:
         fit += ["--dev", str(out / "data" / family.dev / "validation.jsonl")]
-    for setting in (*settings_of(name, variant), *settings):  # of equal keys the last one counts
+    for setting in (*settings_of(given.family, given.variant), *given.set):
         fit += ["--set", setting]
-    models = out / name / variant
-    if backbone or settings:
-        trial = hashlib.sha256(json.dumps([chosen, *settings]).encode()).hexdigest()[:8]
-        models /= f"trial-{trial}"
-    measure = ["angle-train", "eval", "--baseline", chosen]
-    for seed in seeds:
-        tuned = str(models / f"seed-{seed}")
+    measure = ["angle-train", "eval", "--baseline", backbone]
+    for seed in dict.fromkeys(given.seeds):
+        tuned = str(out / given.family / given.variant / f"seed-{seed}")
         found.append([*fit, "--seed", str(seed), "--out", tuned])
         measure += ["--model", tuned]
     for task in family.tasks.split():
         measure += ["--task", task]
-    return [*found, measure + (["--data-dir", str(data_dir)] if data_dir else [])]
+    return [*found, measure + (["--data-dir", str(given.data_dir)] if given.data_dir else [])]
 
 
 def run(todo: Sequence[Sequence[str]]) -> None:
@@ -165,47 +126,39 @@ def run(todo: Sequence[Sequence[str]]) -> None:
     for command in todo:
         print(f"$ {shlex.join(command)}", flush=True)
         program = [sys.executable, "-m", command[0].replace("-", "_"), *command[1:]]
-        code = subprocess.run(program, check=False).returncode
-        if code:
+        if code := subprocess.run(program, check=False).returncode:
             sys.exit(code)  # what was done stays, and the same command goes on
 
 
-def _options() -> argparse.ArgumentParser:
-    parser = options(__doc__)
-    parser.add_argument("family", nargs="?", choices=FAMILIES)
-    parser.add_argument("variant", nargs="?", choices=VARIANTS, default="angle")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "paper")
-    parser.add_argument("--data-dir", type=Path, help="folder with the data sets; default the hub")
-    parser.add_argument("--backbone", help="another backbone")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the recipe")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--prepare", action="store_true", help="only write the pairs")
-    what.add_argument("--print", action="store_true", help="only print the commands")
-    return parser
+def parser() -> argparse.ArgumentParser:
+    """Return the options of a row."""
+    found = options(__doc__)
+    found.add_argument("family", nargs="?", choices=FAMILIES)
+    found.add_argument("variant", nargs="?", choices=VARIANTS, default="angle")
+    found.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    found.add_argument("--out", type=Path, default=ROOT / "runs" / "paper")
+    found.add_argument("--data-dir", type=Path, help="folder with the data sets; default the hub")
+    found.add_argument("--backbone", help="another backbone")
+    found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the recipe")
+    found.add_argument("--print", action="store_true", help="only print the commands that follow the pairs")
+    return found
 
 
 def main() -> None:
     """Print or run what was asked for."""
-    given = _options().parse_args()
+    given = parser().parse_args()
     if given.family is None:
         for words, figures in PUBLISHED.items():
             print("{:<14} {:<22}".format(*words.split()), figures)
         return
-    how = {"backbone": given.backbone, "settings": given.set, "data_dir": given.data_dir}
-    todo = commands(given.family, given.variant, given.out, seeds=list(dict.fromkeys(given.seeds)), **how)
     if given.print:
-        where = ["--out", str(given.out), *(["--data-dir", str(given.data_dir)] if given.data_dir else [])]
-        todo.insert(0, ["python", "benchmarks/paper.py", given.family, "--prepare", *where])
-        print("\n".join(map(shlex.join, todo)))
+        print("\n".join(map(shlex.join, commands(given))))
         return
     try:
         write_data(FAMILIES[given.family], Source(given.data_dir), given.out / "data")
     except AngleError as error:
         sys.exit(f"paper.py: error: {error}")
-    if given.prepare:
-        return
-    run(todo)
+    run(commands(given))
     figures = PUBLISHED.get(f"{given.family} {given.variant}")
     if figures and not (given.backbone or given.set):
         print(f"published, on the whole data sets: {figures}")

@@ -1,5 +1,6 @@
 """What several test files share: a tiny random sentence-embedding model that is built in under a second."""
 
+import gc
 import json
 import logging
 import os
@@ -39,7 +40,7 @@ def wordpiece_vocabulary() -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def tiny_model_dir(tmp_path_factory) -> Path:
+def tiny_model_dir(tmp_path_factory):
     """Directory of a Sentence Transformers model: a random BERT (2 layers, width 32) and mean pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
@@ -79,7 +80,11 @@ def tiny_model_dir(tmp_path_factory) -> Path:
     model = SentenceTransformer(modules=[Transformer(str(checkpoint)), Pooling(32, "mean")], device="cpu")
     directory = checkpoint.parent / "model"
     model.save_pretrained(str(directory), create_model_card=False)
-    return directory
+    import angle_train.train.trainer  # noqa: F401 - with all that it loads
+
+    gc.freeze()  # every fit ends with a collection, which would look through what the libraries made
+    yield directory
+    gc.unfreeze()  # or nanobind calls them leaks
 
 
 @pytest.fixture

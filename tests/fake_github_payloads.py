@@ -3,6 +3,8 @@
 `web` is the site that the pages are on.
 """
 
+from collections.abc import Iterator
+
 from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
 WEB = "https://github.com"
@@ -147,3 +149,15 @@ def comment(item: FakeComment, repo: FakeRepo, api: str, web: str = WEB, *, on_p
         "updated_at": item.updated_at,
         "minimized": {"reason": item.minimized} if item.minimized else None,
     }
+
+
+def archived(item: FakeIssue, repo: FakeRepo, api: str = "https://api.github.com") -> Iterator[dict]:
+    """The events of GH Archive of an issue: it is opened, and each comment."""
+    about = issue(item, repo, api)
+    common = {"repo": {"id": repo.id, "name": repo.full_name}, "actor": user(item.author, api)}
+    opened = {"action": "opened", "issue": about}
+    yield {**common, "type": "IssuesEvent", "created_at": item.created_at, "payload": opened}
+    for said in item.comments:
+        written = comment(said, repo, api, on_pull=item.is_pull)
+        payload = {"action": "created", "issue": about, "comment": written}
+        yield {**common, "type": "IssueCommentEvent", "created_at": said.created_at, "payload": payload}

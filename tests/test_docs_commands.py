@@ -21,9 +21,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 
-import fake_github_payloads as payloads
 import pytest
 from fake_github import FakeGitHub
+from fake_github_payloads import archived
 from fake_github_world import make_world
 from fake_openai import FakeOpenAI
 
@@ -82,21 +82,6 @@ def services():
         yield openai, github
 
 
-def archived(repos):
-    """The comments of repositories as GH Archive has them."""
-    for repo in repos:
-        for item in repo.issues.values():
-            about = payloads.issue(item, repo, "https://api.github.com")
-            for said in item.comments:
-                written = payloads.comment(said, repo, "https://api.github.com", on_pull=item.is_pull)
-                yield {
-                    "type": "IssueCommentEvent",
-                    "repo": {"id": repo.id, "name": repo.full_name},
-                    "created_at": said.created_at,
-                    "payload": {"action": "created", "issue": about, "comment": written},
-                }
-
-
 def grade(sheet):
     """Fill in the column `score` or `verdict` of a CSV, as somebody in a hurry would."""
     with sheet.open(encoding="utf-8-sig", newline="") as stream:
@@ -130,7 +115,9 @@ def furnish(world, backbone):
     (world / "repos.txt").write_text("org0/project0\n")
     (world / "dumps").mkdir()
     with (world / "dumps/hour.json").open("w") as stream:
-        stream.writelines(json.dumps(row) + "\n" for row in archived(WORLD.repos.values()))
+        for repo in WORLD.repos.values():
+            found = (event for item in repo.issues.values() for event in archived(item, repo))
+            stream.writelines(json.dumps(event) + "\n" for event in found)
     comment = {"repo": "org0/project0", "number": 7, "author": "ann", "body": "Duplicate of #3."}
     (world / "comments.jsonl").write_text(json.dumps(comment) + "\n")
 

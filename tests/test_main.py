@@ -8,15 +8,16 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from programs import run_here
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = pytest.mark.parametrize("package", ["angle_data", "angle_train"])
 
 
-def run(package, path="", option="--help"):
+def run(package, path=""):
     """`python -m PACKAGE --help`, with `path` before all other places of modules."""
     return subprocess.run(
-        [sys.executable, "-m", package, option],
+        [sys.executable, "-m", package, "--help"],
         capture_output=True,
         text=True,
         check=False,
@@ -37,14 +38,12 @@ def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, package):
 
 @PACKAGES
 def test_the_module_is_the_installed_command(package):
-    name = package.replace("_", "-")
     done = run(package)
     assert done.returncode == 0, done.stderr
     assert "Usage:" in done.stdout
     assert "--install-completion" in done.stdout
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    module, function = project["scripts"][name].split(":")
+    module, function = project["scripts"][package.replace("_", "-")].split(":")
     assert module == f"{package}.__main__"
-    assert callable(getattr(import_module(module), function))
-    done = run(package, option="--version")
-    assert (done.returncode, done.stdout) == (0, f"angle-toolkit {project['version']}\n")
+    said = run_here(getattr(import_module(module), function), "--version")
+    assert said[:2] == (0, f"angle-toolkit {project['version']}\n")

@@ -4,8 +4,8 @@
     python benchmarks/gis/build.py --seeds 0 --events 20000000 --workers 2       (2 GB of temporary files)
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates, served by the fake GitHub of tests/
-and crawled. A tenth of the duplicates is left without any mark, as in life, and a twentieth is marked and
-taken back; neither may become a link. Two fifths of the others are stated in ways that need more than words
+and crawled. A tenth of the duplicates is left without any mark, as in life, and a tenth is marked and
+taken back; neither may become a link. Half of the others are stated in ways that need more than words
 (`shapes.py`). A link or a positive pair is right if the world made the one issue from the other,
 directly or through others. A negative pair is wrong if it did, marked or not: those are the duplicates that
 nobody marked.
@@ -34,12 +34,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+_ABOVE = Path(__file__).resolve().parents
+sys.path[:0] = [str(_ABOVE[1]), str(_ABOVE[2] / "tests")]
 
-from fake_gis_store import make_comment, make_issue  # noqa: E402
+from common import options  # noqa: E402
 from fake_github import FakeGitHub  # noqa: E402
-from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_world, stamp  # noqa: E402
+from fake_github_payloads import archived  # noqa: E402
+from fake_github_world import FakeIssue, FakeRepo, World, add_comment, make_world, stamp  # noqa: E402
 from shapes import add_shapes  # noqa: E402
 
 from angle_data.disjoint import DisjointSets  # noqa: E402
@@ -50,36 +51,31 @@ from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
-UNMARKED, TAKEN_BACK = 0.1, 0.05
-PART, THREADS = (
-    5_000,
-    11,
-)  # lines of a part, of which five are in an hour; threads that are wanted, in an hour
+PART = 5_000  # lines of a part, of which five are in an hour
+THREADS = 11  # that are wanted, in an hour
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def main() -> None:
     """Run both parts and print the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--repos", type=int, default=5)
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--events", type=int, default=2_000_000, help="lines of event dumps; 0: none")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--dumps", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.dumps:
-        print(json.dumps(time_build(options.dumps, options.workers)))
+    given = parser.parse_args()
+    if given.dumps:
+        print(json.dumps(time_build(given.dumps, given.workers)))
         return
     found: dict[str, Any] = {}
-    runs = [quality(seed, options.repos, options.issues) for seed in range(options.seeds)]
+    runs = [quality(seed, given.repos, given.issues) for seed in range(given.seeds)]
     for name in runs[0] if runs else ():
         values = [run[name] for run in runs]
         found[name] = [round(statistics.mean(values), 2), min(values), max(values)]
-    if options.events:
-        found |= scale(options.events)
+    if given.events:
+        found |= scale(given.events)
     for name, value in found.items():
         shown = (
             f"{value[0]:>12,} ({value[1]:,} to {value[2]:,})" if isinstance(value, list) else f"{value:>12,}"
@@ -90,8 +86,7 @@ def main() -> None:
 def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
     """Build one world and compare with what is true; shares are in percent."""
     world = make_world(seed, repos=repos, issues=issues, comments=3.0)
-    unmarked = disturb(world, seed)
-    add_shapes(world, seed)
+    unmarked = add_shapes(world, seed)
     marked = world.links
     standing: DisjointSets[tuple[int, int]] = DisjointSets()
     every: DisjointSets[tuple[int, int]] = DisjointSets()
@@ -147,37 +142,6 @@ def crawl(world: World, out: Path) -> None:
         crawl_repos(CrawlConfig(out / "list.txt", out, api_url=github.url))
 
 
-def disturb(world: World, seed: int) -> list[TrueLink]:
-    """Take the marks of some duplicates away, or let their writers take them back.
-
-    `World.links` are the others then; returns the duplicates that nobody marks.
-    """
-    rng = random.Random(f"disturb {seed}")
-    kept, unmarked = [], []
-    for link in world.links:
-        issue = world.repos[link.repo_id].issues[link.duplicate]
-        chance, login = rng.random(), issue.closed_by or "maintainer"
-        if chance < UNMARKED:
-            issue.comments = [comment for comment in issue.comments if comment.author != login]
-            for end in (issue, world.repos[link.repo_id].issues[link.canonical]):
-                end.events = [
-                    event for event in end.events if event.duplicate != (link.repo_id, issue.number)
-                ]
-            issue.state_reason = "completed"
-            issue.labels = [label for label in issue.labels if label != "duplicate"]
-            unmarked.append(link)
-        elif chance < UNMARKED + TAKEN_BACK:
-            later = stamp(10_000 * 3_600.0)
-            here, there = (link.repo_id, link.duplicate), (link.repo_id, link.canonical)
-            add_comment(issue, -issue.id, login, "MEMBER", "Sorry, not a dup after all.", later)
-            mark = FakeEvent(f"U_{issue.id}", "UnmarkedAsDuplicateEvent", login, later, here, there)
-            issue.events += [mark] if link.how != "comment" else []
-        else:
-            kept.append(link)
-    world.links[:] = kept
-    return unmarked
-
-
 def ends(world: World, url1: str, url2: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """The issues of two addresses."""
     found = []
@@ -199,8 +163,8 @@ def scale(lines: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         out, parts = Path(name), [noise(number) for number in range(6)]
         for hour in range(max(lines // (5 * PART), 1)):
-            wanted = (thread(number) for number in range(hour * THREADS + 1, (hour + 1) * THREADS + 1))
-            here = packed(event for found in wanted for event in events(*found, {"id": 1, "name": "org/one"}))
+            wanted = range(hour * THREADS + 1, (hour + 1) * THREADS + 1)
+            here = packed(event for n in wanted for event in archived(thread(n), FakeRepo(1, "org/one")))
             others = b"".join(parts[(hour + place) % 6] for place in range(5))
             (out / f"{hour:06}.json.gz").write_bytes(others + here)
         size = round(sum(path.stat().st_size for path in out.iterdir()) / 1e6)
@@ -215,8 +179,8 @@ def noise(seed: int) -> bytes:
     kinds = ["PushEvent"] * 60 + ["CreateEvent"] * 12 + ["WatchEvent"] * 9 + ["PullRequestEvent"] * 10
     while len(found) < PART:
         for _ in range(3):
-            issue, said = thread(rng.randrange(10**6))
-            found += islice(events(issue, said, {"id": rng.randrange(2, 10**6), "name": "other/one"}), 3)
+            issue = thread(rng.randrange(10**6))
+            found += islice(archived(issue, FakeRepo(rng.randrange(2, 10**6), "other/one")), 3)
         for kind in kinds:
             payload = {"text": " ".join(words(rng, 400 if kind == "PullRequestEvent" else 60))}
             repo = {"id": rng.randrange(2, 10**6), "name": "other/one"}
@@ -229,40 +193,16 @@ def packed(found: Iterable[dict[str, Any]]) -> bytes:
     return gzip.compress("".join(json.dumps(event) + "\n" for event in found).encode())
 
 
-def events(issue: Any, said: list[Any], repo: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events of GH Archive of a thread."""
-    page = f"https://github.com/org/one/issues/{issue.number}"
-    times = {"created_at": issue.created_at, "updated_at": issue.updated_at, "closed_at": None}
-    raw = {
-        "id": issue.id, "node_id": issue.node_id, "number": issue.number, "title": issue.title,
-        "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author},
-        "author_association": "NONE", "html_url": page, "locked": False, **times,
-    }  # fmt: skip
-    common = {"repo": repo, "actor": {"login": "ann"}, "created_at": issue.created_at}
-    yield {
-        **common, "id": str(issue.id), "type": "IssuesEvent", "payload": {"action": "opened", "issue": raw},
-    }  # fmt: skip
-    for one in said:
-        comment = {
-            "id": one.id, "user": {"login": one.author}, "author_association": one.author_association,
-            "body": one.body, "created_at": one.created_at, "updated_at": one.updated_at, "html_url": one.url,
-            "issue_url": f"https://api.github.com/repos/org/one/issues/{one.number}",
-        }  # fmt: skip
-        payload = {"action": "created", "issue": raw, "comment": comment}
-        yield {**common, "id": f"c{one.id}", "type": "IssueCommentEvent", "payload": payload}
-
-
-def thread(number: int) -> tuple[Any, list[Any]]:
+def thread(number: int) -> FakeIssue:
     """An issue of about 150 words and ten comments of about 30; an eighth ends as a duplicate."""
-    rng = random.Random(number)
+    rng, at = random.Random(number), stamp(number * 3_600.0)
     duplicate = number > 100 and rng.random() < 0.125
     original = rng.randrange(1, number) if duplicate else number
-    topic = random.Random(f"topic {original if duplicate else number}")
+    topic = random.Random(f"topic {original}")
     text = " ".join((*words(topic, 60), *words(rng, 60)))
     code = "\n".join(f"  at {' '.join(words(rng, 3))}:{rng.randrange(999)}" for _ in range(10))
     body = f"### What happened\n{text}\n\n### Version\n_No response_\n\n```\n{code}\n```\n"
-    issue = make_issue(number, " ".join(words(topic, 7)), body)
-    said = []
+    issue = FakeIssue(number, number, " ".join(words(topic, 7)), body, "reporter", "NONE", at, at)
     for index in range(10):
         remark = " ".join(words(rng, 30))
         if duplicate and index == 5:
@@ -271,9 +211,8 @@ def thread(number: int) -> tuple[Any, list[Any]]:
             remark += f" See #{rng.randrange(1, number + 1)}."
         elif rng.random() < 0.01:
             remark = f"This is not a duplicate of #{rng.randrange(1, number + 1)}."
-        role = "MEMBER" if index % 5 == 0 else "NONE"
-        said.append(make_comment(number * 10 + index, number, remark, number, author=f"u{index}", role=role))
-    return issue, said
+        add_comment(issue, number * 10 + index, f"u{index}", "NONE" if index % 5 else "MEMBER", remark, at)
+    return issue
 
 
 def words(rng: random.Random, count: int) -> Iterator[str]:

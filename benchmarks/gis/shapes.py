@@ -1,7 +1,7 @@
 """The many ways in which a duplicate is stated, or seems to be, in a made-up world of tests/.
 
 `add_shapes` rewrites some true links of a world, so that `TrueLink.how` names the shape by which they can be
-found, takes others back, and adds statements that tie nothing.
+found, takes others back or away, and adds statements that tie nothing.
 """
 
 import random
@@ -43,45 +43,49 @@ TRAPS = (
     "Found while looking at #{n}.",
 )
 _LATER = 9_000 * 3_600.0
+_SHAPED, _WITHDRAWN, _UNMARKED = 0.4, 0.1, 0.1  # of the true links
+_TRAPS, _ACROSS = 0.05, 0.06  # of the other issues
 
 
-def add_shapes(
-    world: World, seed: int = 0, *, share: float = 0.4, withdrawn: float = 0.06, traps: float = 0.05,
-    across: float = 0.06,
-) -> None:  # fmt: skip
-    """Give a `share` of the true links one of `SHAPES`, take `withdrawn` back, and set `traps`.
+def add_shapes(world: World, seed: int = 0) -> list[TrueLink]:
+    """Give shares of the true links one of `SHAPES`, take them back or leave them unmarked, and set traps.
 
-    A share `across` of the other issues becomes duplicates of issues in other repositories.
+    Some of the other issues become duplicates of issues in other repositories. `World.links` are the marked
+    ones then; returns the duplicates that nobody marks.
     """
     for repo in world.repos.values():
         repo.former = (*repo.former, f"old/{repo.full_name.split('/')[1]}")
     kept: list[TrueLink] = []
+    unmarked: list[TrueLink] = []
     for link in world.links:
         shaper = _Shaper(world, link, random.Random(f"{seed} {link.repo_id} {link.duplicate}"))
         chance = shaper.rng.random()
-        if chance < withdrawn:
+        if chance < _WITHDRAWN:
             shaper.withdraw()
-        elif chance < withdrawn + share:
-            kept.append(shaper.rewrite())
+        elif chance < _WITHDRAWN + _UNMARKED:
+            shaper.wipe()
+            shaper.close("maintainer", 0, "completed")
+            unmarked.append(link)
         else:
-            kept.append(link)
-    world.links[:] = [*kept, *(_all_across(world, seed, across) if len(world.repos) > 1 else ())]
+            kept.append(shaper.rewrite() if chance < _WITHDRAWN + _UNMARKED + _SHAPED else link)
+    world.links[:] = [*kept, *(_all_across(world, seed) if len(world.repos) > 1 else ())]
     ends = {end for link in world.links for end in link.ends}
     for repo in world.repos.values():
         rng = random.Random(f"{seed} traps {repo.id}")
         for issue in list(repo.issues.values()):
-            if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < traps:
+            if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < _TRAPS:
                 _trap(issue, rng)
     world.touch()
+    return unmarked
 
 
-def _all_across(world: World, seed: int, share: float) -> list[TrueLink]:
+def _all_across(world: World, seed: int) -> list[TrueLink]:
     ends = {end for link in world.links for end in link.ends}
     found: list[TrueLink] = []
     for repo in world.repos.values():
         rng = random.Random(f"{seed} across {repo.id}")
         for issue in list(repo.issues.values()):
-            if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < share:
+            if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < _ACROSS:
                 found += _across(world, issue, repo, rng, ends)
     return found
 
@@ -170,11 +174,17 @@ class _Shaper:
         self.issue.state_reason = "completed"
 
     def withdraw(self) -> None:
-        """Reopened and solved for itself, or said to go on after the other was solved."""
-        if self.rng.random() < 0.5:
+        """Reopened and solved for itself, taken back by the writer, or said to be another problem."""
+        way = self.rng.choice(("reopened", "back", "still"))
+        if way == "reopened":
             self.happen("ReopenedEvent", "maintainer", 0)
             self.close("maintainer", 90_000, "completed")
             self.issue.labels = [label for label in self.issue.labels if label != "duplicate"]
+        elif way == "back":
+            self.say("Sorry, not a dup after all.", 0, self.writer, "MEMBER")
+            mark = FakeEvent(f"U_{self.issue.id}", "UnmarkedAsDuplicateEvent", self.writer, stamp(_LATER))
+            mark.duplicate, mark.canonical = self.link.ends
+            self.issue.events += [mark] if self.link.how != "comment" else []
         else:
             self.say(STILL, 0, "maintainer", "MEMBER")
             self.issue.events = [event for event in self.issue.events if event.duplicate is None]

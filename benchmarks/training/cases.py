@@ -63,7 +63,7 @@ class Case:
 
     name: str
     train: PairSet
-    dev: PairSet
+    dev: PairSet | None
     test: PairSet | None
     more: PairSet | None = None
 
@@ -74,7 +74,8 @@ class Way:
 
     Attributes:
         train: Trains the model that it is given; returns what is to be kept: at least `dev`, the best
-            Spearman there, and `similarity` of the test pairs where the model cannot be asked afterwards.
+            Spearman there (None without dev pairs), and `similarity` of the test pairs where the model
+            cannot be asked afterwards.
         settings: What a kept result must have been made with to be still valid.
     """
 

@@ -5,7 +5,6 @@
     … --kinds graded --only cosine "cosine + angle 0.05" --seeds 2 3 --backbones minilm    # step 3
     … --table                                   # only print what has been measured so far
     … --test --only …                           # the one comparison on test pairs, at the end
-    … --gradients                               # how hard the angle term pulls at each temperature
 
 The rule, written down before the first run:
 
@@ -39,8 +38,6 @@ toolkit has it.
 from __future__ import annotations
 
 import argparse
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -48,7 +45,7 @@ from itertools import product
 from typing import Any
 
 import pandas as pd
-from cases import Case, Way, backbone_path, kept_result, load_case, parser_of, run_unit, sample
+from cases import Case, Way, kept_result, load_case, parser_of, run_unit, sample
 from common import RESULTS
 from llm_supervised import cloud_ops, data_sets, stsb
 from tables import print_tables
@@ -170,45 +167,6 @@ def print_choice(kind: str, trials: Mapping[str, tuple[str, Way]], units: Sequen
     print(f"\nbest: {best}; within its error and simplest: {simplest}")
 
 
-def print_gradients() -> None:
-    """Print the norm of the angle term's gradient as a share of the cosine term's, on eight STS-B batches."""
-    import torch
-
-    from angle_train.data.kinds import settle
-    from angle_train.model.load import load_for_training
-    from angle_train.objective.loss import CombinedLoss
-    from angle_train.recipe import BackboneConfig, Recipe
-    from angle_train.train.trainer import make_collator
-
-    pairs = case_of("stsb", 512, test=False).train
-    rows = [
-        {"text1": a, "text2": b, "score": score}
-        for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
-    ]
-    model = load_for_training(str(backbone_path("minilm-3")), BackboneConfig(), "", 64).eval()
-    collate = make_collator(model, settle(Recipe(), pairs))
-
-    def norm(batch: dict[str, Any], values: dict[str, Any]) -> float:
-        chunks: dict[str, dict[str, Any]] = {}
-        for name, value in batch.items():
-            chunk, _, key = name.partition("_")
-            if key:
-                chunks.setdefault(chunk, {})[key] = value
-        loss = CombinedLoss(model, Recipe().with_overrides(values).objective)
-        model.zero_grad()
-        sum(loss(chunks.values(), batch["label"]).values()).backward()  # type: ignore[union-attr]
-        return math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters() if p.grad is not None))
-
-    with torch.random.fork_rng():
-        batches = [collate(rows[start : start + 64]) for start in range(0, len(rows), 64)]
-        cosine = [norm(batch, terms(1)) for batch in batches]
-        for tau in (1.0, 0.5, 0.2, 0.1, 0.05):
-            angle = [norm(batch, terms(angle=1, angle_tau=tau)) for batch in batches]
-            shares = [100 * a / c for a, c in zip(angle, cosine, strict=True)]
-            mean = statistics.fmean(shares)
-            print(f"angle tau {tau:g}: {min(shares):.0f} to {max(shares):.0f} %, mean {mean:.0f} %")
-
-
 def main() -> None:
     """Run what is missing, seeds outermost, and print the tables."""
     parser = parser_of(__doc__, list(CANDIDATES))
@@ -217,12 +175,8 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-4])
     parser.add_argument("--epochs", type=float, nargs="+", default=[2])
     parser.add_argument("--test", action="store_true", help="measure test pairs too, and print them alone")
-    parser.add_argument("--gradients", action="store_true")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
-    if arguments.gradients:
-        print_gradients()
-        return
     for kind in arguments.kinds:
         trials, units = trials_of(kind, arguments), units_of(kind, arguments)
         cases = {name: case_of(name, size, test=arguments.test) for name, size in SIZES[kind].items()}

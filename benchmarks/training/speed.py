@@ -10,8 +10,6 @@ alone, without imports.
 
 Rows: `ours` and the stock trainer and angle_emb have the same loss function, CoSENT's; `published angle`
 and ST AnglELoss have another.
-`encode`: the cosines of all pairs, three times each, by the evaluator here and by
-EmbeddingSimilarityEvaluator, both in batches of 16 texts, its default (here it is 32, as of `encode` there).
 """
 
 from __future__ import annotations
@@ -19,15 +17,14 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cases import backbone_path
+from cases import Case, Way, backbone_path
 from common import RESULTS, ROOT, options, spread
-from ways import run_angle_emb, train_stock
+from ways import angle_emb, ours, stock
 
 from angle_data.console import configure_logging
 from angle_train.data.pairs import PairSet
@@ -36,8 +33,6 @@ from angle_train.recipe import Recipe
 OUT = RESULTS / "training" / "speed.json"
 SHAPES = ("natural", "repeated")
 _SEED = 1
-Train = Callable[[Any, PairSet, Path], float | None]
-"""Trains a model on pairs with a scratch folder; may know the CPU seconds better."""
 
 
 def made_up(shape: str) -> PairSet:
@@ -58,60 +53,22 @@ def made_up(shape: str) -> PairSet:
     return PairSet(shape, first, [text() for _ in range(320)], score, np.ones(320))
 
 
-def recipe_of(shape: str, **values: Any) -> Recipe:
+def recipe_of(shape: str) -> Recipe:
     """Return the recipe of all ways: one epoch of ten batches; anchors stay together where they repeat."""
     shared = {"epochs": 1, "batch_size": 32, "learning_rate": 5e-5, "evals_per_epoch": 1, "precision": "fp32"}
     block = {"source_block": 8} if shape == "repeated" else {}
     fixed = {"loss": "papers", "seed": _SEED, "max_seq_length": 128}
-    return Recipe().with_overrides(shared | block | fixed | values)
-
-
-def ours(**values: Any) -> Train:
-    """Return training with this toolkit."""
-
-    def run(model: Any, pairs: PairSet, scratch: Path) -> None:
-        from angle_train.train.trainer import train
-
-        train(model, pairs, recipe_of(pairs.name, **values), scratch)
-
-    return run
-
-
-def _sampler(*given: Any, sources: Sequence[str], block: int, **more: Any) -> Any:
-    """Return the toolkit's sampler for the stock trainer."""
-    from angle_train.objective.batches import EpochSampler
-
-    sampler = EpochSampler(*given, **more)
-    sampler.sources, sampler.block = sources, block
-    return sampler
-
-
-def stock(loss_name: str) -> Train:
-    """Return training with sentence-transformers: its trainer, collator and loss, on the same batches."""
-
-    def run(model: Any, pairs: PairSet, scratch: Path) -> None:
-        recipe = recipe_of(pairs.name)
-        sampler = partial(_sampler, sources=pairs.sources(), block=recipe.training.source_block)
-        train_stock(model, pairs, recipe, scratch, loss_name, sampler=sampler)
-
-    return run
-
-
-def angle_emb(model: Any, pairs: PairSet, scratch: Path) -> float:
-    """Train with angle_emb's cosine term in a process of its own; return the CPU seconds there."""
-    cosine = {"cosine_w": 1.0, "ibn_w": 0.0, "angle_w": 0.0}
-    notes = run_angle_emb(model, {"train": pairs}, recipe_of(pairs.name), scratch, cosine)
-    return float(notes["cpu_seconds"])
+    return Recipe().with_overrides(shared | block | fixed)
 
 
 _COSINE = {"in_batch_weight": 0.0, "angle_weight": 0.0, "swap": False}
 _ANGLE = {"cosine_weight": 0.0, "in_batch_weight": 0.0, "angle_mode": "published", "angle_tau": 0.05}
-WAYS: dict[str, Train] = {
+WAYS: dict[str, Way] = {
     "ours": ours(**_COSINE),
     "ST CoSENTLoss": stock("CoSENTLoss"),
     "ours, published angle": ours(**_ANGLE, swap=False),
     "ST AnglELoss": stock("AnglELoss"),
-    "angle_emb": angle_emb,
+    "angle_emb": angle_emb(cosine_w=1.0, ibn_w=0.0, angle_w=0.0),
 }
 
 
@@ -122,30 +79,9 @@ def measure(way: str, pairs: PairSet) -> float:
     model = load_backbone(str(backbone_path("minilm")), 128)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         started = time.process_time()
-        return WAYS[way](model, pairs, Path(scratch)) or time.process_time() - started
-
-
-def measure_encoding(pairs: PairSet) -> dict[str, float]:
-    """Return the CPU seconds that all cosines take here and in the stock evaluator, three times over."""
-    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
-
-    from angle_train.evaluation.similarity import evaluate_model
-    from angle_train.model.load import load_backbone
-
-    model = load_backbone(str(backbone_path("minilm")), 128)
-    texts = list(pairs.text1), list(pairs.text2)
-    stock_evaluator = EmbeddingSimilarityEvaluator(*texts, pairs.score.tolist(), write_csv=False)
-    evaluators: dict[str, Callable[[], Any]] = {
-        "encode, ours": lambda: evaluate_model(model, pairs, batch_size=16),
-        "encode, ST": lambda: stock_evaluator(model),
-    }
-    measured = {}
-    for name, evaluate in evaluators.items():
-        started = time.process_time()
-        for _ in range(3):
-            evaluate()
-        measured[name] = time.process_time() - started
-    return measured
+        case = Case(pairs.name, pairs, dev=None, test=None)
+        notes = WAYS[way].train(model, case, recipe_of(pairs.name), Path(scratch))
+        return float(notes.get("cpu_seconds") or time.process_time() - started)
 
 
 def print_table(kept: list[dict[str, Any]]) -> None:
@@ -154,8 +90,7 @@ def print_table(kept: list[dict[str, Any]]) -> None:
         print(f"\n{shape}\n\n| way | CPU s, median (range) | ratio to ours |\n| --- | --- | --- |")
         rows = [row for row in kept if row["shape"] == shape]
         for way in dict.fromkeys(row["way"] for row in rows):
-            base = "encode, ours" if way.startswith("encode") else "ours"
-            own = {row["repetition"]: row["cpu"] for row in rows if row["way"] == base}
+            own = {row["repetition"]: row["cpu"] for row in rows if row["way"] == "ours"}
             runs = {row["repetition"]: row["cpu"] for row in rows if row["way"] == way}
             ratios = [cpu / own[repetition] for repetition, cpu in runs.items() if repetition in own]
             ratio = spread(ratios, ".2f") if ratios else ""
@@ -169,16 +104,16 @@ def measure_missing(
     have = {(row["shape"], row["way"], row["repetition"]) for row in kept}
     for way in ("ours", "ST CoSENTLoss"):  # not kept: imports inside the trainers, first use of every kernel
         measure(way, made_up("natural").take(range(32), "natural"))
-    for repetition, shape, way in product(range(repetitions), shapes, [*ways, "encode, ours"]):
+    for repetition, shape, way in product(range(repetitions), shapes, ways):
         if (shape, way, repetition) in have:
             continue
         pairs = made_up(shape)
-        for name, cpu in (measure_encoding(pairs) if way not in WAYS else {way: measure(way, pairs)}).items():
-            run = {"shape": shape, "pairs": pairs.sha256(), "way": name, "repetition": repetition, "cpu": cpu}
-            kept.append(run)
-            OUT.parent.mkdir(parents=True, exist_ok=True)
-            OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-            print(f"{repetition} {shape} {name}: {cpu:.1f} CPU s", flush=True)
+        cpu = measure(way, pairs)
+        run = {"shape": shape, "pairs": pairs.sha256(), "way": way, "repetition": repetition, "cpu": cpu}
+        kept.append(run)
+        OUT.parent.mkdir(parents=True, exist_ok=True)
+        OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        print(f"{repetition} {shape} {way}: {cpu:.1f} CPU s", flush=True)
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from common import peer_python
 
 from angle_data.jsonl import write_jsonl
 from angle_train.data.kinds import PRESETS, settle
-from angle_train.data.pairs import PairSet
 from angle_train.recipe import AUTO, Recipe
 
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
@@ -38,12 +38,11 @@ def ours(**values: Any) -> Way:
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
         from angle_train.train.trainer import DevEvaluator, train
 
-        evaluator = DevEvaluator([pairs for pairs in (case.dev, case.more) if pairs is not None])
+        dev = [pairs for pairs in (case.dev, case.more) if pairs is not None]
+        evaluator = DevEvaluator(dev) if dev else None
         training = train(model, case.train, recipe.with_overrides(values), scratch, evaluator=evaluator)
-        return {
-            "dev": max(point.dev for point in training.curve),
-            "steps": training.steps,
-        }
+        best = max((point.dev for point in training.curve), default=None)
+        return {"dev": best, "steps": training.steps}
 
     chosen = {"presets": PRESETS} if values.get("loss") == AUTO else {}
     return Way(run, {"toolkit": values, **chosen})
@@ -53,120 +52,94 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
     """Return training with sentence-transformers' trainer, collator and loss.
 
     Args:
-        loss_name: Class in `sentence_transformers.losses`.
+        loss_name: Class in `sentence_transformers.losses`; the recipe's objective does not count.
         positives_only: Train on the positive pairs alone, without scores and without equal texts in a batch,
-            as the documentation of MultipleNegativesRankingLoss asks.
+            as the documentation of MultipleNegativesRankingLoss asks. Otherwise batches are the toolkit's.
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformerTrainer
         from sentence_transformers.base.sampler import BatchSamplers
+        from sentence_transformers.sentence_transformer import losses
+        from transformers import PrinterCallback
+
+        from angle_train.model.load import quiet_libraries
+        from angle_train.train.arguments import training_arguments
+        from angle_train.train.trainer import DevEvaluator
 
         pairs = case.train
         if positives_only:
             positive = np.flatnonzero(pairs.score >= settle(recipe, pairs).objective.positive_score).tolist()
             pairs = pairs.take(positive, pairs.name)
-        sampler = BatchSamplers.NO_DUPLICATES if positives_only else None
-        state = train_stock(model, pairs, recipe, scratch, loss_name, dev=case.dev, sampler=sampler)
-        return {
-            "dev": state.best_metric,
-            "steps": state.global_step,
-        }
+
+        columns: dict[str, list[Any]] = {"text1": list(pairs.text1), "text2": list(pairs.text2)}
+        if not loss_name.startswith("MultipleNegatives"):
+            columns["score"] = pairs.score.tolist()
+        select = case.dev is not None
+        with quiet_libraries():
+            args = training_arguments(recipe.training, len(pairs), scratch, model.device, select=select)
+            own = partial(_sampler, sources=pairs.sources(), block=recipe.training.source_block)
+            args.batch_sampler = BatchSamplers.NO_DUPLICATES if positives_only else own
+            trainer = SentenceTransformerTrainer(
+                model=model,
+                args=args,
+                train_dataset=Dataset.from_dict(columns),
+                loss=getattr(losses, loss_name)(model),
+                evaluator=DevEvaluator([case.dev]) if case.dev is not None else None,
+            )
+            trainer.remove_callback(PrinterCallback)
+            trainer.train()
+        return {"dev": trainer.state.best_metric, "steps": trainer.state.global_step}
 
     return Way(run, {"stock": loss_name, "positives_only": positives_only})
 
 
-def train_stock(
-    model: Any,
-    pairs: PairSet,
-    recipe: Recipe,
-    scratch: Path,
-    loss_name: str,
-    *,
-    dev: PairSet | None = None,
-    sampler: Any = None,
-) -> Any:
-    """Train with sentence-transformers' trainer and return its state; pairs of one score come without it.
+def _sampler(*given: Any, sources: Sequence[str], block: int, **more: Any) -> Any:
+    """Return the toolkit's sampler for the stock trainer."""
+    from angle_train.objective.batches import EpochSampler
 
-    The recipe's objective does not count. `dev` selects the weights; with none, the last ones stay. `scratch`
-    is for checkpoints, `sampler` another batch sampler than the toolkit's.
-    """
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformerTrainer
-    from sentence_transformers.sentence_transformer import losses
-    from transformers import PrinterCallback
-
-    from angle_train.model.load import quiet_libraries
-    from angle_train.train.arguments import training_arguments
-    from angle_train.train.trainer import DevEvaluator
-
-    columns: dict[str, list[Any]] = {"text1": list(pairs.text1), "text2": list(pairs.text2)}
-    if not loss_name.startswith("MultipleNegatives"):
-        columns["score"] = pairs.score.tolist()
-    with quiet_libraries():
-        args = training_arguments(recipe.training, len(pairs), scratch, model.device, select=dev is not None)
-        args.batch_sampler = sampler or args.batch_sampler
-        trainer = SentenceTransformerTrainer(
-            model=model,
-            args=args,
-            train_dataset=Dataset.from_dict(columns),
-            loss=getattr(losses, loss_name)(model),
-            evaluator=DevEvaluator([dev]) if dev is not None else None,
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
-    return trainer.state
+    sampler = EpochSampler(*given, **more)
+    sampler.sources, sampler.block = sources, block
+    return sampler
 
 
 def angle_emb(**loss_kwargs: float) -> Way:
     """Return training with angle_emb 0.6.1 in an environment of its own.
+
+    It starts from the model's transformer and is told the pooling by name. Where nothing is selected its
+    filter of repeated texts is off, too, so that all rows train.
 
     Args:
         loss_kwargs: What differs from its README's example for STS-B; its temperatures multiply.
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        sets = {"train": case.train, "dev": case.dev, "test": case.test}
-        return run_angle_emb(model, sets, recipe, scratch, loss_kwargs)
+        for name, pairs in {"train": case.train, "dev": case.dev, "test": case.test}.items():
+            if pairs is not None:
+                rows = zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
+                lines = ({"text1": a, "text2": b, "label": score} for a, b, score in rows)
+                write_jsonl(scratch / f"{name}.jsonl", lines)
+        model.save(str(scratch / "backbone"), create_model_card=False)
+        training, select = recipe.training, case.dev is not None
+        same = ("batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm", "seed")
+        settings = {name: getattr(training, name) for name in same} | {
+            "backbone": str(scratch / "backbone"),
+            "max_length": training.max_seq_length,
+            "epochs": int(training.epochs),
+            "loss_kwargs": _README | loss_kwargs,
+            "logging_steps": 10,
+            "select": select,
+            "filter_duplicate": select,
+        }
+        (scratch / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+        # Compiling takes longer than these trainings; what it compiles here is not what trains anyway.
+        environment = os.environ | {"TORCHDYNAMO_DISABLE": "1", "PYTHONPATH": ""}
+        command = [peer_python("angle-emb", _PINS), _WORKER, scratch]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"angle_emb failed:\n{done.stderr[-3000:]}")
+        result: dict[str, Any] = json.loads((scratch / "result.json").read_text(encoding="utf-8"))
+        return result
 
     return Way(run, {"angle_emb": _README | loss_kwargs})
-
-
-def run_angle_emb(
-    model: Any,
-    sets: Mapping[str, PairSet | None],
-    recipe: Recipe,
-    folder: Path,
-    loss_kwargs: Mapping[str, float],
-) -> dict[str, Any]:
-    """Return what the worker writes after training; `folder` is for its files, `loss_kwargs` see `angle_emb`.
-
-    It starts from `model`'s transformer and is told the pooling by name. `sets` are `train`, and `dev` and
-    `test` where the weights are to be selected and measured. Where nothing is selected its filter of repeated
-    texts is off, too, so that all rows train.
-    """
-    for name, pairs in sets.items():
-        if pairs is not None:
-            rows = zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
-            lines = ({"text1": a, "text2": b, "label": score} for a, b, score in rows)
-            write_jsonl(folder / f"{name}.jsonl", lines)
-    model.save(str(folder / "backbone"), create_model_card=False)
-    training, select = recipe.training, "dev" in sets
-    same = ("batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm", "seed")
-    settings = {name: getattr(training, name) for name in same} | {
-        "backbone": str(folder / "backbone"),
-        "max_length": training.max_seq_length,
-        "epochs": int(training.epochs),
-        "loss_kwargs": _README | loss_kwargs,
-        "logging_steps": 10,
-        "select": select,
-        "filter_duplicate": select,
-    }
-    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    # Compiling takes longer than these trainings; what it compiles here is not what trains anyway.
-    environment = os.environ | {"TORCHDYNAMO_DISABLE": "1", "PYTHONPATH": ""}
-    command = [peer_python("angle-emb", _PINS), _WORKER, folder]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"angle_emb failed:\n{done.stderr[-3000:]}")
-    result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return result

@@ -10,12 +10,12 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
+from programs import run_here
 
 REPO = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).parent / "expected"
@@ -27,34 +27,26 @@ UNSTABLE = {
     "machine", "memory", "peak_memory", "platform", "runtime", "seconds", "started", "time", "timing",
     "times", "version", "versions",
 }  # fmt: skip
+ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "110", "NO_COLOR": "1"}
 _PROGRESS = re.compile(r"\d/s\b")
 _UNSTABLE_ENDS = ("_seconds", "_per_second", "_at_utc", "_memory", "_hours")
 
 
 class Runner:
-    """Calls the programs of this checkout, in processes of their own."""
+    """Calls the programs of this checkout, in this process."""
 
     def __init__(self, tmp):
         self.tmp = Path(tmp)
 
     def __call__(self, program, *arguments, code=0):
-        """Run `python -m PROGRAM ARGUMENTS` in the repository; return stdout and stderr, normalised."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(REPO),
-            "HF_HUB_OFFLINE": "1",
-            "OMP_NUM_THREADS": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-            "CUDA_VISIBLE_DEVICES": "",
-            "COLUMNS": "110",
-            "NO_COLOR": "1",
-        }
-        command = [sys.executable, "-m", program, *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=240, check=False
-        )
+        """Run a program in the repository; return stdout and stderr, normalised."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(REPO)
+            for name, value in ENVIRONMENT.items():
+                patch.setenv(name, value)
+            done = run_here(import_module(f"{program}.cli").main, *arguments)
         said = f"exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        assert done.returncode == code, f"{command}\n{said}"
+        assert done.returncode == code, f"{program} {arguments}\n{said}"
         # Progress lines depend on how fast the machine is.
         spoken = [line for line in done.stderr.splitlines(True) if not _PROGRESS.search(line)]
         return self.text(done.stdout), self.text("".join(spoken))
