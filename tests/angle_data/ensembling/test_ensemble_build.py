@@ -12,7 +12,6 @@ from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
-from angle_data.ensembling.report import AnnotatorCounts
 from angle_data.errors import InputError
 from angle_data.locking import LOCK_NAME, hold
 from angle_data.text import normalise
@@ -86,8 +85,10 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
     }
     assert summary.candidates == 72
     # alpha comes first and stands for the shared pairs, which beta supports all the same.
-    assert summary.annotators["alpha"] == AnnotatorCounts(36, 36, 36, {})
-    assert summary.annotators["beta"] == AnnotatorCounts(36, 12, 36, {"duplicate": 24})
+    assert summary.annotators == {
+        "alpha": {"candidates": 36, "kept": 36, "supports": 36, "dropped": {}},
+        "beta": {"candidates": 36, "kept": 12, "supports": 36, "dropped": {"duplicate": 24}},
+    }
     assert (summary.kept, summary.dropped) == (48, {"duplicate": 24})
     assert summary.pairs == {name: Counter(r["polarity"] for r in split) for name, split in splits.items()}
 
@@ -139,6 +140,7 @@ def test_build_accounts_for_every_candidate(runs, tmp_path):
         "sha256": "",
         "checkpoint": "org/alpha",
         "size": 2,
+        "sampling": {"seed": None},
     }
 
 
@@ -203,7 +205,7 @@ def test_build_joins_shards_of_one_annotator(tmp_path):
     rows = rows_of("alpha")
     shards = tuple(write_run(tmp_path / name, part) for name, part in (("s0", rows[:18]), ("s1", rows[18:])))
     whole = write_run(tmp_path / "whole", rows)
-    assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"].candidates == 36
+    assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"]["candidates"] == 36
     once = build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
     name = "dataset/data/train-00000-of-00001.parquet"
     assert tree(tmp_path / "a")[name] == tree(tmp_path / "b")[name]
