@@ -30,8 +30,8 @@ from angle_data.annotators.base import (
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
 from angle_data.console import Progress
-from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
-from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
+from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
 from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 from angle_data.annotators.models import price_of
 from angle_data.annotators.registry import load_annotator
 from angle_data.errors import CredentialsError
-from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
-from angle_data.labelling.asking.journal import Journal, read_journal
+from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens, prompt_tokens
+from angle_data.labelling.asking.journal import Journal, Tokens, read_journal
 from angle_data.labelling.asking.runfile import RunFile
 from angle_data.labelling.asking.session import Job
 
@@ -38,7 +38,7 @@ class SessionPlan:
     completion_tokens: int
     usd: float | None
     counted_by: str
-    spent_tokens: int
+    spent_tokens: float
     spent_usd: float | None
     paid: bool
     passed_over: dict[str, int] = field(default_factory=dict)
@@ -106,8 +106,8 @@ def plan_all(job: Job) -> SessionPlan:
         completion_tokens=completion,
         usd=None if price is None else price.of(prompt, completion),
         counted_by=source,
-        spent_tokens=spent.tokens,
-        spent_usd=None if price is None else price.of(spent.prompt_tokens, spent.completion_tokens),
+        spent_tokens=spent.total,
+        spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
         paid=spec.paid,
     )
 

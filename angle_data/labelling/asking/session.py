@@ -145,7 +145,7 @@ def ask_all(job: Job) -> SessionResult:
     begun = (job.run / "journal.jsonl").is_file()
     annotator = None if begun else load_annotator(spec)
     with open_journal(job.run, spec.name) as journal:
-        ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
+        ledger = Ledger(journal, price, spec.max_usd, spec.max_tokens_total)
         collector = Collector(job, journal, ledger)
         # With nothing to ask, the files can be derived anew without an API key or a file of replies.
         if collector.has_more() and annotator is None:

@@ -68,9 +68,9 @@ def collect(run, annotator, count, limit=None, engine="server", content="grade t
     """Ask with a limit on tokens; returns the collector and the tokens that the journal counts."""
     with open_journal(run, "m") as journal:
         job = Questions(run, count, engine, content)
-        collector = Collector(job, journal, Ledger(journal.spent, None, None, limit))
+        collector = Collector(job, journal, Ledger(journal, None, None, limit))
         collector.ask(annotator)
-        return collector, journal.spent.tokens
+        return collector, journal.spent.total
 
 
 def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path, caplog):
@@ -87,7 +87,7 @@ def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path
     rows = read_rows(tmp_path / "journal.jsonl")
     assert rows[0]["usage"] == {"prompt_tokens": 11, "completion_tokens": 13, "estimated": 1}
     with read_journal(tmp_path, "m") as journal:
-        assert journal.spent.tokens == tokens
+        assert journal.spent.total == tokens
 
 
 def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not_charged(tmp_path, caplog):
