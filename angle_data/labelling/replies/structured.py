@@ -115,7 +115,7 @@ def _stands_alone(text: str, start: int, end: int, value: Any, source: str) -> b
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(key and TEXT_KEY.fullmatch(key) for key in map(_name_of, value))
+        return any(key and TEXT_KEY.fullmatch(key) for key in map(name_of, value))
     if all(isinstance(item, str) for item in value):
         return all(len(item.split()) >= _FEWEST_WORDS for item in value)
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
@@ -157,7 +157,7 @@ def fields_of(
     if isinstance(value, str):
         yield Field(names, value, within)
     elif isinstance(value, dict) and depth <= _MOST_WITHIN:
-        fields = {_name_of(name): item for name, item in value.items()}
+        fields = {name_of(name): item for name, item in value.items()}
         for name, item in fields.items():
             yield from fields_of(item, (*names, name), fields, depth + 1)
     elif isinstance(value, list) and depth <= _MOST_WITHIN:
@@ -196,7 +196,7 @@ def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], t
     return (*rank, not TEXT_KEY.fullmatch(name)), tuple(map(_NUMBERED.sub, repeat(""), holder))
 
 
-def _name_of(key: Any) -> str:
+def name_of(key: Any) -> str:
     """Return the name of a field as text; in a Python literal it may be a number of thousands of digits."""
     with suppress(ValueError, RecursionError):
         return str(key)
