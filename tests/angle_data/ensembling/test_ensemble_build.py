@@ -9,11 +9,13 @@ from ensembles import card, report, split_rows, write_grades, write_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from labelling_runs import read_rows
+from programs import run_here
 
+from angle_data.cli import main
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
 from angle_data.errors import InputError
-from angle_data.locking import LOCK_NAME, hold
+from angle_data.locking import LOCK_NAME
 from angle_data.text import normalise
 
 SUBJECTS = re.findall(r"\w+", "disk queue node cache proxy index lock shard quota token route probe")
@@ -222,11 +224,6 @@ GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n
     [
         ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
         (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON"),
-        (
-            GOOD + '{"source_id": "t1"}\n',
-            r"candidates.jsonl:2: a Candidate record lacks key, model, polarity",
-        ),
-        (GOOD.replace("synonym", "hyponym"), r"candidates.jsonl:1: polarity must be one of synonym, antonym"),
         (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id must be a string, got 1"),
         (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
         (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
@@ -422,6 +419,9 @@ def test_a_data_set_made_with_other_settings_is_not_replaced_without_a_word(runs
     assert f"{config.out}: replaces a data set that was made with other settings" in caplog.text
 
 
-def test_two_builds_at_once_are_refused(runs, tmp_path):
-    with hold(tmp_path / "out"), pytest.raises(InputError, match=r"out is in use by another process"):
-        build_ensemble(EnsembleConfig(runs, tmp_path / "out"))
+def test_the_command_can_be_quiet_and_a_mistake_is_one_line(runs, tmp_path):
+    """What it prints otherwise is among the golden outputs."""
+    options = (*runs, "--out", tmp_path / "out", "--ratios", "1", "--quiet")
+    assert run_here(main, "ensemble", *options) == (0, "", "")
+    message = "angle-data: error: unknown strategy 'best'; choose one of concat, principled, vote\n"
+    assert run_here(main, "ensemble", *options, "--strategy", "best") == (1, "", message)
