@@ -299,8 +299,9 @@ def test_wrong_options_are_one_line(fails, options, message):
     assert message in fails(options)
 
 
-def test_an_empty_value_is_not_passed_over(fails):
+def test_an_empty_value_is_not_passed_over_and_an_unknown_option_is_a_usage_error(fails):
     assert "--shard '': give I/N" in fails("--model chatgpt --shard", "")
+    assert angle_data("llm-label --modle m").returncode == 2
 
 
 def test_a_rejected_key_is_one_line_without_the_key(fails, monkeypatch):
@@ -332,7 +333,3 @@ def test_an_unreachable_server_is_one_line(fails):
 def test_settings_out_of_range_are_refused(tmp_path, config, changes, message):
     with pytest.raises(InputError, match=message):
         config(EngineConfig("m"), tmp_path, tmp_path, **changes)
-
-
-def test_an_unknown_option_is_a_usage_error():
-    assert angle_data("llm-label --modle m").returncode == 2

@@ -303,11 +303,3 @@ def test_runs_that_cannot_be_used_are_refused_in_one_line(tmp_path, given, messa
     with pytest.raises(InputError, match=message):
         mine(MineConfig(tmp_path / "written.jsonl", **given))
     assert not (tmp_path / "written.jsonl").exists()
-
-
-def test_the_command_takes_run_folders(tmp_path):
-    run, out = run_of(tmp_path / "a", "Ann"), tmp_path / "written.jsonl"
-    said = CliRunner().invoke(app, ["mine", str(run), "--out", str(out)])
-    assert said.exit_code == 0
-    assert said.stdout.splitlines()[0].split() == ["written", "80", "pairs"]
-    assert PairFile(out).count == 80

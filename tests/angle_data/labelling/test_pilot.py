@@ -3,7 +3,6 @@
 import pytest
 from fake_openai import FakeOpenAI, Fault
 from labelling_runs import config_of, read_rows, run_json, write_texts
-from programs import angle_data, started
 
 from angle_data.errors import StoppedError
 from angle_data.labelling.label import label, plan_label
@@ -90,18 +89,3 @@ def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
         with pytest.raises(StoppedError, match=r"^1 request failed"):
             pilot(config(tmp_path, server, concurrency=1))
         assert pilot(config(tmp_path, server)).measured["requests"] == (40, 60)
-
-
-def test_the_command_shows_the_forecast(tmp_path):
-    many_texts(tmp_path)
-    with FakeOpenAI() as server:
-        paths = ["--texts", tmp_path / "texts.jsonl", "--out", tmp_path / "run", "--pilot", 20]
-        line = angle_data("llm-label", "--model", "m", "--base-url", server.url, *paths)
-        with started(line, stdout=-1) as run:
-            out, errors = run.communicate()
-    assert run.returncode == 0, errors
-    table = {row.rpartition("  ")[0].split("  ")[0]: row.split() for row in out.splitlines()}
-    assert table["requests"][-2:] == ["40", "600"]
-    assert table["USD"][-2:] == ["unknown", "unknown"]
-    assert out.count("\n      -> ") == 10
-    assert "of use: 100 % (± 0) of what was asked for" in out
