@@ -109,6 +109,7 @@ def plan_all(job: Job) -> SessionPlan:
         spent_tokens=spent.total,
         spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
         paid=spec.paid,
+        passed_over=dict(job.passed_over),
     )
 
 

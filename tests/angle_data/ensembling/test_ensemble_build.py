@@ -409,16 +409,6 @@ def test_a_killed_build_can_be_done_again(runs, tmp_path):
     assert tree(out) == tree(tmp_path / "whole")
 
 
-def test_a_data_set_made_with_other_settings_is_not_replaced_without_a_word(runs, tmp_path, caplog):
-    caplog.set_level("INFO", logger="angle")
-    config = EnsembleConfig(runs, tmp_path / "out")
-    for again in (config, config):
-        build_ensemble(again)
-        assert "replaces a data set" not in caplog.text
-    build_ensemble(EnsembleConfig(runs, config.out, labels="ordinal"))
-    assert f"{config.out}: replaces a data set that was made with other settings" in caplog.text
-
-
 def test_the_command_can_be_quiet_and_a_mistake_is_one_line(runs, tmp_path):
     """What it prints otherwise is among the golden outputs."""
     options = (*runs, "--out", tmp_path / "out", "--ratios", "1", "--quiet")

@@ -244,7 +244,7 @@ def test_blank_texts_are_reported_once(label, tmp_path):
     with FakeOpenAI() as server:
         done = label(f"--model m --base-url {server.url}")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("2 blank texts skipped") == 1
+    assert done.stderr.count("2 blank rows skipped") == 1
 
 
 def test_verbose_names_every_failure_and_quiet_only_their_number(label):

@@ -145,19 +145,6 @@ def finish(config):
     raise AssertionError("the batches are not done")
 
 
-def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_service(tmp_path, caplog):
-    write_texts(tmp_path, range(5))
-    line = "5 requests of other settings or texts are still with the batch service; the command that sent"
-    with FakeBatch(answer) as server:
-        finish(batches(tmp_path, server))
-        assert line not in caplog.text
-        server.held = True
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, temperature=0.1))
-        assert label(batches(tmp_path, server)).counts["asked"] == 0
-    assert caplog.text.count(line) == 1
-
-
 def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
     """Room for about ten requests: twenty new ones before the ten that are submitted find none."""
     write_texts(tmp_path, range(10))
@@ -187,7 +174,7 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         write_texts(tmp_path, [100, *range(10)])
         for _ in range(6):
             with pytest.raises(
-                StoppedError, match=r"1 batch is being|1 request was not answered; run the"
+                StoppedError, match=r"1 batch is being|1 request not answered; run the"
             ) as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
             if "(1 request)" in str(stopped.value):
