@@ -266,21 +266,11 @@ def test_build_refuses_bad_runs(runs, tmp_path):
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
         ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
         ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
-    ],
-)
-def test_config_refuses(options, message):
-    with pytest.raises(InputError, match=message):
-        EnsembleConfig((), Path("out"), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ({"labels": "graded"}, "--labels graded needs grades or degrees: give --scores RUN"),
         ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
     ],
 )
-def test_what_does_not_go_with_the_runs_is_refused(runs, tmp_path, options, message):
+def test_options_that_cannot_be_used_are_refused(runs, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
 
