@@ -227,7 +227,6 @@ def _place(
 def _label(
     kept: Sequence[Choice], others: Screened, chosen: Choices, grading: Judgement
 ) -> list[LabelledPair]:
-    """Return the rows of kept candidates and given pairs."""
     antonym_score = chosen.antonym_score
     scale = Scale(kept, others.kept, grading.grades, antonym_score=antonym_score)
     graded = scale if chosen.labels == "graded" and grading.graded else None

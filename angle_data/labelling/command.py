@@ -68,7 +68,6 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
 
 def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
-    """Return the counts of what was done, and how to show them to people."""
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
 

@@ -229,11 +229,7 @@ class LabelJob(Job):
 
 
 def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:
-    """Return what is asked about each text, in this order.
-
-    Raises:
-        InputError: An option is given that prompts for degrees have no use for.
-    """
+    """Return what is asked about each text; refuse options that prompts for degrees have no use for."""
     if "degrees" not in prompts:
         return POLARITIES[config.polarity or _POLARITY]
     for name in ("polarity", "size"):

@@ -148,7 +148,6 @@ def mine(config: MineConfig) -> MineResult:
 
 
 def _among_texts(config: MineConfig, path: Path) -> list[Row]:
-    """Draw pairs among the texts of a file."""
     file = TextFile(path, text_field=config.text_field, limit=config.limit)
     found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
     texts = [text for _, text, _ in found]
@@ -173,7 +172,6 @@ def _among_written(config: MineConfig) -> list[Row]:
 
 
 def _number(n: int | None, possible: int, of: str) -> int:
-    """Return how many pairs to draw."""
     if n is not None and n > possible:
         raise InputError(f"--n {n:,} is more than the {counted(possible, 'pair')} of {of}; give less")
     return min(_USUAL, possible) if n is None else n
@@ -346,7 +344,6 @@ def _draw(neighbours: Neighbours, count: int, n: int) -> _Drawn:
 
 
 def _pools(neighbours: Neighbours, count: int, n: int) -> dict[str, dict[_Pair, float]]:
-    """Return the near pairs and those between, with their similarities."""
     asked = min(count, max(10 * n, _FEWEST_ASKED))
     near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
     far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))

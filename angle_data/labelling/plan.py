@@ -219,7 +219,6 @@ class _Taken:
 
 
 def _mean_tokens(job: Job, items: int) -> Tokens:
-    """Return what a job takes for one of its items."""
     with read_journal(job.run, job.spec.name) as journal:
         each = [guess_tokens(request, job.reply_chars(request)) for request in job.requests(journal)]
     total = sum(each, NO_TOKENS)

@@ -206,7 +206,6 @@ class ScoreJob(Job):
     # --- calls ----------------------------------------------------------------------------------------
 
     def _wanted(self) -> Iterator[Pair]:
-        """Yield the pairs of this shard."""
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
@@ -332,7 +331,6 @@ class ScoreJob(Job):
 
 
 def _lacks_grade(found: _Found | None) -> bool:
-    """Whether a pair was replied to without a grade."""
     return found is not None and isinstance(found.grade, str)
 
 
@@ -341,7 +339,6 @@ def _both_ways(pair: Pair) -> tuple[str, str]:
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:
-    """Count a request by what became of it."""
     row, failure = journal.row(key), journal.failures.get(key)
     tally.counts["requests"] += 1
     if failure is not None and failure.kind != NOT_RECORDED:

@@ -248,11 +248,7 @@ def _tokens_of(usage: Any) -> Tokens:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """Read a row.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Read a row; raise ValueError if it is none."""
     row = json.loads(line)
     fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
     if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):
