@@ -12,7 +12,7 @@ from angle_data.errors import CredentialsError
 from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens, prompt_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, read_journal
 from angle_data.labelling.asking.runfile import RunFile
-from angle_data.labelling.asking.session import Job
+from angle_data.labelling.asking.session import Job, as_table
 
 log = logging.getLogger("angle.labelling")
 
@@ -54,6 +54,17 @@ class SessionPlan:
         counts: dict[str, Any] = {**asdict(self), "to_ask": self.to_ask}
         counts.update(counts.pop("passed_over"))
         return counts
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        about = {"model", "counted_by", "paid", "usd", "spent_usd"}
+        lines = [as_table({name: count for name, count in self.counts.items() if name not in about})]
+        if self.usd is not None:
+            spent = f" ({self.spent_usd:.4f} USD spent so far)" if self.spent_usd else ""
+            lines.append(f"about {self.usd:.4f} USD{spent}")
+        elif self.paid:
+            lines.append(f"cost unknown: no price is listed for {self.model}; give --price IN,OUT")
+        return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
 
 
 @dataclass(slots=True)

@@ -124,6 +124,29 @@ class SessionResult:
     counts: dict[str, Any]
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        """Show it to people, without needless zeros."""
+        counts = dict(self.counts)
+        failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), counts.pop("degrees", {})
+        always = ("requests", "asked", "kept")
+        shown = {name: count for name, count in counts.items() if count or name in always}
+        shown |= {f"failed: {kind}": count for kind, count in failed.items()}
+        shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
+        lines = [as_table(shown)] + [
+            f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
+            for name, row in degrees.items()
+            if name.isdecimal() and row["kept"]
+        ]
+        if (share := degrees.get("higher_shares_more")) is not None:
+            lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
+        return "\n".join([*lines, f"{self.model} -> {self.run}"])
+
+
+def as_table(rows: Mapping[str, int]) -> str:
+    """Return counts under each other, for people."""
+    width = max(map(len, rows))
+    return "\n".join(f"{name.replace('_', ' '):<{width}} {count:>9,}" for name, count in rows.items())
+
 
 def ask_all(job: Job) -> SessionResult:
     """Ask what the journal does not answer, derive the files, write run.json, and say how it ended.
