@@ -11,7 +11,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
@@ -59,7 +58,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """
     if not (config.runs or config.pairs):
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
-    earlier = _check_out(config)
+    _check_out(config)
     if config.strategy:
         load_strategy(config.strategy)
     runs = read_runs(config.runs)
@@ -89,8 +88,6 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     if config.purpose is None and any(choice.candidate.polarity == "antonym" for choice in outcome.kept):
         log.info(_QUESTION, 0 if chosen.labels == "binary" else chosen.antonym_score)
     settings = _settings(config, chosen, grading)
-    if earlier not in (None, settings):
-        log.info("%s: replaces a data set that was made with other settings", config.out)
     summary = summarise(runs, outcome, others, splits, config.out / "dataset")
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
     card = make_card(runs, settings, summary, notes)
@@ -154,25 +151,22 @@ def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> di
     }
 
 
-def _check_out(config: EnsembleConfig) -> Any:
-    """Refuse to write into a run, or over files no build wrote; return an earlier build's settings."""
+def _check_out(config: EnsembleConfig) -> None:
+    """Refuse to write into a run, or over files no build wrote."""
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if not out.is_dir():
-        return None
-    settings = None
+        return
     try:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         ours = isinstance(report, dict) and "settings" in report
-        settings = report["settings"] if ours else None
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
         ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
     except (OSError, ValueError):
         ours = False
     if not ours:
         raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
-    return settings
 
 
 def _split(
@@ -233,7 +227,6 @@ def _place(
 def _label(
     kept: Sequence[Choice], others: Screened, chosen: Choices, grading: Judgement
 ) -> list[LabelledPair]:
-    """Return the rows of kept candidates and given pairs."""
     antonym_score = chosen.antonym_score
     scale = Scale(kept, others.kept, grading.grades, antonym_score=antonym_score)
     graded = scale if chosen.labels == "graded" and grading.graded else None

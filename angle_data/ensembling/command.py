@@ -27,8 +27,7 @@ def ensemble(config: EnsembleConfig) -> tuple[dict[str, Any], str]:
     from angle_data.ensembling.build import build_ensemble
 
     summary = build_ensemble(config)
-    counts = {name: value for name, value in asdict(summary).items() if value or name != "given"}
-    return counts, _as_table(summary)
+    return asdict(summary), _as_table(summary)
 
 
 def _as_table(summary: EnsembleSummary) -> str:
@@ -43,8 +42,8 @@ def _as_table(summary: EnsembleSummary) -> str:
     if summary.flipped:
         rows.append(("flipped", f"{summary.flipped} of those kept: now with the other polarity"))
     for name, counts in summary.annotators.items():
-        lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
-        rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))
+        lost = f", dropped {_counts(counts['dropped'])}" if counts["dropped"] else ""
+        rows.append((name, f"{counts['candidates']} candidates, in {counts['supports']} pairs{lost}"))
     if summary.given:
         rows.append(("given", f"{sum(summary.given.values())} pairs: {_counts(summary.given)}"))
     for name, pairs in summary.pairs.items():

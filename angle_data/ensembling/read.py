@@ -24,18 +24,7 @@ from angle_data.text import normalise, pair_key
 log = logging.getLogger("angle.ensemble")
 
 TOP_GRADE = 5
-_SETTINGS = (
-    "engine",
-    "checkpoint",
-    "size",
-    "prompts.name",
-    "prompts.synonym_sha256",
-    "prompts.antonym_sha256",
-    "prompts.degrees_sha256",
-    "sampling.temperature",
-    "sampling.seed",
-    "sampling.max_tokens",
-)
+_SETTINGS = ("engine", "checkpoint", "size", "prompts", "sampling")  # of a run.json
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
@@ -55,7 +44,7 @@ class Run:
     model: str
     candidates: tuple[Candidate, ...]
     digest: str
-    settings: dict[str, str | int | float]
+    settings: dict[str, Any]
     unfinished: bool = False
     usd: float | None = None
 
@@ -213,7 +202,8 @@ def _read_run(path: Path) -> Run:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(map(str, candidate.to_dict().values())) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
-    settings, unfinished = _settings_of(recorded), _is_unfinished(recorded)
+    settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
+    unfinished = _is_unfinished(recorded)
     return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"))
 
 
@@ -253,15 +243,3 @@ def _read_run_file(path: Path, command: str) -> dict[str, Any]:
 
 def _is_unfinished(run: Mapping[str, Any]) -> bool:
     return run.get("finished") is False
-
-
-def _settings_of(run: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """Return the settings of a run.json that shape its sentences; unset ones are left out."""
-    found: dict[str, str | int | float] = {}
-    for name in _SETTINGS:
-        value: Any = run
-        for part in name.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if isinstance(value, str | int | float):
-            found[name] = value
-    return found

@@ -20,25 +20,13 @@ from angle_data.records import LabelledPair, Rejection
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatorCounts:
-    """One annotator's candidates: `candidates` = `kept` + the sum of `dropped` (by reason code).
-
-    `supports` counts the pairs of the data set that it offered, alone or with others.
-    """
-
-    candidates: int
-    kept: int
-    supports: int
-    dropped: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
     `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
-    supervision, `annotators` the candidates by annotator; `dataset` is the folder written.
-    `near_copies` counts the kept antonyms that hardly differ from their text.
+    supervision; `dataset` is the folder written. `near_copies` counts the kept antonyms that hardly differ
+    from their text. `annotators` has for each its `candidates` = `kept` + the sum of `dropped` (by reason
+    code), and in `supports` the pairs of the data set that it offered, alone or with others.
     `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without.
     """
 
@@ -48,7 +36,7 @@ class EnsembleSummary:
     near_copies: int
     dropped: dict[str, int]
     pairs: dict[str, dict[str, int]]
-    annotators: dict[str, AnnotatorCounts]
+    annotators: dict[str, dict[str, Any]]
     dataset: Path
     given: dict[str, int]
 
@@ -76,12 +64,12 @@ def summarise(
             for name, pairs in splits.items()
         },
         annotators={
-            model: AnnotatorCounts(
-                candidates=count,
-                kept=kept[model],
-                supports=supports[model],
-                dropped=_sorted(Counter({reason: n for (m, reason), n in dropped.items() if m == model})),
-            )
+            model: {
+                "candidates": count,
+                "kept": kept[model],
+                "supports": supports[model],
+                "dropped": _sorted(Counter({reason: n for (m, reason), n in dropped.items() if m == model})),
+            }
             for model, count in sorted(offered.items())
         },
         dataset=dataset,
@@ -105,19 +93,14 @@ def make_report(
     details: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the content of `report.json`; `details` are the strategy's and those of the grades."""
+    counts = asdict(summary)
+    del counts["dataset"]
     return {
         "settings": dict(settings),
-        "candidates": summary.candidates,
-        "kept": summary.kept,
-        "flipped_pairs": summary.flipped,
-        "near_copies": summary.near_copies,
-        "dropped": summary.dropped,
-        **({"given": summary.given} if summary.given else {}),
+        **counts,
         "reasons": {
             reason: REASONS[reason] for reason in (*summary.dropped, *summary.given) if reason in REASONS
         },
-        "pairs": summary.pairs,
-        "annotators": {model: asdict(counts) for model, counts in summary.annotators.items()},
         **details,
         "runs": [
             {
@@ -140,16 +123,6 @@ def make_card(
     notes: Sequence[str] = (),
 ) -> Card:
     """Return what the data set's card says about its making; `notes` are lines on what the grades lack."""
-    annotators = []
-    for run in runs:
-        shown = ", ".join(
-            f"{name} {str(value)[:12] if name.endswith('sha256') else value}"
-            for name, value in run.settings.items()
-        )
-        unfinished = ", unfinished" if run.unfinished else ""
-        annotators.append(
-            f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
-        )
     dropped = ", ".join(f"{reason} {count}" for reason, count in summary.dropped.items()) or "none"
     given = " + ".join(f"{number} {name}" for name, number in summary.given.items())
     kinds = {kind for counts in summary.pairs.values() for kind in counts}
@@ -162,7 +135,7 @@ def make_card(
             "each source text; an ensemble of them was labelled automatically."
         ),
         making=(
-            *annotators,
+            *map(_made_by, runs),
             *notes,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
             f"dropped ({dropped}); {summary.flipped} kept with the polarity flipped",
@@ -179,6 +152,11 @@ def make_card(
             "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
         ),
     )
+
+
+def _made_by(run: Run) -> str:
+    checkpoint = f" ({run.settings['checkpoint']})" if "checkpoint" in run.settings else ""
+    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{', unfinished' * run.unfinished}"
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

@@ -68,13 +68,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
 
 def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
-    """Return the counts of what was done, and how to show them to people."""
-    from angle_data.labelling.asking.forecast import SessionPlan
-    from angle_data.labelling.asking.session import SessionResult
-
-    if isinstance(done, SessionPlan):
-        return done.counts, _plan_text(done)
-    return done.counts, _result_text(done) if isinstance(done, SessionResult) else str(done)
+    return done.counts, str(done)
 
 
 @with_options(MineConfig)
@@ -91,44 +85,3 @@ def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
     """
     result = draw(config)
     return asdict(result), summary(result)
-
-
-def _plan_text(plan: SessionPlan) -> str:
-    about = {"model", "counted_by", "paid", "usd", "spent_usd"}
-    lines = [_table({name: count for name, count in plan.counts.items() if name not in about})]
-    if plan.usd is not None:
-        spent = f" ({plan.spent_usd:.4f} USD spent so far)" if plan.spent_usd else ""
-        lines.append(f"about {plan.usd:.4f} USD{spent}")
-    elif plan.paid:
-        lines.append(f"cost unknown: no price is listed for {plan.model}; give --price IN,OUT")
-    return "\n".join([*lines, f"source of the token counts: {plan.counted_by}"])
-
-
-def _result_text(result: SessionResult) -> str:
-    """Show what a session did, without needless zeros."""
-    counts = dict(result.counts)
-    failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), dict(counts.pop("degrees", {}))
-    always = ("requests", "asked", "kept")
-    shown = {name: count for name, count in counts.items() if count or name in always}
-    shown |= {f"failed: {kind}": count for kind, count in failed.items()}
-    shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-    told = f"{_degrees_text(degrees)}\n" if degrees else ""
-    return f"{_table(shown)}\n{told}{result.model} -> {result.run}"
-
-
-def _degrees_text(degrees: dict[str, Any]) -> str:
-    """Show the sentences of each degree, and how many words they share with their texts."""
-    share = degrees.pop("higher_shares_more")
-    lines = [
-        f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
-        for name, row in degrees.items()
-        if row["kept"]
-    ]
-    if share is not None:
-        lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
-    return "\n".join(lines)
-
-
-def _table(rows: dict[str, int]) -> str:
-    width = max(map(len, rows))
-    return "\n".join(f"{name.replace('_', ' '):<{width}} {count:>9,}" for name, count in rows.items())

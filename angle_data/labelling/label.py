@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from heapq import nsmallest
 from typing import Any
 
@@ -43,8 +42,7 @@ def plan_label(config: LabelConfig) -> SessionPlan:
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
-    job = LabelJob(config)
-    return replace(plan_all(job), passed_over={"blank": job.texts.blank, "repeated": job.texts.repeated})
+    return plan_all(LabelJob(config))
 
 
 def label(config: LabelConfig) -> SessionResult:
@@ -60,10 +58,6 @@ def label(config: LabelConfig) -> SessionResult:
     job = LabelJob(config)
     if config.retry_rejected and (config.engine.temperature == 0 or config.engine.seed is not None):
         log.warning("--retry-rejected with --temperature 0 or --seed is likely to get the same replies again")
-    if job.texts.blank:
-        log.warning("%d blank texts skipped", job.texts.blank)
-    if job.texts.repeated:
-        log.info("%d repeated rows skipped", job.texts.repeated)
     return ask_all(job)
 
 
@@ -91,6 +85,7 @@ class LabelJob(Job):
             ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))
             self._last_rank = max(nsmallest(config.pilot, ranks), default=0)
             self.is_pilot = True
+        self.passed_over = {"blank": self.texts.blank, "repeated": self.texts.repeated}
         texts = min(self.spec.share_of(self.texts.count), config.pilot or self.texts.count)
         self.total = texts * len(self._asked)
 
@@ -230,18 +225,11 @@ class LabelJob(Job):
         prompt = self._prompts[polarity or "degrees"].template
         if polarity is None:
             return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
-        size = self._size
-        return parse_reply(
-            reply, source=source, finish_reason=ended, size=size, polarity=polarity, prompt=prompt
-        )
+        return parse_reply(reply, source=source, finish_reason=ended, size=self._size, prompt=prompt)
 
 
 def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:
-    """Return what is asked about each text, in this order.
-
-    Raises:
-        InputError: An option is given that prompts for degrees have no use for.
-    """
+    """Return what is asked about each text; refuse options that prompts for degrees have no use for."""
     if "degrees" not in prompts:
         return POLARITIES[config.polarity or _POLARITY]
     for name in ("polarity", "size"):

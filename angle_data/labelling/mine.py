@@ -30,7 +30,7 @@ from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile
 from angle_data.labelling.written import WRITTEN, Row, draw_written, row_of
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import counted, jaccard, normalise, stable_hash, words
+from angle_data.text import counted, normalise, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
 
@@ -116,31 +116,10 @@ class MineConfig:
 
 @dataclass(frozen=True, slots=True)
 class MineResult:
-    """What was drawn: number of pairs and mean overlap of words by kind, and how the texts took part.
-
-    `repeated` texts equal another one after normalisation. `most` is the number of pairs of the text that
-    has most. Of pairs of written sentences the texts are those that they were written for.
-    """
+    """What was drawn: the file, and the number of its pairs by kind."""
 
     out: Path
-    texts: int
-    blank: int
-    repeated: int
-    covered: int
-    most: int
     pairs: dict[str, int]
-    overlap: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Pairs as rows, the number of each text's (`uses`), and the texts there are."""
-
-    rows: list[Row]
-    uses: Counter[Any]
-    texts: int
-    blank: int = 0
-    repeated: int = 0
 
 
 def mine(config: MineConfig) -> MineResult:
@@ -157,8 +136,7 @@ def mine(config: MineConfig) -> MineResult:
             is a file that holds something else.
     """
     earlier = _read_earlier(config.out)
-    found = _among_texts(config, config.texts) if config.texts else _among_written(config)
-    rows = sorted(found.rows)
+    rows = sorted(_among_texts(config, config.texts) if config.texts else _among_written(config))
     mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
     if earlier not in (None, mined):
         log.info(
@@ -166,23 +144,10 @@ def mine(config: MineConfig) -> MineResult:
         )
     write_jsonl(config.out, mined)
     kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
-    overlap = dict.fromkeys(kinds, 0.0)
-    for _, one, other, kind in rows:
-        overlap[kind] += jaccard(words(one), words(other)) / kinds[kind]
-    return MineResult(
-        out=config.out,
-        texts=found.texts,
-        blank=found.blank,
-        repeated=found.repeated,
-        covered=len(found.uses),
-        most=max(found.uses.values()),
-        pairs=kinds,
-        overlap=overlap,
-    )
+    return MineResult(config.out, kinds)
 
 
-def _among_texts(config: MineConfig, path: Path) -> _Found:
-    """Draw pairs among the texts of a file."""
+def _among_texts(config: MineConfig, path: Path) -> list[Row]:
     file = TextFile(path, text_field=config.text_field, limit=config.limit)
     found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
     texts = [text for _, text, _ in found]
@@ -195,21 +160,18 @@ def _among_texts(config: MineConfig, path: Path) -> _Found:
     else:
         neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
     drawn = _draw(neighbours, count, n)
-    rows = [row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
-    uses = Counter(place for pair in drawn for place in pair)
-    return _Found(rows, uses, count, file.blank, file.repeated + file.count - count)
+    return [row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
 
 
-def _among_written(config: MineConfig) -> _Found:
+def _among_written(config: MineConfig) -> list[Row]:
     """Draw pairs of sentences that annotators wrote for one text, one of each text in turn."""
-    rows, uses, texts = draw_written(config.runs, _USUAL if config.n is None else config.n, config.seed)
+    rows = draw_written(config.runs, _USUAL if config.n is None else config.n, config.seed)
     if config.n is not None:
         _number(config.n, len(rows), "the sentences written for each text")
-    return _Found(rows, uses, texts)
+    return rows
 
 
 def _number(n: int | None, possible: int, of: str) -> int:
-    """Return how many pairs to draw."""
     if n is not None and n > possible:
         raise InputError(f"--n {n:,} is more than the {counted(possible, 'pair')} of {of}; give less")
     return min(_USUAL, possible) if n is None else n
@@ -382,7 +344,6 @@ def _draw(neighbours: Neighbours, count: int, n: int) -> _Drawn:
 
 
 def _pools(neighbours: Neighbours, count: int, n: int) -> dict[str, dict[_Pair, float]]:
-    """Return the near pairs and those between, with their similarities."""
     asked = min(count, max(10 * n, _FEWEST_ASKED))
     near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
     far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
@@ -435,12 +396,5 @@ def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
 
 def summary(result: MineResult) -> str:
     """Return the table that `mine` ends with."""
-    lines = [f"{'kind':<8} {'pairs':>8}  mean overlap"]
-    lines += [f"{kind:<8} {count:>8,}  {result.overlap[kind]:.2f}" for kind, count in result.pairs.items()]
-    passed = [f"{result.repeated:,} repeated"] * bool(result.repeated)
-    passed += [f"{result.blank:,} blank"] * bool(result.blank)
-    aside = f" ({', '.join(passed)} left out)" if passed else ""
-    most = counted(result.most, "pair")
-    lines.append(f"{result.covered:,} of {result.texts:,} texts{aside} take part, at most {most} each")
-    lines.append(f"pairs -> {result.out}")
-    return "\n".join(lines)
+    lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in result.pairs.items()]
+    return "\n".join([*lines, f"pairs -> {result.out}"])

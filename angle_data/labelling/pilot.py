@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from angle_data.console import duration
@@ -72,7 +71,7 @@ def pilot(config: LabelConfig) -> PilotResult:
     grown = (answered + plan.to_ask) / answered
     tokens = plan.prompt_tokens + plan.completion_tokens
     usd = None if plan.usd is None or plan.spent_usd is None else plan.spent_usd + plan.usd
-    times = _times(session, config.engine.concurrency, config.out) or ()
+    each = session.seconds / counts["asked"] if counts["asked"] else None
     given = {"sentences kept": counts["kept"]}
     given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
     useful = counts["kept"] / max(job.asked_for(counts), 1)
@@ -82,31 +81,13 @@ def pilot(config: LabelConfig) -> PilotResult:
             "requests": (answered, answered + plan.to_ask),
             "tokens": (plan.spent_tokens, plan.spent_tokens + tokens),
             "USD": (plan.spent_usd, usd),
-            **{
-                f"time, at {name}": (session.seconds, session.seconds + each * plan.to_ask)
-                for name, each in zip(("best", "worst"), times, strict=False)
-            },
+            **({} if each is None else {"time": (session.seconds, session.seconds + each * plan.to_ask)}),
             **{name: (count, round(count * grown)) for name, count in given.items()},
         },
         useful,
         1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered),
         _pairs(config.out),
     )
-
-
-def _times(session: SessionResult, concurrency: int, run: Path) -> tuple[float, float] | None:
-    """Return the seconds that a further request takes at best and at worst, None if that is not known."""
-    asked = session.counts["asked"]
-    if not asked or session.engine in ("batch", "recorded"):
-        return None
-    replies = [float(row["seconds"]) for _, row in read_jsonl(run / "journal.jsonl") if "seconds" in row][
-        -asked:
-    ]
-    if session.engine == "server":
-        best = fmean(replies or [0.0]) / concurrency  # nothing waits and no attempt fails
-        return min(best, session.per_request), session.per_request
-    chunk = max(replies or [0.0]) / asked  # of each reply the time of its chunk, without that of loading
-    return chunk, chunk
 
 
 def _pairs(run: Path) -> list[tuple[str, str, str]]:
@@ -121,6 +102,6 @@ def _pairs(run: Path) -> list[tuple[str, str, str]]:
 def _shown(name: str, value: float | None) -> str:
     if value is None:
         return "unknown"
-    if name.startswith("time"):
+    if name == "time":
         return duration(value)
     return f"{value:,.4f}" if name == "USD" else f"{value:,.0f}"

@@ -22,8 +22,8 @@ from angle_data.annotators.models import price_of
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens
-from angle_data.labelling.asking.journal import read_journal
+from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens
+from angle_data.labelling.asking.journal import Tokens, read_journal
 from angle_data.labelling.asking.session import Job
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import LabelJob
@@ -219,7 +219,6 @@ class _Taken:
 
 
 def _mean_tokens(job: Job, items: int) -> Tokens:
-    """Return what a job takes for one of its items."""
     with read_journal(job.run, job.spec.name) as journal:
         each = [guess_tokens(request, job.reply_chars(request)) for request in job.requests(journal)]
     total = sum(each, NO_TOKENS)

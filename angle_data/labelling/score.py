@@ -39,7 +39,6 @@ _CHARS_PER_GRADE = 30
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
-_LOOKS = (100, 1000, 10_000, 100_000)  # requests after which a run looks at its grades
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
@@ -71,12 +70,7 @@ def score(config: ScoreConfig) -> SessionResult:
         InputError: The settings, pairs, prompt or journal cannot be used.
         AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
     """
-    job = ScoreJob(config)
-    if job.pairs.blank:
-        log.warning("%d pairs with a blank text skipped", job.pairs.blank)
-    if job.pairs.repeated:
-        log.info("%d repeated pairs skipped", job.pairs.repeated)
-    return ask_all(job)
+    return ask_all(ScoreJob(config))
 
 
 def pair_files(config: ScoreConfig) -> list[Path]:
@@ -113,6 +107,7 @@ class ScoreJob(Job):
         self.config = config
         self._files = pair_files(config)
         self.pairs = PairFile(*self._files, limit=config.limit)
+        self.passed_over = {"blank": self.pairs.blank, "repeated": self.pairs.repeated}
         self.run, self.retry_rejected = config.out, config.retry_rejected
         self.spec = choose_annotator(config.engine, config.out)
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
@@ -124,18 +119,7 @@ class ScoreJob(Job):
         self._spelt: dict[int, Pair] = {}  # pairs that the journal has in other letters, by rank
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the request of every call, and those about single pairs: all that are due by the journal.
-
-        Every now and then the grades so far are looked at: a grader that does not judge costs as much.
-        """
-        for number, request in enumerate(self._due(journal), start=1):
-            if number in _LOOKS and not journal.unwritten:
-                rows = ((row, self._texts_of(row)) for row in journal.rows())
-                grades = (grade for row, texts in rows if texts for grade in _read(row, len(texts)))
-                _warn_if_alike(Counter(grade for grade in grades if isinstance(grade, float)))
-            yield request
-
-    def _due(self, journal: Journal) -> Iterator[ChatRequest]:
+        """Yield the request of every call, and those about single pairs: all that are due by the journal."""
         shared = self._shared_calls(journal)
         for call in shared.values():
             yield self._request(call)
@@ -222,7 +206,6 @@ class ScoreJob(Job):
     # --- calls ----------------------------------------------------------------------------------------
 
     def _wanted(self) -> Iterator[Pair]:
-        """Yield the pairs of this shard."""
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
@@ -348,7 +331,6 @@ class ScoreJob(Job):
 
 
 def _lacks_grade(found: _Found | None) -> bool:
-    """Whether a pair was replied to without a grade."""
     return found is not None and isinstance(found.grade, str)
 
 
@@ -357,7 +339,6 @@ def _both_ways(pair: Pair) -> tuple[str, str]:
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:
-    """Count a request by what became of it."""
     row, failure = journal.row(key), journal.failures.get(key)
     tally.counts["requests"] += 1
     if failure is not None and failure.kind != NOT_RECORDED:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
@@ -28,37 +26,34 @@ def row_of(seed: int, one: str, other: str, kind: str) -> Row:
     return rank, first, second, kind
 
 
-def draw_written(runs: Sequence[Path], n: int, seed: int) -> tuple[list[Row], Counter[Any], int]:
+def draw_written(runs: Sequence[Path], n: int, seed: int) -> list[Row]:
     """Draw `n` pairs, or all where there are fewer: one of each text in turn, no pair twice.
 
     Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
     each, are no pair, and one of them is in fewer pairs than another sentence. Only the texts whose turn
     comes are looked at.
 
-    Returns:
-        The pairs, how many each text has, and the number of texts.
-
     Raises:
         InputError: A folder holds no candidates, a line is malformed (`file:line`), or there is no pair.
     """
     written = _read_written(runs)
     order = sorted(written, key=lambda text: (stable_hash(f"{seed}\n{text}"), text))
-    queues, uses = {text: _ranked(written[text].values(), seed) for text in order}, Counter[Any]()
+    queues = {text: _ranked(written[text].values(), seed) for text in order}
     drawn: dict[tuple[str, str], Row] = {}
     while queues and len(drawn) < n:
         for text, queue in list(queues.items()):
             row = next(queue, None)
             if row is None:
                 del queues[text]
-            elif drawn.setdefault(pair_key(row[1], row[2]), row) is row:  # no other text has that pair
-                uses[text] += 1
+            else:
+                drawn.setdefault(pair_key(row[1], row[2]), row)  # another text may have that pair
             if len(drawn) == n:
                 break
     if not drawn:
         raise InputError(
             "no text has two sentences in these run folders (two of degree 1 do not count); name more of them"
         )
-    return list(drawn.values()), uses, len(written)
+    return list(drawn.values())
 
 
 def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[Row]:

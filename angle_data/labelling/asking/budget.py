@@ -6,11 +6,9 @@ constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
-from angle_data.labelling.asking.journal import Spent
+from angle_data.labelling.asking.journal import Journal, Tokens
 
 _CHARS_PER_TOKEN = 4.0
 _WIDE_PER_TOKEN = 1.5
@@ -23,20 +21,6 @@ _SMOOTHING = 0.02
 
 
 # --- counting -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of prompts, and of their replies."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
-
-    def __sub__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
 
 
 NO_TOKENS = Tokens()
@@ -66,16 +50,16 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
 class Ledger:
     """Counts tokens and money, and reserves what requests in flight are expected to take.
 
-    `spent` is the journal's own count, so it grows with every row. `max_usd` and `max_tokens_total` bound the
-    whole journal, not this session alone. Until a few replies have come, a request counts with the longest
-    reply it may get, afterwards with what replies take on average: the limits can be passed by as much as
-    those in flight at the end are longer than those before.
+    What was spent is the journal's own count, so it grows with every row. `max_usd` and `max_tokens_total`
+    bound the whole journal, not this session alone. Until a few replies have come, a request counts with the
+    longest reply it may get, afterwards with what replies take on average: the limits can be passed by as
+    much as those in flight at the end are longer than those before.
     """
 
     def __init__(
-        self, spent: Spent, price: Price | None, max_usd: float | None, max_tokens_total: int | None
+        self, journal: Journal, price: Price | None, max_usd: float | None, max_tokens_total: int | None
     ) -> None:
-        self.spent = spent
+        self.journal = journal
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
         self._reserved: dict[str, Tokens] = {}
@@ -96,9 +80,8 @@ class Ledger:
         """Whether a request with this first guess fits under the limits beside all that is on its way."""
         if not self.limited:
             return True
-        spent = Tokens(self.spent.prompt_tokens, self.spent.completion_tokens)
-        total = spent + self._in_flight + self._held + self._expected(request, guess)
-        if self._max_tokens is not None and total.prompt + total.completion > self._max_tokens:
+        total = self.journal.spent + self._in_flight + self._held + self._expected(request, guess)
+        if self._max_tokens is not None and total.total > self._max_tokens:
             return False
         if self._max_usd is None or self.price is None:
             return True
@@ -114,7 +97,7 @@ class Ledger:
     def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
         """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
 
-        What the reply took is counted by the journal, in `spent`.
+        What the reply took is counted by the journal.
         """
         if not self.limited:
             return
@@ -144,7 +127,7 @@ class Ledger:
         """Return what the whole journal cost at the price of now, None when no price is known."""
         if self.price is None:
             return None
-        return self.price.of(self.spent.prompt_tokens, self.spent.completion_tokens)
+        return self.price.of(self.journal.spent.prompt, self.journal.spent.completion)
 
     def limit_text(self) -> str:
         """Name the limits that are set, as options."""
@@ -156,4 +139,4 @@ class Ledger:
         """Say what the run folder took so far."""
         usd = self.usd()
         money = "" if usd is None else f"{usd:.4f} USD, "
-        return f"{money}{self.spent.tokens:,} tokens"
+        return f"{money}{self.journal.spent.total:,} tokens"

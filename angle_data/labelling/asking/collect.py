@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import signal
-import time
 from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager, suppress
@@ -31,8 +30,8 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
-from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
-from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
+from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
 from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:
@@ -73,7 +72,6 @@ class Collector:
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
         self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
-        self._times: list[float] = [time.monotonic()] if job.is_pilot else []  # of the start and the answers
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
         self._warned = False  # of a reply that came without its tokens
 
@@ -170,12 +168,6 @@ class Collector:
         alike = len(self._reasons) == 1 and kinds <= REFUSED_KINDS - TEXT_KINDS
         return alike and not self._replied and len(self._failed) >= _ALIKE
 
-    @property
-    def seconds_per_request(self) -> float:
-        """Return the mean time of a pilot's requests, without the last fifth, which other attempts delay."""
-        count = len(self._times) * 4 // 5
-        return (self._times[count] - self._times[0]) / count if count else 0.0
-
     def set_aside(self, failed_before: Container[str]) -> list[Failure]:
         """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
 
@@ -258,8 +250,6 @@ class Collector:
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
-        if self._times:
-            self._times.append(time.monotonic())
         if guess is not None:
             self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):

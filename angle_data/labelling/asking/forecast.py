@@ -9,10 +9,10 @@ from typing import Any
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import price_of
 from angle_data.errors import CredentialsError
-from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
-from angle_data.labelling.asking.journal import Journal, read_journal
+from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens, prompt_tokens
+from angle_data.labelling.asking.journal import Journal, Tokens, read_journal
 from angle_data.labelling.asking.runfile import RunFile
-from angle_data.labelling.asking.session import Job
+from angle_data.labelling.asking.session import Job, as_table
 
 log = logging.getLogger("angle.labelling")
 
@@ -38,7 +38,7 @@ class SessionPlan:
     completion_tokens: int
     usd: float | None
     counted_by: str
-    spent_tokens: int
+    spent_tokens: float
     spent_usd: float | None
     paid: bool
     passed_over: dict[str, int] = field(default_factory=dict)
@@ -54,6 +54,17 @@ class SessionPlan:
         counts: dict[str, Any] = {**asdict(self), "to_ask": self.to_ask}
         counts.update(counts.pop("passed_over"))
         return counts
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        about = {"model", "counted_by", "paid", "usd", "spent_usd"}
+        lines = [as_table({name: count for name, count in self.counts.items() if name not in about})]
+        if self.usd is not None:
+            spent = f" ({self.spent_usd:.4f} USD spent so far)" if self.spent_usd else ""
+            lines.append(f"about {self.usd:.4f} USD{spent}")
+        elif self.paid:
+            lines.append(f"cost unknown: no price is listed for {self.model}; give --price IN,OUT")
+        return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
 
 
 @dataclass(slots=True)
@@ -106,9 +117,10 @@ def plan_all(job: Job) -> SessionPlan:
         completion_tokens=completion,
         usd=None if price is None else price.of(prompt, completion),
         counted_by=source,
-        spent_tokens=spent.tokens,
-        spent_usd=None if price is None else price.of(spent.prompt_tokens, spent.completion_tokens),
+        spent_tokens=spent.total,
+        spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
         paid=spec.paid,
+        passed_over=dict(job.passed_over),
     )
 
 

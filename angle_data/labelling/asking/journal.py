@@ -36,41 +36,35 @@ _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
 
 
-@dataclass(slots=True)
-class Spent:
-    """What the replies of a journal took: their number and their tokens."""
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of prompts, and of their replies."""
 
-    rows: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt: float = 0
+    completion: float = 0
 
     @property
-    def tokens(self) -> int:
-        """Return the tokens of prompts and replies together."""
-        return self.prompt_tokens + self.completion_tokens
+    def total(self) -> float:
+        """Return the tokens of both together."""
+        return self.prompt + self.completion
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Count one row; what is missing or no number counts as nothing."""
-        self.rows += refusal_of(row) is None
-        self.take(row.get("usage"))
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
 
-    def take(self, usage: Any) -> None:
-        """Count tokens alone, as a reply reports them."""
-        usage = usage if isinstance(usage, dict) else {}
-        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        self.prompt_tokens += prompt if isinstance(prompt, int) else 0
-        self.completion_tokens += completion if isinstance(completion, int) else 0
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
 
 
 class Journal:
     """Finished requests by key. Holds about 120 bytes a row in memory; the rows stay on disk.
 
-    `spent` is what all rows took, those appended since included. `failures` are this session's, by key; they
-    are not written. `unwritten` are lines that found no room on the disk; each further row tries again.
+    Its length is the number of replies. `spent` is what all rows took, those appended since included.
+    `failures` are this session's, by key; they are not written. `unwritten` are lines that found no room on
+    the disk; each further row tries again.
     """
 
     def __init__(self, file: IO[bytes], model: str, out: FileIO | None = None) -> None:
-        self.spent = Spent()
+        self.spent, self._replies = Tokens(), 0
         self.failures: dict[str, Failure] = {}
         self.unwritten: list[bytes] = []
         self._fault: OSError | None = None
@@ -82,7 +76,7 @@ class Journal:
         return self._offsets.get(hash(key), _MISSING) >= 0
 
     def __len__(self) -> int:
-        return self.spent.rows
+        return self._replies
 
     def held_before(self, key: str) -> bool:
         """Whether the journal held this request already when it was opened."""
@@ -104,14 +98,14 @@ class Journal:
         self._offsets[hash(row["key"])] = self._end
         self._end += len(line)
         if row["key"] not in self.failures or refusal_of(row) is None:  # those have been counted
-            self.spent.add(row)
+            self._count(row)
         self.unwritten.append(line)
         self._write()
 
     def fail(self, failure: Failure) -> None:
         """Note a failure of this session, and what it took."""
         self.failures[failure.key] = failure
-        self.spent.take(failure.usage)
+        self.spent += _tokens_of(failure.usage)
 
     def rescued(self) -> AngleError:
         """Put what found no room into a file elsewhere, and return the error that says what to do with it."""
@@ -132,6 +126,10 @@ class Journal:
             )
         then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
         return InputError(f"{said}; {replies} went to {other.name}: {then}")
+
+    def _count(self, row: dict[str, Any]) -> None:
+        self._replies += refusal_of(row) is None
+        self.spent += _tokens_of(row.get("usage"))
 
     def _write(self) -> None:
         """Write whole lines as long as there is room."""
@@ -199,7 +197,7 @@ class Journal:
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
                 )
             self._offsets[hash(row["key"])] = end
-            self.spent.add(row)
+            self._count(row)
             end += len(line)
         return end
 
@@ -242,12 +240,15 @@ def read_journal(run: Path, model: str) -> Iterator[Journal]:
         yield Journal(file, model)
 
 
-def _parse(line: bytes) -> dict[str, Any]:
-    """Read a row.
+def _tokens_of(usage: Any) -> Tokens:
+    """Return the tokens that a reply reports; what is missing or no number counts as nothing."""
+    usage = usage if isinstance(usage, dict) else {}
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    return Tokens(*(count if isinstance(count, int) else 0 for count in counts))
 
-    Raises:
-        ValueError: It is none.
-    """
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """Read a row; raise ValueError if it is none."""
     row = json.loads(line)
     fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
     if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):

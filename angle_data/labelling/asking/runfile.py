@@ -108,13 +108,17 @@ class RunFile:
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
-        spent, price = ledger.spent, ledger.price
+        spent, price = ledger.journal.spent, ledger.price
         content = {
             **self._head(),
             "finished": finished,
             "counts": dict(counts),
-            "replies": spent.rows,
-            "tokens": _tokens(spent.prompt_tokens, spent.completion_tokens),
+            "replies": len(ledger.journal),
+            "tokens": {
+                "prompt_tokens": spent.prompt,
+                "completion_tokens": spent.completion,
+                "total_tokens": spent.total,
+            },
             "usd": ledger.usd(),
             "usd_per_million": None if price is None else {"input": price.input, "output": price.output},
             "failures": dict(sorted(failures.items())),
@@ -156,11 +160,6 @@ def _holds_replies(run: Path) -> bool:
     """Whether anybody ever answered: a start that failed keeps no folder for its annotator."""
     journal = run / "journal.jsonl"
     return journal.is_file() and journal.stat().st_size > 0
-
-
-def _tokens(prompt: int, completion: int) -> dict[str, int]:
-    total = prompt + completion
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
 def _differs(before: Any, now: Any) -> bool:

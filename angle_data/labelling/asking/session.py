@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure
-from angle_data.annotators.batch import open_requests
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
@@ -36,16 +36,18 @@ class Job(ABC):
     """What a command brings to a session.
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
-    requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
-    anew. With `is_pilot`, only what it `asks` is asked, and the rest left to another session. `advice` is
-    what to do about a run with few useful replies, or none. With `asks_again`, `requests` is called again
-    once all are settled, for what follows from the replies.
+    requests, None if it is not known. `passed_over` counts the rows of the input that are not asked about, by
+    reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With `is_pilot`, only
+    what it `asks` is asked, and the rest left to another session. `advice` is what to do about a run with few
+    useful replies, or none. With `asks_again`, `requests` is called again once all are settled, for what
+    follows from the replies.
     """
 
     command: str
     run: Path
     spec: AnnotatorSpec
     total: int | None = None
+    passed_over: Mapping[str, int] = MappingProxyType({})
     retry_rejected: bool = False
     is_pilot: bool = False
     asks_again: bool = False
@@ -114,16 +116,36 @@ class Tally:
 class SessionResult:
     """What a finished session did; `counts` is the section of the same name in run.json.
 
-    `engine` is who answered, `seconds` the time of the asking, and `per_request` that of one request, without
-    the stragglers at the end.
+    `seconds` is the time of the asking.
     """
 
     run: Path
     model: str
     counts: dict[str, Any]
-    engine: str = ""
     seconds: float = 0.0
-    per_request: float = 0.0
+
+    def __str__(self) -> str:
+        """Show it to people, without needless zeros."""
+        counts = dict(self.counts)
+        failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), counts.pop("degrees", {})
+        always = ("requests", "asked", "kept")
+        shown = {name: count for name, count in counts.items() if count or name in always}
+        shown |= {f"failed: {kind}": count for kind, count in failed.items()}
+        shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
+        lines = [as_table(shown)] + [
+            f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
+            for name, row in degrees.items()
+            if name.isdecimal() and row["kept"]
+        ]
+        if (share := degrees.get("higher_shares_more")) is not None:
+            lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
+        return "\n".join([*lines, f"{self.model} -> {self.run}"])
+
+
+def as_table(rows: Mapping[str, int]) -> str:
+    """Return counts under each other, for people."""
+    width = max(map(len, rows))
+    return "\n".join(f"{name.replace('_', ' '):<{width}} {count:>9,}" for name, count in rows.items())
 
 
 def ask_all(job: Job) -> SessionResult:
@@ -145,22 +167,22 @@ def ask_all(job: Job) -> SessionResult:
     begun = (job.run / "journal.jsonl").is_file()
     annotator = None if begun else load_annotator(spec)
     with open_journal(job.run, spec.name) as journal:
-        ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
+        ledger = Ledger(journal, price, spec.max_usd, spec.max_tokens_total)
         collector = Collector(job, journal, ledger)
         # With nothing to ask, the files can be derived anew without an API key or a file of replies.
         if collector.has_more() and annotator is None:
             annotator = load_annotator(spec)
         runfile.warn_of_changes()
+        for why, number in job.passed_over.items():
+            if number:
+                log.log(
+                    logging.WARNING if why == "blank" else logging.INFO, "%d %s rows skipped", number, why
+                )
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
-        if is_reasoning(spec.checkpoint):
-            said = (
-                "it reasons before it replies, which counts in --max-tokens (%d), and takes no --temperature"
-            )
-            log.info(said, spec.max_tokens)
         started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
@@ -197,15 +219,7 @@ def ask_all(job: Job) -> SessionResult:
         )
     if error is not None:
         raise error
-    if spec.engine == "batch" and (rows := open_requests(job.run)):
-        log.warning(
-            "%s of other settings or texts %s still with the batch service; the command that sent them "
-            "fetches them",
-            counted(rows, "request"),
-            "is" if rows == 1 else "are",
-        )
-    pace = collector.seconds_per_request
-    return SessionResult(job.run, spec.name, counts, spec.engine, seconds, pace)
+    return SessionResult(job.run, spec.name, counts, seconds)
 
 
 def _verdict(
@@ -236,7 +250,7 @@ def _verdict(
             f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
     if left and not is_pilot:
-        return StoppedError(f"{counted(left, 'request')} {_were(left)} not answered; {again} go on")
+        return StoppedError(f"{counted(left, 'request')} not answered; {again} go on")
     return None
 
 
@@ -276,10 +290,6 @@ def _stopped_by(error: BaseException | None) -> str | None:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return None if error is None else str(error)
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
 
 
 def _commonest(failures: Iterable[Failure]) -> str:

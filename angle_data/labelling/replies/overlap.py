@@ -17,6 +17,7 @@ _HIGH, _LOW = (5, 4), (3, 2)  # a 1 shares few words in any data: it is another 
 _LEAST_TEXTS = 50
 _FAIR = (0.4, 0.6)
 _LEAST_ALIKE, _ONE_IN = 5, 100
+_MOST_COUNTED = 100_000
 
 
 class DegreeReport:
@@ -25,11 +26,6 @@ class DegreeReport:
     `higher_shares_more` is how often, of two sentences for one text, a 5 or 4 shares more words with it than
     a 3 or 2 (a tie counts half): word overlap as a guess of which is the closer one, 0.5 by chance. Outside
     0.4 to 0.6, on 50 texts or more, a model trained on the data can learn from the words alone.
-
-    What was seen (means of 5, 4, 3, 2, 1): 300 STS-B texts, two of four batches evened out by hand: .35 .35
-    .47 .46 .08, higher_shares_more .33 (.11 and .11 in the batches as written, .55 and .55 in the others);
-    360 texts of the demo, evened out: .42 .38 .41 .41 .12, and .47 (.42 to .53 in quarters). Differences of
-    the means do not part them: the largest is .12 on STS-B, .13 in a quarter of the demo.
     """
 
     def __init__(self) -> None:
@@ -71,27 +67,26 @@ class DegreeReport:
 
 
 class AnswerCounts:
-    """Counts how many texts the same sentence answers, one candidate at a time, in memory that stays flat.
+    """Counts how many texts the same sentence answers; candidates come text by text.
 
-    Beyond a number of sentences those that came once are forgotten, so the counts are at least what is said.
+    Where there are very many, the sentences that came once are forgotten.
     """
 
-    def __init__(self, most: int = 100_000) -> None:
+    def __init__(self) -> None:
         self._texts: Counter[str] = Counter()
-        self._last: dict[str, str] = {}
-        self._most, self._candidates = most, 0
+        self._source, self._own = "", set[str]()  # the last text, and its sentences
+        self._candidates = 0
 
     def add(self, candidate: Candidate) -> None:
         """Count a candidate, once for each text."""
+        if candidate.source_id != self._source:
+            self._source, self._own = candidate.source_id, set()
         sentence = normalise(candidate.text)
         self._candidates += 1
-        if self._last.get(sentence) == candidate.source_id:
-            return
-        self._last[sentence] = candidate.source_id
-        self._texts[sentence] += 1
-        if len(self._texts) > self._most:
+        self._texts[sentence] += sentence not in self._own
+        self._own.add(sentence)
+        if len(self._texts) > _MOST_COUNTED:
             self._texts = Counter({text: count for text, count in self._texts.items() if count > 1})
-            self._last = {text: self._last[text] for text in self._texts}
 
     def warning(self) -> str | None:
         """Return one line about a sentence that answers several texts, and one in a hundred, None without."""

@@ -58,25 +58,6 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     assert judgement.grades == graded(rows, "good")
 
 
-@pytest.mark.parametrize(("wrong", "auc", "used"), [(10, 0.75, True), (12, 0.7, False)])
-def test_the_limit(wrong, auc, used):
-    """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
-    rows = candidates("a")
-    judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
-    assert judgement.verdicts["x"].auc == pytest.approx(auc)
-    assert judgement.used == ["x"] * used
-
-
-def test_a_grader_of_too_few_pairs_to_know_is_used():
-    rows = candidates("a")
-    antonyms = [row for row in rows if row.polarity == "antonym"]
-    some = [row for row in rows if row not in antonyms[:1]]
-    judgement = judge(group_by_source(rows), graded(some, "x", wrong=len(some)))
-    assert judgement.verdicts == {"x": Verdict(0.0, {}, None)}
-    assert judgement.used == ["x"]
-    assert (judgement.graded, judgement.pairs) == (39, 40)
-
-
 @pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
 def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     rows = candidates("a")
@@ -101,25 +82,10 @@ def test_a_grader_of_its_own_or_of_other_pairs_is_not_used():
     assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
 
 
-def test_disputed_pairs_do_not_judge_a_grader():
-    rows = candidates("a")
-    disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
-    judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
-    assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
-
-
 def turned(rows, *annotators):
     """The candidates, those of some annotators with the other polarity."""
     other = {"synonym": "antonym", "antonym": "synonym"}
     return [replace(r, polarity=other[r.polarity]) if r.model in annotators else r for r in rows]
-
-
-@pytest.mark.parametrize(("names", "wrong"), [("ab", "b"), ("abc", "b")])
-def test_an_annotator_turned_round_vetoes_no_good_grader(names, wrong):
-    rows = candidates(*names)
-    judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
-    assert judgement.used == ["x"]
-    assert judgement.verdicts["x"].annotators == {name: float(name not in wrong) for name in names}
 
 
 def test_annotators_that_confuse_the_polarities_veto_no_good_grader():

@@ -16,23 +16,6 @@ from angle_data.text import jaccard, words
         # the partner of one is the other, or they share a partner
         ({"a b c": ["d e f"], "d e f": [], "g": []}, [["a b c", "d e f"], ["g"]]),
         ({"a b c": ["x"], "d e f": ["x"], "g": ["y"]}, [["a b c", "d e f"], ["g"]]),
-        # words: 7 shared of 9, 0.78
-        (
-            {"the web tier was scaled up by ten": [], "the web tier was scaled down by ten": []},
-            [["the web tier was scaled down by ten", "the web tier was scaled up by ten"]],
-        ),
-        # words: 3 shared of 5, 0.6
-        ({"db is up now": [], "db is down now": []}, [["db is down now"], ["db is up now"]]),
-        # the same words in another order
-        (
-            {"replace gp2 with gp3": [], "replace gp3 with gp2": []},
-            [["replace gp2 with gp3", "replace gp3 with gp2"]],
-        ),
-        # a chain: one to two to three, 0.78 each, while one to three is 6 of 10
-        (
-            {"a b c d e f g h": [], "a b c d e f g x": [], "a b c d e f y x": []},
-            [["a b c d e f g h", "a b c d e f g x", "a b c d e f y x"]],
-        ),
     ],
 )
 def test_group_sources(members, groups):
@@ -42,19 +25,6 @@ def test_group_sources(members, groups):
         found.setdefault(leader, []).append(key)
     assert sorted(found.values()) == sorted(groups)
     assert all(leader == min(keys) for leader, keys in found.items())
-
-
-SENTENCES = st.lists(
-    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=25, unique=True
-)
-
-
-@given(SENTENCES)
-def test_group_sources_finds_every_near_pair(texts):
-    leaders = group_sources({text: [] for text in texts})
-    for one, other in itertools.combinations(texts, 2):
-        if jaccard(words(one), words(other)) >= 0.75:
-            assert leaders[one] == leaders[other]
 
 
 TEMPLATED = st.lists(

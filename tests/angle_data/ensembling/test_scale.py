@@ -28,22 +28,6 @@ def level(scale, choice):
     return round(scale.of_choice(choice).value, 6)
 
 
-@pytest.mark.parametrize(("asked", "expected"), [("synonym", 5), ("antonym", 1.5), (4, 4), (1, 1)])
-def test_without_grades_a_pair_stands_where_it_was_asked_for(asked, expected):
-    pairs = choices("a", asked)
-    assert level(Scale(pairs, [], {}, antonym_score=0.3), pairs[0]) == expected
-
-
-def test_annotators_are_expected_to_go_on_as_they_did():
-    one, other = choices("a", "synonym"), choices("b", "synonym")
-    grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 4.0)}
-    scale = Scale([*one, *other], [], grades, antonym_score=0.5)
-    assert level(scale, one[-1]) > 4.8
-    assert level(scale, other[-1]) < 4.2
-    both = Choice(one[-1].source, one[-1].candidate, ("a", "b"))
-    assert level(scale, both) == pytest.approx((level(scale, one[-1]) + level(scale, other[-1])) / 2)
-
-
 def test_graders_of_other_scales_are_read_alike():
     """Grader y says 4 and 3 where x says 5 and 1; each graded other pairs."""
     same, other = choices("a", "synonym", 200), choices("a", "antonym", 200)
@@ -99,12 +83,6 @@ def test_levels_and_their_variances_are_posterior_means_by_hand():
     assert graded_pair.certainty == pytest.approx(1 / (1 + share * noise / 2))
 
 
-def test_pairs_of_a_kind_never_seem_all_alike():
-    pairs = choices("a", 3, 400)
-    scale = Scale(pairs, [], graded(pairs[:-1], 3.0), antonym_score=0.5)
-    assert scale.of_choice(pairs[-1]).variance == 0.05
-
-
 def test_a_grade_is_read_on_straight_lines_between_what_is_known():
     same, other = choices("a", "synonym"), choices("a", "antonym")
     low, high = (30 * 1 + 5 * 1.5) / 35, (30 * 4 + 5 * 4.5) / 35  # five pairs say 1.5 and 4.5 beforehand
@@ -121,9 +99,3 @@ def test_a_grade_is_read_on_straight_lines_between_what_is_known():
     grades |= {pair.key: {"x": grade} for pair, grade in zip(given, read, strict=True)}
     scale = Scale([*same, *other], given, grades, antonym_score=0.5)
     assert [scale.of_given(pair).value for pair in given] == pytest.approx(list(read.values()))
-
-
-def test_nobody_grades_their_own_sentences():
-    pairs = choices("a", "synonym")
-    scale = Scale(pairs, [], graded(pairs, 1.0, grader="a"), antonym_score=0.5)
-    assert level(scale, pairs[0]) == 5

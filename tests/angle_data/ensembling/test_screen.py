@@ -1,7 +1,7 @@
 import pytest
 
 from angle_data.ensembling.read import group_by_source, offers
-from angle_data.ensembling.screen import REASONS, content_words, fold, gate, is_near_copy, off_topic
+from angle_data.ensembling.screen import REASONS, gate, is_near_copy, off_topic
 from angle_data.records import Candidate
 
 SOURCE = "Failover is disabled on the primary database."
@@ -73,22 +73,6 @@ def test_is_near_copy(source, antonym, near):
     assert is_near_copy(source, antonym) is near
 
 
-@pytest.mark.parametrize(
-    ("words", "folded"),
-    [
-        ("slow slows slowed slowing", "slow"),
-        ("stop stops stopped stopping", "stop"),
-        ("cache caches cached caching", "cach"),
-        ("node nodes", "nod"),
-        ("red", "red"),
-        ("bus", "bus"),
-        ("as", "as"),
-    ],
-)
-def test_fold(words, folded):
-    assert {fold(word) for word in words.split()} == {folded}
-
-
 SOURCES = [
     "The write path slowed down after fsync was enabled.",
     "Burst credits on the log disk ran dry at noon.",
@@ -112,11 +96,6 @@ def lost(rows):
     return [offer.candidate.text for offer in off_topic(offer_all(rows))]
 
 
-def test_content_words_drop_function_words_and_inflection():
-    found = content_words("The nodes were slowed down, and WALKING on 3 disks!")
-    assert found == {"nod", "slow", "walk", "3", "disk"}
-
-
 def test_off_topic_reply_is_found_by_what_its_annotator_usually_does():
     rows = [*rewordings("a"), *rewordings("b"), (2, "synonym", "b", "The movie was great fun for everybody.")]
     # Shares of b: 1, 1, 1 and 0: the reply's best is 1, so the stray sentence alone condemns nothing.
@@ -124,13 +103,3 @@ def test_off_topic_reply_is_found_by_what_its_annotator_usually_does():
     rows = [*rewordings("a"), *rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
     # Shares of b: 1, 1, 0; the median is 1 and 0 < 0.36.
     assert lost(rows) == ["The movie was great fun."]
-
-
-def test_off_topic_counts_words_of_other_annotators():
-    rows = [
-        *rewordings("a"),
-        *rewordings("b")[:2],
-        (2, "synonym", "b", "Linux patch reintroduced regression"),
-    ]
-    assert lost(rows) == ["Linux patch reintroduced regression"]
-    assert lost([*rows, (2, "antonym", "a", "A Linux patch cured the regression")]) == []

@@ -5,17 +5,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensembling.read import NO_GRADES, group_by_source
+from angle_data.ensembling.labels import random_pairs
+from angle_data.ensembling.read import NO_GRADES, Source, group_by_source, offers
 from angle_data.ensembling.screen import REASONS
-from angle_data.ensembling.strategies import STRATEGIES, concat, load_strategy, vote
+from angle_data.ensembling.strategies import (
+    MARGIN,
+    STRATEGIES,
+    Choice,
+    Outcome,
+    cap,
+    concat,
+    load_strategy,
+    merge,
+    vote,
+    winner,
+)
 from angle_data.records import Candidate
-from angle_data.text import pair_key
+from angle_data.text import normalise, pair_key
 
 SOURCE = "The disk of the build host is full."
 
 
 def candidate(text, polarity="synonym", model="a", source=SOURCE):
     return Candidate("t1", source, polarity, text, model, f"{model}-{polarity}")
+
+
+def source(text, number=1):
+    return Source(normalise(text), f"t{number}", text, ())
 
 
 def kept(outcome):
@@ -156,18 +172,80 @@ def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
     assert all(count == 1 for count in pairs.values())
 
 
-def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(corpus):
-    """The recorded replies hold 14 off-topic replies, all of annotator-c; both sides of three conflicts."""
-    outcome = vote(group_by_source(corpus))
-    lost = {(r.reason, r.source_id, r.polarity, r.model) for r in outcome.dropped if r.reason != "duplicate"}
-    assert {key for key in lost if key[0] == "off_topic"} == {
-        ("off_topic", source_id, polarity, "annotator-c")
-        for polarity, numbers in (("synonym", "77 241 301"), ("antonym", "27 79 131 185 187 236 311 342"))
-        for source_id in (f"t{int(number):04d}" for number in numbers.split())
+def test_merge_does_not_join_opposites_that_differ_by_one_token():
+    sentence = (
+        "Multi-factor authentication is {} for every account in the production organisation since Monday."
+    )
+    on = candidate(sentence.format("enabled"), "synonym", source="MFA is on.")
+    off = candidate(sentence.format("disabled"), "antonym", "b", "MFA is on.")
+    pairs = merge(offers(group_by_source([on, off])))
+    assert [(len(pair.synonyms), len(pair.antonyms)) for pair in pairs] == [(0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("synonym", "antonym", "expected"),
+    [
+        ("a", "", "synonym"),
+        ("", "a", "antonym"),
+        ("a", "b", None),  # 0.9 against 0.9
+        ("ab", "c", "synonym"),  # 1.8 against 0.4
+        ("c", "a", None),  # 0.4 against 0.9: a lead of exactly the margin does not win
+        ("d", "a", "antonym"),  # 0.3 against 0.9
+        ("a", "a", None),  # contradicts itself
+        ("ab", "bc", None),  # b on both sides: 0.9 against 0.4
+        ("d", "", "synonym"),  # undisputed, however unreliable
+        ("dd", "d", None),  # saying it twice is no second vote
+        ("ccc", "a", None),  # nor a third: 0.4 against 0.9
+    ],
+)
+def test_winner_needs_a_margin_when_annotators_disagree(synonym, antonym, expected):
+    reliability = {"a": 0.9, "b": 0.9, "c": 0.4, "d": 0.3}
+    rows = [candidate("No space left.", "synonym", model) for model in synonym]
+    rows += [candidate("No space left.", "antonym", model) for model in antonym]
+    (pair,) = merge(offers(group_by_source(rows)))
+    assert MARGIN == 0.5
+    assert winner(pair, reliability) == expected
+
+
+def choice(text, models, weight):
+    return Choice(source(SOURCE), candidate(text, model=models[0]), tuple(models), weight)
+
+
+def test_a_cap_prefers_support_then_weight():
+    kept = [*(choice(f"a{i}", "a", 0.5 + i / 10) for i in range(5)), choice("ab", "ab", 0.4)]
+    outcome = Outcome(list(kept))
+    cap(outcome, 3, seed=0)
+    assert [c.candidate.text for c in outcome.kept] == ["a3", "a4", "ab"]
+    assert [rejection.reason for rejection in outcome.dropped] == ["capped"] * 3
+
+
+SOURCES = [
+    source(text, number)
+    for number, text in enumerate(
+        [
+            "The disk of the build host is full.",
+            "The disk of the test host is full.",  # shares 6 of 8 words with the first
+            "Queue depth passed two million.",
+            "Failover took eleven minutes.",
+        ]
+    )
+]
+
+
+def test_random_pairs_label_and_skip_what_is_alike():
+    pairs = random_pairs(SOURCES, per_source=3, seed=0, taken=())
+    assert {(p.label, p.score, p.weight, p.polarity, p.supervision) for p in pairs} == {
+        (0, 0.0, 1.0, "random", "random")
     }
-    conflicts = (("t0125", "c", "b"), ("t0144", "c", "b"), ("t0274", "c", "a"))
-    assert {key[1:] for key in lost if key[0] != "off_topic"} == {
-        (source_id, polarity, f"annotator-{name}")
-        for source_id, synonym, antonym in conflicts
-        for polarity, name in (("synonym", synonym), ("antonym", antonym))
-    }
+    keys = [pair_key(p.text1, p.text2) for p in pairs]
+    # Of the six unordered pairs of four texts, one is too much alike; none is drawn twice.
+    assert len(keys) == len(set(keys)) == 5
+    assert pair_key(SOURCES[0].text, SOURCES[1].text) not in keys
+    assert all(p.source_id == next(s.id for s in SOURCES if s.text == p.text1) for p in pairs)
+
+
+def test_random_pairs_are_found_beyond_a_long_row_of_texts_that_are_alike():
+    alike = [source(f"The disk of host {i} is full again.", i) for i in range(400)]
+    others = [source(f"under{i} vault{i} water{i}", i) for i in range(400)]
+    pairs = random_pairs(alike + others, per_source=1, seed=0, taken=())
+    assert len(pairs) == 800

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from fake_openai import FakeOpenAI, Fault
+from fake_openai import FakeOpenAI
 from labelling_runs import config_of, read_rows, run_json, write_texts
 
-from angle_data.errors import InputError, StoppedError
+from angle_data.errors import InputError
 from angle_data.labelling.label import label, plan_label
 from angle_data.records import Candidate, Rejection
 
@@ -108,23 +108,6 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
         counts = label(config(texts, server, retry_rejected=True)).counts
         assert (counts["asked"], counts["without_sentence"], counts["missing_degrees"]) == (2, 0, 5)
         assert len(server.seen) == 8
-
-
-def test_limits_shards_and_failures_are_those_of_every_run(texts):
-    limited = {"max_tokens_total": 45, "max_tokens": 8, "concurrency": 1}
-    with FakeOpenAI(about) as server:
-        with pytest.raises(StoppedError, match="spent 0 tokens; 6 of 6 requests are left"):
-            label(config(texts, server, **limited))
-        for number in (1, 2):
-            label(config(texts, server, out=texts / f"shard{number}", shard=(number, 2)))
-        assert len(server.seen) == 6
-    broken = Fault(500, {"retry-after-ms": "5"}, message="odd")
-    with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
-        with pytest.raises(StoppedError, match="1 request failed, with http_500: odd"):
-            label(config(texts, server, concurrency=1))
-        ((failed),) = rows(texts, "rejected.jsonl")
-        assert (failed["polarity"], failed["reason"]) == (None, "request_failed")
-        assert label(config(texts, server)).counts["kept"] == 30
 
 
 @pytest.mark.parametrize(("option", "value"), [("polarity", "both"), ("polarity", "synonym"), ("size", 2)])

@@ -14,8 +14,11 @@ from labelling_runs import run_json, write_texts
 from programs import angle_data, started
 from tiny_llm import wait_until
 
-from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
+from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.score import plan_score, score
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
 
@@ -121,43 +124,38 @@ def command(tmp_path, server):
     return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path, number):
+LONG_WAITS = [Fault(status, {"Retry-After": "3600"}) for status in (429, 503)]  # for everybody, for each
+
+
+@pytest.mark.parametrize(
+    ("number", "then"),
+    [
+        (signal.SIGINT, None),
+        (signal.SIGTERM, None),
+        (signal.SIGHUP, LONG_WAITS[0]),
+        (signal.SIGINT, LONG_WAITS[1]),
+    ],
+    ids=["ctrl-c", "sigterm", "sighup while all pause", "ctrl-c while each waits"],
+)
+def test_an_interrupt_waits_for_replies_in_flight_alone_and_derives_the_candidates(tmp_path, number, then):
     write_texts(tmp_path, 200)
-    with FakeOpenAI(about, latency_s=0.05) as server:
+    faults = [None] * 20 if then else []
+    with FakeOpenAI(about, latency_s=0.05, faults=faults, always=then) as server:
         with started(command(tmp_path, server)) as run:
-            wait_until(lambda: len(server.seen) >= 20, program=run)
+            wait_until(lambda: len(server.seen) >= 21, program=run)
             run.send_signal(number)
             _, errors = run.communicate()
-        asked = len(server.seen)
+        replies, asked = server.counts["200"], len(server.seen)
     assert run.returncode == 130
     # How many were in flight depends on when the signal came.
     assert re.search(r"stopping: waiting for \d+ repl(y|ies) in flight .*; everything so far is kept", errors)
     assert run_json(tmp_path)["finished"] is False
     assert "Traceback" not in errors
-    journal, counts = rows(tmp_path / "run/journal.jsonl"), run_json(tmp_path)["counts"]
-    assert len(journal) == asked == counts["replied"] < 400
-    assert counts["unanswered"] == 400 - asked
-    assert len(rows(tmp_path / "run/candidates.jsonl")) == 2 * asked
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, status):
-    """429: everybody pauses; 503: each request sleeps before its next attempt."""
-    write_texts(tmp_path, 20)
-    fault = Fault(status, {"Retry-After": "3600"})
-    with (
-        FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
-        started(command(tmp_path, server)) as run,
-    ):
-        wait_until(lambda: len(server.seen) >= 7, program=run)
-        run.send_signal(signal.SIGINT)
-        _, errors = run.communicate()
-        assert len(server.seen) <= 10
-    assert run.returncode == 130
-    assert "Traceback" not in errors
+    assert asked <= replies + (10 if then else 0)
     counts = run_json(tmp_path)["counts"]
-    assert (counts["replied"], counts["failed"], counts["unanswered"]) == (6, {}, 34)
+    assert len(rows(tmp_path / "run/journal.jsonl")) == replies == counts["replied"] < 400
+    assert (counts["failed"], counts["unanswered"]) == ({}, 400 - replies)
+    assert len(rows(tmp_path / "run/candidates.jsonl")) == 2 * replies
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path):
@@ -187,6 +185,14 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
         label(config(tmp_path, server))
         with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
             label(config(tmp_path, server, model="other"))
+        graded = ScoreConfig(
+            EngineConfig("tiny", base_urls=(server.url,)), tmp_path / "run", (tmp_path / "run",)
+        )
+        for command_of in (score, plan_score):
+            with pytest.raises(
+                InputError, match="holds a run of llm-label; give another --out for llm-score"
+            ):
+                command_of(graded)
     assert (tmp_path / "other" / "candidates.jsonl").read_text() == "mine\n"
     (tmp_path / "run" / "run.json").write_text("[]")
     with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
@@ -199,9 +205,9 @@ def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
     limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4, "max_tokens": 8}
     with FakeOpenAI(about) as server:
         message = r"^stopped at --max-tokens-total 150: spent 150 tokens; 10 of 20 requests are left; raise"
-        with pytest.raises(StoppedError, match=message):
+        with pytest.raises(StoppedError, match=message) as stopped:
             label(config(tmp_path, server, **limited))
-        assert len(server.seen) == 10
+        assert (stopped.value.exit_code, len(server.seen)) == (75, 10)
         with pytest.raises(StoppedError, match=message):
             label(config(tmp_path, server, **limited))
         assert len(server.seen) == 10
@@ -331,3 +337,60 @@ def test_one_sentence_for_many_texts_and_words_of_the_prompt_are_noticed(tmp_pat
         counts = label(config(tmp_path, server, prompts="structured", polarity="synonym")).counts
     assert (counts["kept"], counts["rejected"]) == (texts, {"echo_prompt": texts})
     assert (f"'all is well here' answers {texts} texts" in caplog.text) == warned
+
+
+def test_a_folder_without_a_reply_is_free_for_another_annotator(tmp_path):
+    write_texts(tmp_path, 1)
+    said = pytest.raises(AnnotatorError, match=r"^every request failed \(2\), most with http_400: no$")
+    with FakeOpenAI(about, always=Fault(400, message="no")) as server, said:
+        label(config(tmp_path, server))
+    assert (tmp_path / "run/journal.jsonl").read_text() == ""
+    with FakeOpenAI(about) as server:
+        assert label(config(tmp_path, server, model="other")).model == "other"
+    assert run_json(tmp_path)["failures"] == {}
+
+
+def test_an_annotator_that_cannot_be_built_leaves_a_run_as_it_was(tmp_path, monkeypatch, caplog):
+    write_texts(tmp_path, 1)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+        caplog.clear()
+        monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+        with pytest.raises(CredentialsError):
+            label(config(tmp_path, server, api_key_env="NO_SUCH_KEY", size=3))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+    assert not caplog.records
+
+
+def test_a_run_is_unfinished_from_its_first_request_on(tmp_path):
+    """So a kill at any later moment leaves no old run.json that calls the run finished."""
+    found = []
+
+    def look(body):
+        found.append(run_json(tmp_path))
+        return about(body)
+
+    for count in (1, 2, 2):
+        write_texts(tmp_path, count)
+        with FakeOpenAI(look) as server:
+            label(config(tmp_path, server, polarity="synonym"))
+        assert run_json(tmp_path)["finished"] is True
+    assert [before["finished"] for before in found] == [False, False]
+    assert [before.get("counts", {}).get("requests") for before in found] == [None, 1]
+    assert (found[0]["model"], found[0]["command"], found[0]["size"]) == ("tiny", "llm-label", 2)
+
+
+def test_a_refusal_is_final_unless_an_error_ends_the_session(tmp_path):
+    refuse = Fault(400, message="no")
+    asked = {"polarity": "synonym", "concurrency": 1}
+    write_texts(tmp_path, 5)
+    faults = [None, refuse]
+    with FakeOpenAI(about, faults=faults, always=Fault(401)) as server, pytest.raises(AnnotatorError):
+        label(config(tmp_path, server, **asked))
+    assert len(rows(tmp_path / "run/journal.jsonl")) == 1
+    with FakeOpenAI(about, faults=[refuse]) as server:
+        for count in (4, 0):
+            assert label(config(tmp_path, server, **asked)).counts["asked"] == count
+    account = run_json(tmp_path)
+    assert (account["finished"], account["replies"], account["counts"]["refused"]) == (True, 4, 1)

@@ -37,6 +37,11 @@ def draw(tmp_path, texts, **options):
     return result, [row for _, row in read_jsonl(config.out)]
 
 
+def uses_of(rows):
+    """How many pairs each text is in."""
+    return Counter(text for row in rows for text in (row["text1"], row["text2"]))
+
+
 def overlap(row):
     return jaccard(words(row["text1"]), words(row["text2"]))
 
@@ -46,22 +51,19 @@ def test_pairs_are_near_between_and_random(tmp_path):
     assert all(list(row) == ["text1", "text2", "kind"] for row in rows)
     assert Counter(row["kind"] for row in rows) == result.pairs == {"near": 240, "between": 120, "random": 40}
     means = [np.mean([overlap(row) for row in rows if row["kind"] == kind]) for kind in KINDS]
-    assert [round(mean, 6) for mean in means] == [round(result.overlap[kind], 6) for kind in KINDS]
     assert means[0] > means[1] + 0.05 > means[2] + 0.1
     assert PairFile(tmp_path / "mined.jsonl").count == 400  # as llm-score reads it
 
 
 def test_every_text_takes_part_and_none_dominates(tmp_path):
     hub = "The router was painted near the sea without warning for good in Lyon on Monday."
-    result, rows = draw(tmp_path, [*sentences(), hub, "Zzz qqq.", "Utterly unlike."], n=400)
-    uses = Counter(text for row in rows for text in (row["text1"], row["text2"]))
-    assert result.covered == result.texts == len(uses) == 387
-    assert result.most == max(uses.values()) <= 5  # twice the mean, rounded up
+    uses = uses_of(draw(tmp_path, [*sentences(), hub, "Zzz qqq.", "Utterly unlike."], n=400)[1])
+    assert len(uses) == 387
+    assert max(uses.values()) <= 5  # twice the mean, rounded up
     alike = [f"The router stopped in Lyon for good {i}." for i in range(100)]
-    crowd, _ = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
-    assert (crowd.covered, crowd.pairs["near"]) == (200, 120)
-    few, _ = draw(tmp_path, sentences(), n=60)
-    assert few.covered > 90
+    crowd, rows = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
+    assert (len(uses_of(rows)), crowd.pairs["near"]) == (200, 120)
+    assert len(uses_of(draw(tmp_path, sentences(), n=60)[1])) > 90
 
 
 def test_the_order_of_the_rows_does_not_matter_and_the_seed_does(tmp_path):
@@ -81,15 +83,15 @@ def test_no_pair_comes_twice_up_to_all_there_are(tmp_path, texts):
         keys = {pair_key(row["text1"], row["text2"]) for row in rows}
         assert len(keys) == len(rows) == n == sum(result.pairs.values())
         assert all(one != other for one, other in keys)
-        assert n < distinct or result.covered == distinct
+        assert n < distinct or len(uses_of(rows)) == distinct
     with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs of"):
         draw(tmp_path, texts, n=possible + 1)
     assert len(draw(tmp_path, texts, n=None)[1]) == possible
 
 
 def test_equal_texts_are_one(tmp_path):
-    result, rows = draw(tmp_path, ["Disk full.", "disk  FULL", "Disk full.", "", "No route."], n=1)
-    assert (result.texts, result.repeated, result.blank) == (2, 2, 1)
+    _, rows = draw(tmp_path, ["Disk full.", "disk  FULL", "Disk full.", "", "No route."], n=None)
+    assert len(rows) == 1
     assert {rows[0]["text1"], rows[0]["text2"]} == {"Disk full.", "No route."}
 
 
@@ -98,19 +100,11 @@ def test_rare_words_count_more_and_scripts_without_spaces_have_neighbours(tmp_pa
     wanted = [
         ("the quorum was lost", "quorum came back and all is well how so"),
         ("数据库连接超时", "应用的数据库连接断开"),
+        ("restarts slowly", "unhurried resting"),  # by their first four letters
     ]
     _, rows = draw(tmp_path, [*filler, *(text for pair in wanted for text in pair)], n=300)
     near = {pair_key(row["text1"], row["text2"]) for row in rows if row["kind"] == "near"}
     assert {pair_key(*pair) for pair in wanted} <= near
-
-
-def test_words_are_alike_by_their_first_four_letters(tmp_path):
-    texts = ["restarts", "resting", "reset", *(f"{letter}{letter}" for letter in "abcdefghij")]
-    result, rows = draw(tmp_path, texts, n=8)
-    assert [{row["text1"], row["text2"]} for row in rows if row["kind"] == "near"] == [
-        {"restarts", "resting"}
-    ]
-    assert result.pairs["between"] == 0
 
 
 def test_near_pairs_are_the_nearest_and_those_between_reach_from_there_to_the_farthest(tmp_path):
@@ -138,10 +132,10 @@ def test_neighbours_by_embeddings(tmp_path):
     angles = np.array([i // 2 for i in range(20)]) * 0.3  # texts 2k and 2k + 1 point one way
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     np.save(tmp_path / "e.npy", np.concatenate([vectors[:1] * 0, vectors[3:4], vectors]))
-    result, rows = draw(tmp_path, ["", texts[3], *texts], n=40, embeddings=tmp_path / "e.npy")
+    _, rows = draw(tmp_path, ["", texts[3], *texts], n=40, embeddings=tmp_path / "e.npy")
     near = {pair_key(row["text1"], row["text2"]) for row in rows if row["kind"] == "near"}
     assert {pair_key(texts[i], texts[i + 1]) for i in range(0, 20, 2)} <= near
-    assert (result.texts, result.covered) == (20, 20)
+    assert len(uses_of(rows)) == 20
     np.save(tmp_path / "e.npy", vectors)
     with pytest.raises(InputError, match=r"one row for each of the 22 rows of --texts, not \(20, 2"):
         draw(tmp_path, ["", texts[3], *texts], n=9, embeddings=tmp_path / "e.npy")
@@ -196,9 +190,7 @@ def test_the_command_ends_with_a_table(tmp_path):
     arguments = ["mine", "--texts", str(texts), "--out", str(tmp_path / "m.jsonl"), "--n", "100"]
     said = CliRunner().invoke(app, arguments)
     assert said.exit_code == 0
-    lines = said.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["kind", *KINDS]
-    assert lines[4].startswith("50 of 50 texts take part")
+    assert [line.split()[0] for line in said.stdout.splitlines()] == [*KINDS, "pairs"]
     assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["pairs"]["near"] == 60
 
 
@@ -227,7 +219,7 @@ def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_pat
     assert {row["kind"] for row in rows} == {"written"}
     assert all(one[-1] == other[-1] for one, other in map(words_of, rows))
     assert sorted(Counter(words_of(row)[0][-1] for row in rows).values()) == [5] * 5 + [6] * 3
-    assert (result.texts, result.covered, result.most, result.pairs) == (8, 8, 6, {"written": 43})
+    assert result.pairs == {"written": 43}
     assert len({pair_key(row["text1"], row["text2"]) for row in rows}) == 43
     before = out.read_bytes()
     mine(MineConfig(out, runs=runs[::-1], n=43))
@@ -240,8 +232,9 @@ def test_another_seed_draws_from_other_texts(tmp_path):
     run, out = run_of(tmp_path / "a", "Ann", texts=2100), tmp_path / "written.jsonl"
     drawn = []
     for seed in (0, 1):
-        assert mine(MineConfig(out, runs=(run,), seed=seed)).covered == 2000
+        mine(MineConfig(out, runs=(run,), seed=seed))
         drawn.append({words_of(row)[0][-1] for _, row in read_jsonl(out)})
+        assert len(drawn[-1]) == 2000
     assert drawn[0] != drawn[1]
     assert not any({str(n) for n in range(2000)} == texts for texts in drawn)
 
@@ -256,8 +249,7 @@ def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
     file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in shouted[:10]))
     assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 30}
     file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
-    result = mine(MineConfig(out, runs=(run,)))
-    assert (result.texts, result.pairs) == (3, {"written": 10})
+    assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 10}
     with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
         mine(MineConfig(out, runs=(run,), n=11))
 
@@ -277,7 +269,7 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     """Of the 44 pairs of a text (45 less that of the two of degree 1), 16 have one of degree 1."""
     runs = run_of(tmp_path / "a", "Ann", texts=300), run_of(tmp_path / "b", "Bob", texts=300)
     out = tmp_path / "written.jsonl"
-    assert mine(MineConfig(out, runs=runs, n=300 * 44)).covered == 300
+    assert mine(MineConfig(out, runs=runs, n=300 * 44)).pairs == {"written": 300 * 44}
     mine(MineConfig(out, runs=runs, n=300 * 5))
     degrees = [[side[2] for side in words_of(row)] for _, row in read_jsonl(out)]
     assert 0.05 < sum("1" in pair for pair in degrees) / 1500 < 0.2  # 0.36 if all were as likely
@@ -311,11 +303,3 @@ def test_runs_that_cannot_be_used_are_refused_in_one_line(tmp_path, given, messa
     with pytest.raises(InputError, match=message):
         mine(MineConfig(tmp_path / "written.jsonl", **given))
     assert not (tmp_path / "written.jsonl").exists()
-
-
-def test_the_command_takes_run_folders(tmp_path):
-    run, out = run_of(tmp_path / "a", "Ann"), tmp_path / "written.jsonl"
-    said = CliRunner().invoke(app, ["mine", str(run), "--out", str(out)])
-    assert said.exit_code == 0
-    assert said.stdout.splitlines()[1].split()[:2] == ["written", "80"]
-    assert PairFile(out).count == 80

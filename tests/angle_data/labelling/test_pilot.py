@@ -3,7 +3,6 @@
 import pytest
 from fake_openai import FakeOpenAI, Fault
 from labelling_runs import config_of, read_rows, run_json, write_texts
-from programs import angle_data, started
 
 from angle_data.errors import StoppedError
 from angle_data.labelling.label import label, plan_label
@@ -52,8 +51,7 @@ def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
     assert forecast["sentences kept"][1] == pytest.approx(counts["kept"], rel=0.1)
     assert forecast["rejected: refusal"][1] == pytest.approx(counts["rejected"]["refusal"], rel=0.5)
     assert abs(first.useful - counts["kept"] / 1200) < 2 * first.error
-    (taken, best), (_, worst) = (forecast[f"time, at {name}"] for name in ("best", "worst"))
-    assert taken < best <= worst
+    assert forecast["time"][1] == pytest.approx(3 * forecast["time"][0])
     assert len(first.pairs) == 10
     assert {pair[2] for pair in first.pairs} <= {"It is gone.", "It went away."}
 
@@ -68,7 +66,7 @@ def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_p
         assert unfinished["finished"] is False
         again = pilot(config(tmp_path, server, size=20))  # asks nothing, and so knows no time
         assert again.counts["asked"] == 0
-        assert not any(name.startswith("time") for name in again.measured)
+        assert "time" not in again.measured
         pilot(config(tmp_path, server, size=40))
         assert small < sources(tmp_path)
         assert len(server.seen) == 80
@@ -90,18 +88,3 @@ def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
         with pytest.raises(StoppedError, match=r"^1 request failed"):
             pilot(config(tmp_path, server, concurrency=1))
         assert pilot(config(tmp_path, server)).measured["requests"] == (40, 60)
-
-
-def test_the_command_shows_the_forecast(tmp_path):
-    many_texts(tmp_path)
-    with FakeOpenAI() as server:
-        paths = ["--texts", tmp_path / "texts.jsonl", "--out", tmp_path / "run", "--pilot", 20]
-        line = angle_data("llm-label", "--model", "m", "--base-url", server.url, *paths)
-        with started(line, stdout=-1) as run:
-            out, errors = run.communicate()
-    assert run.returncode == 0, errors
-    table = {row.rpartition("  ")[0].split("  ")[0]: row.split() for row in out.splitlines()}
-    assert table["requests"][-2:] == ["40", "600"]
-    assert table["USD"][-2:] == ["unknown", "unknown"]
-    assert out.count("\n      -> ") == 10
-    assert "of use: 100 % (± 0) of what was asked for" in out

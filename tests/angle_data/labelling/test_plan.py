@@ -2,14 +2,14 @@
 
 import json
 import shlex
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from programs import angle_data
+from programs import run_here
 
-from angle_data import label, score
+from angle_data import label
+from angle_data.cli import main
 from angle_data.errors import InputError
 from angle_data.labelling.plan import Way, ways_of
 from angle_data.records import PURPOSES
@@ -57,15 +57,6 @@ def test_costs_are_those_of_the_dry_run(texts, way, options):
     assert offer["tokens"] == pytest.approx(dry["prompt_tokens"] + dry["completion_tokens"], rel=1e-3)
 
 
-def test_graded_pairs_cost_what_llm_score_says(texts):
-    offers = {offer["way"]: offer["usd"] for offer in planned(texts)["offers"]}
-    rows = [json.loads(line)["text"] for line in texts.read_text().splitlines()]
-    pairs = [{"text1": one, "text2": two} for one, two in pairwise(rows)]
-    dry = score(pairs=pairs, model="gpt-4o", out=texts.parent / "dry", dry_run=True).counts
-    graded = offers["degrees, and mined pairs graded"] - offers["a sentence for each degree"]
-    assert graded == pytest.approx(4.7 * 200 * dry["usd"] / len(pairs), rel=0.02)
-
-
 def test_of_ways_that_are_nearly_as_good_the_cheapest_is_proposed(texts):
     counts = planned(texts)
     best = counts["offers"][0]
@@ -111,15 +102,14 @@ def test_the_commands_do_what_they_say(texts, monkeypatch):
     command = ["llm-label", "--plan", "--purpose", "opposites", "--budget-usd", "0.02", "--json"]
     command += ["--model", "annotator-b", "--engine", "recorded", "--price", "1,1"]
     command += ["--replies", DEMO / "replies" / "annotator-b.jsonl", "--texts", texts, "--out", "my runs"]
-    done = subprocess.run(angle_data(*command), capture_output=True, text=True, check=True)
-    counts = json.loads(done.stdout)
+    counts = json.loads(run_here(main, *command).stdout)
     assert counts["proposed"] == "synonyms and opposites"
     for line in counts["commands"]:
         program, *words = shlex.split(line)
         if program == "angle-train":
             continue
         assert program == "angle-data"
-        done = subprocess.run(angle_data(*words), capture_output=True, text=True)
+        done = run_here(main, *words)
         assert done.returncode == 0, (line, done.stderr)
     run = json.loads(Path("my runs/structured/run.json").read_text())
     assert run["counts"]["replied"] == 2 * counts["offers"][0]["texts"]

@@ -1,13 +1,12 @@
 """Prompt files: the built-in sets, single-pass substitution, and the errors of hand-written prompts."""
 
-import hashlib
 import json
 import re
 
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.prompts import builtin_names, degrees_schema, list_schema, load_prompts
+from angle_data.labelling.prompts import degrees_schema, list_schema, load_prompts
 
 FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "test"\n+++\n'
 
@@ -23,20 +22,6 @@ def test_the_papers_prompts_are_verbatim():
         "antonym sentences of a given input sentence. Input sentence: A dog runs. Output:"
     )
     assert prompts["synonym"].reply == "text"
-
-
-@pytest.mark.parametrize("name", builtin_names())
-def test_every_built_in_set_loads_and_its_prompts_differ(name):
-    prompts = load_prompts(name)
-    assert set(prompts) in ({"synonym", "antonym"}, {"degrees"})
-    assert len({prompt.template for prompt in prompts.values()}) == len(prompts)
-    for prompt in prompts.values():
-        assert prompt.sha256 == hashlib.sha256(prompt.template.encode()).hexdigest()
-        assert "A dog {runs}" in prompt.fill({"size": "2", "text": "A dog {runs}"})
-
-
-def test_the_built_in_sets():
-    assert builtin_names() == ["contrast", "degrees", "paper", "structured"]
 
 
 @pytest.mark.parametrize("name", ["structured", "contrast", "degrees"])
@@ -111,12 +96,6 @@ def test_an_unknown_set_lists_the_known_ones():
         match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
     ):
         load_prompts("fancy")
-
-
-def test_a_folder_without_both_prompts_is_refused(tmp_path):
-    (tmp_path / "synonym.txt").write_text(FRONT + "{size} {text}")
-    with pytest.raises(InputError, match=r"antonym.txt does not exist; a prompt folder holds"):
-        load_prompts(str(tmp_path))
 
 
 def test_a_folder_of_degrees_holds_nothing_else(tmp_path):

@@ -303,21 +303,33 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
     assert len(server.seen) == 9
 
 
-def test_recorded_grades_need_no_server(tmp_path):
-    """In either order of the texts; where both were recorded, the one that is asked counts."""
+REPLIES = [
+    {"text1": "Node 0 is up.", "text2": "Host 0 runs.", "reply": "Score: 4"},
+    {"text1": "Host 1 runs.", "text2": "Node 1 is up. ", "reply": '{"score": 2}', "annotator": "judge"},
+    {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "reply": "5"},
+    {"text1": "Host 2 runs.", "text2": "Node 2 is up.", "reply": "4"},  # the order that is asked counts
+    {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "reply": "1", "annotator": "another"},
+]
+GRADED = [
+    {"source_id": "1", "source": "Node 0 is up.", "text": "Host 0 runs.", "grader": "judge", "score": 4},
+    {"text1": "host 1 runs", "text2": "Node 1 is up", "kind": "near", "grader": "judge", "score": 2},
+    {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "score": 5},
+    {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "score": 1, "grader": "another"},
+]
+
+
+@pytest.mark.parametrize("recorded", [REPLIES, GRADED], ids=["replies", "files of graded pairs"])
+def test_recorded_grades_need_no_server(tmp_path, recorded):
+    """In either order of the texts; pairs count as equal as they do everywhere else."""
     write_pairs(tmp_path / "pairs.jsonl", range(4))
-    recorded = [
-        {"text1": "Node 0 is up.", "text2": "Host 0 runs.", "reply": "Score: 4"},
-        {"text1": "Host 1 runs.", "text2": "Node 1 is up. ", "reply": '{"score": 2}', "annotator": "judge"},
-        {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "reply": "5"},
-        {"text1": "Host 2 runs.", "text2": "Node 2 is up.", "reply": "4"},
-        {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "reply": "1", "annotator": "another"},
-    ]
-    replies = tmp_path / "grades.jsonl"
-    write_jsonl(replies, recorded)
-    arguments = ["llm-score", "--model", "judge", "--engine", "recorded", "--replies", str(replies), "--json"]
-    arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, arguments)
+    write_jsonl(tmp_path / "grades.jsonl", recorded)
+
+    def run(*more):
+        arguments = ["llm-score", "--engine", "recorded", "--replies", str(tmp_path / "grades.jsonl")]
+        arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run"), "--json"]
+        return CliRunner().invoke(app, [*arguments, "--model", *more])
+
+    done = run("judge")
     assert done.exit_code == 0, done.exception
     counts = json.loads(done.stdout)
     assert (counts["requests"], counts["kept"], counts["not_recorded"]) == (4, 3, 1)
@@ -326,35 +338,14 @@ def test_recorded_grades_need_no_server(tmp_path):
     assert run_json(tmp_path)["finished"] is True
     found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
     assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 5}
-    refused = CliRunner().invoke(app, [*arguments, "--pairs-per-call", "2"])
-    assert (refused.exit_code, "recorded grades are of single pairs" in str(refused.exception)) == (1, True)
-
-
-def test_files_of_graded_pairs_are_recorded_grades(tmp_path):
-    """Rows of a source and a text, or of two texts; pairs count as equal as they do everywhere else."""
-    graded = [
-        {"source_id": "1", "source": "Node 0 is up.", "text": "Host 0 runs.", "grader": "e", "score": 4.5},
-        {"text1": "host 1 runs", "text2": "Node 1 is up", "kind": "near", "grader": "e", "score": 2},
-        {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "score": 0},
-        {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "score": 1, "grader": "another"},
-    ]
-    write_pairs(tmp_path / "pairs.jsonl", range(4))
-    replies = tmp_path / "grades.jsonl"
-    arguments = ["llm-score", "--engine", "recorded", "--replies", str(replies), "--json", "--model"]
-    rest = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
-    write_jsonl(replies, graded)
-    done = CliRunner().invoke(app, [*arguments, "e", *rest])
-    assert (done.exit_code, json.loads(done.stdout)["rejected"]) == (0, {"not_recorded": 1})
-    found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert found == {"Node 0 is up.": 4.5, "Node 1 is up.": 2, "Node 2 is up.": 0}
-    write_jsonl(replies, [graded[0], graded[3]])
-    done = CliRunner().invoke(app, [*arguments, "z", *rest[:2], "--out", str(tmp_path / "other")])
-    assert "annotators found: another, e (choose with --model)" in str(done.exception)
-    for score_of_it, said in ((7, "from 0 to 5, got 7"), (True, "got True"), ("4", "got '4'")):
-        write_jsonl(replies, [{**graded[0], "score": score_of_it}])
-        done = CliRunner().invoke(app, [*arguments, "e", *rest[:2], "--out", str(tmp_path / "other")])
-        assert said in str(done.exception)
-        assert "grades.jsonl:1" in str(done.exception)
+    assert "recorded grades are of single pairs" in str(run("judge", "--pairs-per-call", "2").exception)
+    for changed, said in ((7, "from 0 to 5, got 7"), (True, "got True"), ("4", "got '4'")):
+        write_jsonl(tmp_path / "grades.jsonl", [{**GRADED[0], "score": changed}])
+        assert f"{said}" in str(run("judge").exception)
+    write_jsonl(tmp_path / "grades.jsonl", [GRADED[0], GRADED[3]])
+    assert "annotators found: another, judge (choose with --model)" in str(
+        run("z", "--out", str(tmp_path / "z")).exception
+    )
 
 
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
@@ -370,8 +361,6 @@ def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
     [
         ('{"text1": "a", "text2": "b"}\n{"text1": "a", "other": "b"}\n', r"pairs\.jsonl:2: no two texts"),
         ('{"text1": "a", "text2": 5}\n', r"pairs\.jsonl:1: field 'text2' must be a string, got int"),
-        ('{"text1": "a", "text2": "b\\u0000"}\n', r"pairs\.jsonl:1: field 'text2' holds NUL characters"),
-        ('{"text1": "a", "text2": "b"}\n{oops\n', r"pairs\.jsonl:2: not valid JSON"),
         ("", "holds no pairs"),
     ],
 )
@@ -428,16 +417,3 @@ def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
         assert counts["requests"] == 2 + 4
         assert run_json(tmp_path)["finished"] is True
         assert score(settings).counts["asked"] == 0
-
-
-def test_a_useless_grader_is_warned_of_during_the_run(tmp_path, caplog):
-    write_pairs(tmp_path / "pairs.jsonl", range(300))
-    said = []
-
-    def reply(body):
-        said.append("does not judge" in caplog.text)
-        return '{"grades": [{"id": 1, "score": 3.5}]}'
-
-    with FakeOpenAI(reply) as server:
-        score(config(tmp_path, server))
-    assert (said[0], said[-1]) == (False, True)

@@ -177,7 +177,7 @@ def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said)
     write(tmp_path, 2)
     with FakeOpenAI(latency_s=0.4) as server, open_journal(tmp_path / "run", "tiny") as journal:
         job = LabelJob(config(tmp_path, server))
-        collector = Collector(job, journal, Ledger(journal.spent, None, None, None), silent_s)
+        collector = Collector(job, journal, Ledger(journal, None, None, None), silent_s)
         with caplog.at_level(logging.INFO):
             collector.ask(load_annotator(job.spec))
     assert caplog.text.count(f"waiting for {server.url}; it may be loading tiny") == said

@@ -3,107 +3,68 @@
 import gc
 import json
 import tracemalloc
-from itertools import islice
 
 import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 from labelling_runs import config_of, read_rows, write_texts
 
-from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.base import Failure, Reply
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError, StoppedError
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
 from angle_data.labelling.asking.journal import open_journal, read_journal
-from angle_data.labelling.asking.session import Job
-from angle_data.labelling.label import label, plan_label
-
-USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import LabelJob, label, plan_label
 
 
 class Pool:
-    """Pulls `width` requests, answers them all, pulls the next ones."""
+    """Pulls all requests at once, and then gives each its outcome."""
 
-    def __init__(self, width, reply):
-        self.width, self.reply, self.sent = width, reply, 0
-        self.when_pulled = lambda: None
+    def __init__(self, outcome, when_pulled=lambda: None):
+        self.outcome, self.when_pulled = outcome, when_pulled
 
     async def stream(self, requests):
-        requests = iter(requests)
-        while batch := list(islice(requests, self.width)):
-            self.sent += len(batch)
-            keys = [request.key for request in batch]
-            del batch
-            self.when_pulled()
-            for key in keys:
-                yield self.reply(key)
+        keys = [request.key for request in requests]
+        self.when_pulled()
+        for key in keys:
+            yield self.outcome(key)
 
 
-class Questions(Job):
-    """Questions that are 48 characters to answer."""
-
-    command = "test"
-
-    def __init__(self, run, count, engine, content):
-        self.run, self.spec = run, AnnotatorSpec("m", engine, "m")
-        self.count, self.content = count, content
-
-    def requests(self, journal):
-        sampling = Sampling(0.0, 512)
-        for number in range(self.count):
-            messages = ({"role": "user", "content": f"{self.content} {number}"},)
-            yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
-
-    def settings(self):
-        return {}
-
-    def derive(self, journal):
-        return {}
-
-    def reply_chars(self, request):
-        return 48
-
-
-def collect(run, annotator, count, limit=None, engine="server", content="grade this"):
-    """Ask with a limit on tokens; returns the collector and the tokens that the journal counts."""
-    with open_journal(run, "m") as journal:
-        job = Questions(run, count, engine, content)
-        collector = Collector(job, journal, Ledger(journal.spent, None, None, limit))
+def collect(tmp_path, annotator, count, most_tokens=None, prompts="paper"):
+    """Ask for a synonym of each of so many texts; returns the collector and the tokens that were counted."""
+    write_texts(tmp_path, count)
+    engine = EngineConfig("m", engine="server", base_urls=("http://h/v1",))
+    asked = {"prompts": str(prompts), "polarity": "synonym", "size": 1}
+    job = LabelJob(LabelConfig(engine, tmp_path / "texts.jsonl", tmp_path / "run", **asked))
+    with open_journal(tmp_path / "run", "m") as journal:
+        collector = Collector(job, journal, Ledger(journal, None, None, most_tokens))
         collector.ask(annotator)
-        return collector, journal.spent.tokens
+        kept = collector.set_aside(())
+        return collector, journal.spent.total, kept
 
 
 def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path, caplog):
-    """About 11 + 13 tokens each: the limit holds, in this session and, by what the rows say, in the next."""
-    pool = Pool(64, lambda key: Reply(key, "x" * 48))
-    collector, tokens = collect(tmp_path, pool, 1000, 1000)
+    """The limit holds, in this session and, by what the rows say, in the next."""
+    collector, tokens, _ = collect(tmp_path, Pool(lambda key: Reply(key, "x" * 48)), 200, 3000)
     assert collector.limit_reached
-    assert 400 < tokens <= 1000
-    assert pool.sent == collector.asked == pytest.approx(tokens / 24, abs=1)
+    assert 2000 < tokens <= 3000
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [
         "m does not say how many tokens its replies take; they are estimated, for limits and costs"
     ]
-    rows = read_rows(tmp_path / "journal.jsonl")
-    assert rows[0]["usage"] == {"prompt_tokens": 11, "completion_tokens": 13, "estimated": 1}
-    with read_journal(tmp_path, "m") as journal:
-        assert journal.spent.tokens == tokens
-
-
-def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not_charged(tmp_path, caplog):
-    collect(tmp_path / "server", Pool(2, lambda key: Reply(key, "text", usage=USAGE)), 2)
-    collect(tmp_path / "recorded", Pool(2, lambda key: Reply(key, "text")), 2, engine="recorded")
-    for folder, usage in (("server", USAGE), ("recorded", {})):
-        rows = read_rows(tmp_path / folder / "journal.jsonl")
-        assert [row["usage"] for row in rows] == [usage] * 2
-    assert caplog.text == ""
+    rows = read_rows(tmp_path / "run/journal.jsonl")
+    assert len(rows) == collector.asked < 200
+    assert (rows[0]["usage"]["completion_tokens"], rows[0]["usage"]["estimated"]) == (13, 1)
+    with read_journal(tmp_path / "run", "m") as journal:
+        assert journal.spent.total == tokens
 
 
 def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
-    """64 requests could be in flight; guessed are 20 tokens a reply, 512 come, as many as are allowed."""
+    """Guessed are 20 tokens a reply, 512 come, as many as are allowed."""
     usage = {"prompt_tokens": 10, "completion_tokens": 512}
-    collector, tokens = collect(tmp_path, Pool(64, lambda key: Reply(key, "x", usage=usage)), 200, 5000)
+    collector, tokens, _ = collect(tmp_path, Pool(lambda key: Reply(key, "x", usage=usage)), 200, 5000)
     assert collector.limit_reached
     assert 4400 < tokens <= 5000
 
@@ -111,20 +72,30 @@ def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
 def test_memory_does_not_hold_the_messages_of_requests_in_flight(tmp_path):
     """A batch pulls all requests before the first reply: 200 prompts of 20,000 characters are 4 MB."""
     held = []
+    front = '+++\nplaceholders = ["text"]\nreply = "text"\n+++\n'
+    for name in ("synonym", "antonym"):
+        (tmp_path / f"{name}.txt").write_text(f"{front}{'x' * 20_000} {{text}}")
 
     def measure():
         gc.collect()
         held.append(tracemalloc.get_traced_memory()[0])
 
-    pool = Pool(200, lambda key: Reply(key, "text", usage=USAGE))
-    pool.when_pulled = measure
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        collect(tmp_path, pool, 200, content="x" * 20_000)
+        collect(tmp_path, Pool(lambda key: Reply(key, "It is so."), measure), 200, prompts=tmp_path)
     finally:
         tracemalloc.stop()
     assert held[0] - before < 1_000_000
+
+
+@pytest.mark.parametrize(("count", "final"), [(5, 4), (6, 0)])
+def test_five_equal_refusals_and_nothing_else_are_not_final(tmp_path, count, final):
+    """A server that was set up anew, say; so many texts of one kind are not likely."""
+    collect(tmp_path, Pool(lambda key: Reply(key, "1. It is so.")), 1)
+    refuse = Pool(lambda key: Failure(key, "http_400", "as told"))
+    collector, _, kept = collect(tmp_path, refuse, count)
+    assert (collector.refused_alike, len(kept)) == (not final, final)
 
 
 # Batches: what is with the service is neither asked anew nor forgotten by a limit.
@@ -175,19 +146,6 @@ def finish(config):
     raise AssertionError("the batches are not done")
 
 
-def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_service(tmp_path, caplog):
-    write_texts(tmp_path, range(5))
-    line = "5 requests of other settings or texts are still with the batch service; the command that sent"
-    with FakeBatch(answer) as server:
-        finish(batches(tmp_path, server))
-        assert line not in caplog.text
-        server.held = True
-        with pytest.raises(StoppedError):
-            label(batches(tmp_path, server, temperature=0.1))
-        assert label(batches(tmp_path, server)).counts["asked"] == 0
-    assert caplog.text.count(line) == 1
-
-
 def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
     """Room for about ten requests: twenty new ones before the ten that are submitted find none."""
     write_texts(tmp_path, range(10))
@@ -217,7 +175,7 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         write_texts(tmp_path, [100, *range(10)])
         for _ in range(6):
             with pytest.raises(
-                StoppedError, match=r"1 batch is being|1 request was not answered; run the"
+                StoppedError, match=r"1 batch is being|1 request not answered; run the"
             ) as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
             if "(1 request)" in str(stopped.value):

@@ -5,10 +5,8 @@ from dataclasses import replace
 from fake_openai import FakeOpenAI
 from labelling_runs import write_texts
 
-from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.spec import EngineConfig
 from angle_data.jsonl import write_jsonl
-from angle_data.labelling.asking.budget import estimate, guess_tokens, prompt_tokens
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 
@@ -17,11 +15,6 @@ def config(tmp_path, count, *, size=2, **engine):
     write_texts(tmp_path, range(10, 10 + count), "Node {} has left.")
     texts, out = tmp_path / "texts.jsonl", tmp_path / "run"
     return LabelConfig(EngineConfig("m", **engine), texts, out, size=size, polarity="synonym")
-
-
-def request(*contents, max_tokens=100, source="x" * 40):
-    messages = tuple({"role": "user", "content": content} for content in contents)
-    return ChatRequest("k", "s", source, "synonym", messages, "m", Sampling(0.0, max_tokens))
 
 
 def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
@@ -67,13 +60,3 @@ def test_requests_to_be_asked_anew_are_forecast(tmp_path):
         assert len(server.seen) - sent == anew.to_ask
     assert (anew.requests, anew.from_journal, anew.shared, anew.to_ask) == (4, 1, 1, 2)
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (4, 3, 0, 1)
-
-
-def test_estimates():
-    assert estimate("") == 0
-    assert estimate("x" * 40) == 10
-    assert estimate("ü" * 40) == 10
-    assert estimate("好" * 30) == 20
-    assert prompt_tokens(request("x" * 40, "好" * 30)) == 10 + 20 + 2 * 8
-    assert guess_tokens(request("x" * 40), 80).completion == 28
-    assert guess_tokens(request("x" * 40, max_tokens=9), 80).completion == 9

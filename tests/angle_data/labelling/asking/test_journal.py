@@ -5,7 +5,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.asking.journal import open_journal, read_journal
+from angle_data.labelling.asking.journal import Tokens, open_journal, read_journal
 
 KEYS = [f"{i:032x}" for i in range(4)]
 
@@ -24,33 +24,6 @@ def fill(run, *numbers):
     with open_journal(run, "m") as journal:
         for number in numbers:
             journal.append(row(number))
-
-
-def test_rows_are_found_by_key_in_this_and_later_runs(tmp_path):
-    run = tmp_path / "new" / "run"
-    with open_journal(run, "m") as journal:
-        journal.append(row(0))
-        assert json.loads((run / "journal.jsonl").read_text()) == journal.row(KEYS[0]) == row(0)
-        journal.append(row(1))
-        assert journal.row(KEYS[0]) == row(0)
-    with open_journal(run, "m") as journal:
-        journal.append(row(2))
-        assert [journal.held_before(key) for key in KEYS] == [True, True, False, False]
-        assert [journal.row(key) for key in KEYS] == [row(0), row(1), row(2), None]
-        assert [key in journal for key in KEYS] == [True, True, True, False]
-    assert finished(run) == set(KEYS[:3])
-
-
-def test_a_request_is_claimed_once(tmp_path):
-    fill(tmp_path, 0)
-    with open_journal(tmp_path, "m") as journal:
-        assert not journal.claim(KEYS[0])
-        assert journal.claim(KEYS[1])
-        assert not journal.claim(KEYS[1])
-        assert KEYS[1] not in journal
-        assert journal.row(KEYS[1]) is None
-        journal.append(row(1))
-        assert journal.row(KEYS[1]) == row(1)
 
 
 def test_a_torn_last_line_is_cut_off_and_everything_before_it_kept(tmp_path):
@@ -92,14 +65,6 @@ def test_a_whole_line_that_is_damaged_is_named_and_kept(tmp_path, bad, more):
     assert path.read_bytes() == before
 
 
-def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
-    with open_journal(tmp_path, "m") as journal:
-        journal.append(row(0))
-        with pytest.raises(InputError, match="in use by another process"), open_journal(tmp_path, "m"):
-            pass
-        assert finished(tmp_path) == {KEYS[0]}
-
-
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [
@@ -112,11 +77,9 @@ def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
 def test_tokens_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
     with open_journal(tmp_path, "m") as journal:
         journal.append(row(0) | {"usage": usage, "seconds": 0.25})
-        written = journal.spent
+        assert journal.spent == Tokens(*tokens)
     with read_journal(tmp_path, "m") as journal:
-        read = journal.spent
-    assert (written.prompt_tokens, written.completion_tokens) == tokens
-    assert (read.prompt_tokens, read.completion_tokens, read.tokens) == (*tokens, sum(tokens))
+        assert (journal.spent, journal.spent.total) == (Tokens(*tokens), sum(tokens))
 
 
 def test_a_row_of_another_model_is_found_among_many(tmp_path):
@@ -136,3 +99,9 @@ def test_a_row_damaged_while_the_run_goes_on_is_named_when_it_is_needed(tmp_path
         path.write_bytes(path.read_bytes().replace(b'"reply": "', b'"reply": oops', 1)[:-1] + b"\n")
         with pytest.raises(InputError, match=r"journal.jsonl: not a valid journal row at byte 0; repair or"):
             journal.row(KEYS[0])
+
+
+def test_a_journal_has_one_writer(tmp_path):
+    used = pytest.raises(InputError, match="in use by another process")
+    with open_journal(tmp_path, "m"), used, open_journal(tmp_path, "m"):
+        pass
