@@ -6,7 +6,6 @@ They import nothing heavy until they run.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -30,9 +29,6 @@ MaxRequests = Annotated[
     int | None, typer.Option(help="Stop after this many requests; rerun the same command to resume.")
 ]
 PUBLIC_API = "https://api.github.com"
-# Cores that this process may use, where the system says; each worker takes a few hundred megabytes.
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_WORKERS = min(_CORES, 8)
 
 
 def gis(
@@ -96,13 +92,6 @@ def gis(
             show_default="bert-base-uncased with the train extra, else an estimate",
         ),
     ] = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            help="Dumps (with the duckdb extra) and comments to read in parallel; the result is the same.",
-            show_default="one per core, at most 8",
-        ),
-    ] = _WORKERS,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -137,7 +126,7 @@ def gis(
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection, workers=workers,
+        tokenizer=tokenizer, selection=selection,
     )  # fmt: skip
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
@@ -147,7 +136,6 @@ def gis(
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
             since=since, max_requests=max_requests, archives=tuple(archive or ()),
-            workers=build.workers,
         )  # fmt: skip
         if dry_run:
             found = forecast(crawl)

@@ -54,8 +54,7 @@ class BuildConfig:
     shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
     `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
     tokenizer file for the statistics of lengths (see `report.token_counter`). `selection` says what of the
-    store counts. `workers` processes read the comments of a large store, which changes no byte; a script that
-    asks for several keeps its work under `if __name__ == "__main__"`.
+    store counts.
     """
 
     out: Path
@@ -68,7 +67,6 @@ class BuildConfig:
     ids_only: bool = False
     tokenizer: str | None = None
     selection: Selection = field(default_factory=Selection)
-    workers: int = 1
 
     def __post_init__(self) -> None:
         if self.split_by not in SPLIT_BY:
@@ -77,8 +75,6 @@ class BuildConfig:
             raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
         if self.max_pairs_per_cluster < 1:
             raise InputError(f"--max-pairs-per-cluster must be at least 1, got {self.max_pairs_per_cluster}")
-        if self.workers < 1:
-            raise InputError(f"--workers must be at least 1, got {self.workers}")
         check_ratios(self.ratios)
 
 
@@ -100,10 +96,7 @@ def build_gis(config: BuildConfig) -> GisSummary:
     measures = Measures(*token_counter(config.tokenizer))
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(
-                store, lambda repo, done: progress.advance(done, repo), selection=config.selection,
-                workers=config.workers,
-            )  # fmt: skip
+            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=config.selection)
         texts = Texts(store, scan.forms)
         state = crawl_state(store, scan.repos.values())
         unfinished = [name for name, found in state.items() if found["read"] == "unfinished"]

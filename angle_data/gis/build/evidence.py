@@ -9,11 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import merge
-from itertools import groupby, islice
-from operator import itemgetter
-from pathlib import Path
+from itertools import groupby
 from typing import Literal
 
 from angle_data.gis.build.facts import (
@@ -32,14 +29,12 @@ from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
-from angle_data.gis.crawl.workers import in_processes
 
 Node = tuple[int, int]
 """An issue: (repository id, number)."""
 
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
-_ISSUES_A_PART = 500  # a second's work or less
 _GONE = ("error:404", "error:410", "error:451")
 
 _Target = tuple[int | str, int]
@@ -144,16 +139,14 @@ def pack(one: int, other: int) -> int:
 
 def scan_store(
     store: Store,
-    tell: Callable[[str, int], None] = lambda name, count: None,
+    tell: Callable[[str], None] = lambda name: None,
     *,
     selection: Selection | None = None,
-    workers: int = 1,
 ) -> Scan:
     """Read the part of the store that `selection` takes, all of it by default.
 
-    `tell` gets the name of a repository and how many more of its issues are done. A repository
-    that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it. The result is the
-    same with any number of `workers`, processes.
+    `tell` gets the name of the repository after each issue. A repository that GitHub no longer shows
+    (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -162,55 +155,20 @@ def scan_store(
         found.names.update((name, repo.id) for name in repo.names)
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
-    found.mentions = {repo: set() for repo in found.repos}
-    known, forms = Scan(found.repos, found.names, web=found.web), {repo: FormLines() for repo in found.repos}
-    nodes = (node for node in store.numbers() if node[0] in found.repos)
-    parts = iter(lambda: list(islice(nodes, _ISSUES_A_PART)), [])
-    if workers > 1 and store.count("issues") > _ISSUES_A_PART:
-        results = in_processes(workers, _reader, (store.path, known, selection), parts)
-    else:
-        results = map(_reader(store, known, selection), parts)
-    for part, lines in results:
-        found.heads |= part.heads
-        found.statements += part.statements
-        found.denied += part.denied
-        found.comments += part.comments
-        found.outside |= part.outside
-        for repo_id in lines:
-            found.mentions[repo_id] |= part.mentions[repo_id]
-            forms[repo_id].merge(lines[repo_id])
-        for repo_id, _ in (*part.heads, *part.outside):
-            tell(found.repos[repo_id].name, 1)
-    found.forms = {repo_id: lines.found() for repo_id, lines in forms.items()}
-    return found
-
-
-def _reader(
-    store: Store | Path, known: Scan, selection: Selection
-) -> Callable[[list[Node]], tuple[Scan, dict[int, FormLines]]]:
-    """Return `_scan_part` for a store, or for its file in another process."""
-    opened = store if isinstance(store, Store) else Store.open(store, read_only=True)
-    return partial(_scan_part, opened, known, selection)
-
-
-def _scan_part(
-    store: Store, known: Scan, selection: Selection, nodes: list[Node]
-) -> tuple[Scan, dict[int, FormLines]]:
-    """Return what stands in some threads, and the lines of their forms; `known` has the repositories."""
-    part, forms = Scan(known.repos, known.names, web=known.web), dict[int, FormLines]()
-    for repo_id, group in groupby(nodes, key=itemgetter(0)):
-        part.mentions[repo_id], forms[repo_id] = set(), FormLines()
-        for thread in _threads(part, store, known.repos[repo_id], [number for _, number in group]):
+    for repo in found.repos.values():
+        found.mentions[repo.id], forms = set(), FormLines()
+        for thread in _threads(found, store, repo):
             issue = thread.issue
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
-                part.outside.add(thread.here)
+                found.outside.add(thread.here)
             else:
-                _read_thread(part, thread, selection)
+                _read_thread(found, thread, selection)
                 if not (issue.is_pull or issue.gone):
-                    forms[repo_id].add(issue.body)
-    part.repos, part.names = {}, {}  # need not be sent back
-    return part, forms
+                    forms.add(issue.body)
+            tell(repo.name)
+        found.forms[repo.id] = forms.found()
+    return found
 
 
 def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
@@ -247,9 +205,9 @@ class _Thread:
         return self.repo.id, self.issue.number
 
 
-def _threads(found: Scan, store: Store, repo: Repo, numbers: list[int]) -> Iterator[_Thread]:
-    """Yield the threads of issues of a repository by number."""
-    streams = (read(repo.id, numbers) for read in (store.issues, store.comments, store.events))
+def _threads(found: Scan, store: Store, repo: Repo) -> Iterator[_Thread]:
+    """Yield the threads of a repository by the number of their issue."""
+    streams = (read(repo.id) for read in (store.issues, store.comments, store.events))
     rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
     for _, group in groupby(rows, key=lambda row: row.number):
         issue, comments, events = None, list[Comment](), list[Event]()

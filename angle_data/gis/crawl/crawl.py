@@ -44,8 +44,7 @@ class CrawlConfig:
     `repos` is a list of repositories, `out` the folder of the store. `strategy` says what is read beside
     the issues: `events` (GraphQL marks), `comments`, or `both`. `since` is the first day (`2024-01-31`) on
     which an item was updated; an issue opened on that day or later was. `archives` are event dumps to read
-    instead of the API, `workers` at a time (see `load_archives`). The token itself is read from the
-    environment variable `token_env` and never kept.
+    instead of the API. The token itself is read from the environment variable `token_env` and never kept.
     """
 
     repos: Path | None
@@ -56,7 +55,6 @@ class CrawlConfig:
     since: str | None = None
     max_requests: int | None = None
     archives: tuple[Path, ...] = ()
-    workers: int = 1
 
     def __post_init__(self) -> None:
         Selection(since=self.since, strategy=self.strategy)
@@ -143,7 +141,7 @@ def crawl_repos(
     names = read_repos(config.repos, config.api_url, tell=True)
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
-            counts = load_archives(store, config.archives, names, config.start, config.workers)
+            counts = load_archives(store, config.archives, names, config.start)
             return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep, now=now)
         round_ = Round(store, (signals, config.since, *names))

@@ -87,7 +87,6 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
         (("--no-crawl", "--split-by", "moon"), "--split-by must be one of cluster, time, repo, got 'moon'"),
         (("--no-crawl", "--negatives", "-1"), "--negatives must be between 0 and 100, got -1"),
-        (("--no-crawl", "--workers", "0"), "--workers must be at least 1, got 0"),
         (("--no-crawl", "--max-pairs-per-cluster", "0"), "--max-pairs-per-cluster must be at least 1"),
         (
             ("--repos", "nothing.txt", "--tokenizer", "nowhere"),
