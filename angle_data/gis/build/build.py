@@ -17,8 +17,8 @@ from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms, write_rows
-from angle_data.gis.build.evidence import Scan, scan_store
-from angle_data.gis.build.links import Link, Pair, denied_pairs, judge
+from angle_data.gis.build.evidence import Scan, Statement, scan_store
+from angle_data.gis.build.links import Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
@@ -232,7 +232,7 @@ def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str,
     return (name,)
 
 
-def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:
+def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list[tuple[str, Pair]]) -> None:
     for status, name in (("accepted", "links"), ("tentative", "tentative")):
         found = (link.to_dict(scan) for link in links if link.status == status)
         write_jsonl(folder / f"{name}.jsonl", found)

@@ -16,8 +16,8 @@ from zlib import crc32
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
-from angle_data.gis.build.evidence import Node, Scan
-from angle_data.gis.build.links import Link, Pair
+from angle_data.gis.build.evidence import Node, Scan, Statement
+from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
 from angle_data.gis.crawl.rows import Repo
@@ -231,7 +231,7 @@ def form_counts(forms: Mapping[int, Mapping[str, int]], scan: Scan) -> dict[str,
     }
 
 
-def link_counts(links: Iterable[Link]) -> dict[str, Any]:
+def link_counts(links: Iterable[Statement]) -> dict[str, Any]:
     """Return how many statements were accepted, and the others by reason; they add up to `statements`."""
     by_status: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.comments.reading import MarkerLink, Remark, read_thread
+from angle_data.gis.comments.grammar import MarkerLink
+from angle_data.gis.comments.reading import Remark, read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
