@@ -89,12 +89,6 @@ _FIX_FOLLOWS = expand(
     r"broke|has (?:the|an?) (?:patch|fix|workaround)|changed|removed|made|updated|blocks?|breaks?|solves?|"
     r"resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! (?:in)?to))\b"
 )
-# Finds: "Possible duplicates:"
-_POSSIBLE_DUPLICATES = expand(
-    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
-    r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
-    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b"
-)
 # Finds: "92 %"
 _PERCENT = expand(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b")
 # Finds: "I am seeing the "
@@ -156,11 +150,11 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
         return []
     closing = None if bot else any(closes(sentence.text) for sentence in sentences)
     hits: list[list[MarkerLink]] = []
-    listing = -1
     for index, sentence in enumerate(sentences):
         found: list[MarkerLink] = []
-        listing = _listing(sentences, index, listing, bot)
-        if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
+        # What a program scores are possible duplicates, which decide nothing.
+        scored = bot and _PERCENT.search(sentence.text)
+        if REF in sentence.text and not scored and len(sentence.refs) <= MOST_REFERENCES:
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
             found = _judged_again(sentence, _bound(sentence, closing), following)
         hits.append(found)
@@ -200,25 +194,6 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
                 found[:] = [hit for hit in found if hit.target not in (old.target, ref.target)]
             span = old.span[0], max(old.span[1], ref.end)
             hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
-
-
-# Lists of possible duplicates, which decide nothing
-
-
-def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
-    """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
-    sentence = sentences[index]
-    if _POSSIBLE_DUPLICATES.search(sentence.text) and not closes(sentence.text):
-        opens = sentence.ending == ":" or bot or f": {REF}" in sentence.text or _PERCENT.search(sentence.text)
-        follows = (
-            index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
-        )
-        if opens or (follows and not sentence.item):
-            return index
-    if bot and _PERCENT.search(sentence.text) and REF in sentence.text:
-        return index
-    near = since >= 0 and (sentence.item or sentence.paragraph - sentences[since].paragraph <= 1)
-    return since if near else -1
 
 
 # Phrases with their target
