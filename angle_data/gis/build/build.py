@@ -28,7 +28,6 @@ from angle_data.gis.build.report import (
     cluster_counts,
     crawl_state,
     draw_lengths,
-    form_counts,
     link_counts,
     negative_counts,
     pair_counts,
@@ -153,11 +152,10 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "links": link_counts(links),
         "clusters": cluster_counts(clusters),
         "pairs": positive_counts(positives, dropped, hubs),
-        "negatives": negative_counts(negatives, clusters, vain, denials_dropped),
+        "negatives": negative_counts(negatives, vain, denials_dropped),
         "splits": pair_counts(splits),
         "periods": places.periods.to_dict() if places.periods else {},
         "checks": check_splits(splits, clusters, texts),
-        "forms": form_counts(scan.forms, scan),
     }
     if any(report["checks"].values()):
         found = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["checks"].items() if n)

@@ -29,7 +29,6 @@ _NEGATIVES = {
     "repeated": "said before",
     **DENIALS,
 }
-_EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
 
@@ -62,7 +61,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         paper=_paper(report),
         samples=_samples(report["samples"]),
         command=options["command"],
-        forms=_forms(report["forms"]),
+        form_share=SHARE,
+        form_lines=FORMS,
         texts_cut=report["texts_cut"],
         longest=LONGEST,
         lexical=_table(
@@ -80,10 +80,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         left_out=_left_out(report),
         checks=_listed(report["checks"]),
         max_pairs=options["max_pairs_per_cluster"],
-        both_percent=report["negatives"]["both_sides_in_positives_percent"],
         split_by=options["split_by"],
         periods=_periods(report["periods"]),
-        selected=_selected(options),
     )
 
 
@@ -222,18 +220,6 @@ def _repositories(report: Mapping[str, Any]) -> str:
     return _table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
 
 
-def _forms(found: Mapping[str, Any]) -> str:
-    """A line of the list on the lines of issue forms that were removed; nothing where there were none."""
-    if not found["lines"]:
-        return ""
-    most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
-    return (
-        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its "
-        f"forms and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), "
-        f"most often {most}.\n"
-    )
-
-
 def _repositories_left_out(found: Mapping[str, str]) -> str:
     """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
     if not found:
@@ -265,15 +251,6 @@ def _left_out(report: Mapping[str, Any]) -> str:
 def _periods(found: Mapping[str, str | None]) -> str:
     until = ", ".join(f"{name} until {last}" for name, last in found.items() if last)
     return f"\n  Every issue of a split was opened in its period: {until}, then the rest." if until else ""
-
-
-def _selected(options: Mapping[str, Any]) -> str:
-    """What of the crawl counts, where that is not all of it; a line of the list."""
-    days = " and ".join(f"{word} {options[word]}" for word in ("since", "until") if options[word])
-    parts = [f"issues opened {days}"] if days else []
-    if options["strategy"] in _EVIDENCE:
-        parts.append(f"evidence: {_EVIDENCE[options['strategy']]}")
-    return f"- Chosen of what was crawled: {'; '.join(parts)}.\n" if parts else ""
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -77,6 +77,10 @@ _ISSUE_URL = re.compile(
     r"|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
     re.IGNORECASE,
 )
+# Finds: "../issues/26"
+_RELATIVE = re.compile(
+    r"(?:\.\./){0,4}/?(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[?#].*)?", re.IGNORECASE
+)
 # Finds: "[1]: https://github.com/lumen/editor/issues/26"
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]{1,60})\]: {0,4}<?(\S{1,500}?)>? *$", re.MULTILINE)
 # Finds: "Duplicate"
@@ -100,6 +104,8 @@ _COUNTED_AFTER = re.compile(
     r"in (?:a series|the (?:list|guide))|of (?:the|this|my) (?:list|series))\b",
     re.IGNORECASE,
 )
+# Finds: "background"
+_COLOUR = re.compile(r"colou?r|palette|hex|css|rgb|background|fill|theme", re.IGNORECASE)
 # Finds: "merged PR "
 _PULL_BEFORE = re.compile(r"\b(?:pr|prs|pull requests?|merge request)[ :]*$", re.IGNORECASE)
 
@@ -149,7 +155,7 @@ def _read(
     elif kind == "definition":
         yield Reference(start, end, "", 0)
     elif kind in ("dest", "label", "anchor"):
-        yield from _link(match, kind, hosts, labels)
+        yield from _link(match, kind, repo, hosts, labels)
     elif kind == "foreign":
         yield Reference(start, end, match["owner"], int(match["foreign"]))
     elif kind is not None:
@@ -164,13 +170,16 @@ def _read(
 
 
 def _link(
-    match: re.Match[str], kind: str, hosts: frozenset[str], labels: dict[str, str]
+    match: re.Match[str], kind: str, repo: str, hosts: frozenset[str], labels: dict[str, str]
 ) -> Iterator[Reference]:
     """A link with a text of its own; where the text says what the link means, only the address is taken."""
     group = {"dest": "text", "label": "label_text", "anchor": "anchor"}[kind]
     address = match["dest"] or match["href"] or labels.get((match["label"] or "").casefold(), "")
     start, end = match.span()
     found = _url(address, start, end, hosts)
+    relative = _RELATIVE.fullmatch(address)
+    if relative and kind != "label":
+        found = Reference(start, end, repo, int(relative["number"]), relative["kind"].lower() == "pull")
     if found.number and not _MARKER_TEXT.search(match[group]):
         yield found
     else:
@@ -187,5 +196,6 @@ def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
 
 
 def _is_count(text: str, start: int, end: int) -> bool:
-    before = _COUNTED_BEFORE.search(text, max(0, start - 24), start)
-    return before is not None or _COUNTED_AFTER.match(text, end) is not None
+    if _COUNTED_BEFORE.search(text, max(0, start - 24), start) or _COUNTED_AFTER.match(text, end):
+        return True
+    return end - start in (4, 7) and _COLOUR.search(text, max(0, start - 60), end + 30) is not None

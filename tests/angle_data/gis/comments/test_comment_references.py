@@ -17,14 +17,14 @@ FORMS = r"""
     #26 | (#26) | #26. | GH-26 | gh-26 | of#26 | issue#26 | ＃26 | 与#26重复 | #26과 | lumen/editor#26
     /dup 26 | https://github.com/lumen/editor/issues/26 | http://www.github.com/lumen/editor/issues/26/
     https://github.com/lumen/editor/issues/26#issuecomment-1 | <https://github.com/lumen/editor/issues/26>
-    github.com/lumen/editor/issues/26 | [x](https://github.com/lumen/editor/issues/26)
+    github.com/lumen/editor/issues/26 | [x](https://github.com/lumen/editor/issues/26) | [#26](../issues/26)
     <a href="https://github.com/lumen/editor/issues/26">it</a> | duplicate of 26
     https://redirect.github.com/lumen/editor/issues/26
     [it][1]\n\n[1]: https://github.com/lumen/editor/issues/26
 """
 LOOKALIKES = """
     C#26 | #26px | #1.2 | #026 | &#39; | foo#26bar | bpo-26 | CL 26 | our #1 priority | step #2 | option #3
-    26 | JIRA-26 | https://github.com/lumen/editor/discussions/26 | discussion #26
+    26 | the color #333 | JIRA-26 | https://github.com/lumen/editor/discussions/26 | discussion #26
     https://github.com/lumen/editor/commit/26 | https://gitlab.com/group/tool/issues/26
     https://github.com/lumen/editor/issues?q=26 | [#26](https://bugs.example.org/26) | a duplicate of 2 others
 """
