@@ -151,10 +151,6 @@ def explain(
         Path,
         typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
-    threads: Annotated[
-        bool,
-        typer.Option("--threads", help="Leave out links that a later comment on the same issue retracts."),
-    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Add the text that each link was read from.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -169,7 +165,7 @@ def explain(
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
     row: dict[str, object] | None = None
-    for row in explain_comments(source, threads=threads, why=why):
+    for row in explain_comments(source, why=why):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
         raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
@@ -253,24 +249,14 @@ def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]
 
 
 def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
-    rows: list[tuple[str, str]] = []
+    """What is stored and what it cost, what could not be read, what was built; the report has the rest."""
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
     if crawled is not None:
-        rows += [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        rest, points = crawled.requests - crawled.graphql, f"{crawled.points:,} points"
-        cost = f"{crawled.requests:,}: {rest:,} REST, {crawled.graphql:,} GraphQL ({points})"
-        rows.append(("requests", f"{cost}; the forecast says {crawled.forecast:,}"))
-        left_out = summary.report["left_out"]
-        unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
-        rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]
-        rows += [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
-        if crawled.archive:
-            counts = crawled.archive.items()
-            rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts)))
+        stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
+        cost = f"{crawled.requests:,} ({crawled.points:,} points); the forecast says {crawled.forecast:,}"
+        aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
+        rows = [*stored, ("requests", cost), *aside, *rows]
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
-    rows += [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
-    periods = summary.report["periods"].items()
-    borders = ", ".join(f"{name} until {last[:10]}" for name, last in periods if last)
-    rows.append(("split by", summary.report["options"]["split_by"] + (f" ({borders})" if borders else "")))
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
