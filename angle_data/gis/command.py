@@ -227,12 +227,12 @@ def rehydrate(
     from angle_data.gis.rehydrate import rehydrate_dataset
 
     found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
-    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
+    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
     table = (
-        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n"
-        f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
+        f"pairs     {found['kept']:,} of {found['rows']:,}\nleft out  {left_out or 'none'}\n"
+        f"edited    {found['edited']:,}\nrequests  {found['requests']:,}\ndata set  {found['dataset']}"
     )
-    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)
+    _show({**found, "dataset": str(found["dataset"])}, table, as_json=as_json)
 
 
 def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:

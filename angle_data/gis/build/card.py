@@ -18,7 +18,7 @@ from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
 from angle_data.publish.card import size_class
 
-_IDS_NOTE = """\
+IDS_NOTE = """\
 The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
 deleted since.
 
@@ -51,8 +51,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     return template.format(
         front=_front(sum(found["pairs"] for found in splits.values())),
         repository_count=len(report["repositories"]),
-        ids_note=_IDS_NOTE if ids_only else "",
-        columns=_columns(IDS_COLUMNS if ids_only else COLUMNS),
+        ids_note=IDS_NOTE if ids_only else "",
+        columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
         sizes=_labels("split", splits, _COUNTS),
         tokenizer=tokens["tokenizer"],
         limit=LIMIT,
@@ -85,30 +85,6 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     )
 
 
-def render_rehydrated_card(
-    splits: Mapping[str, Mapping[str, int]], dropped: Mapping[str, int], edited: int
-) -> str:
-    """Return the card of texts that were fetched again; `splits` counts positives and negatives."""
-    return f"""\
-{_front(sum(sum(found.values()) for found in splits.values()))}
-# Duplicate issues on GitHub
-
-Pairs of issues whose texts were fetched again from GitHub and cleaned. Label 1: duplicates. Label 0: none,
-as far as is known.
-
-## Columns
-
-{_columns(COLUMNS)}
-
-## Sizes
-
-{_labels("split", splits)}
-
-Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
-was edited since, or that is cleaned in another way now.
-"""
-
-
 def _front(pairs: int) -> str:
     """The front matter: the kind of task, and the class of size; see `publish.card` for what is left out."""
     return f"""\
@@ -130,7 +106,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def _columns(columns: Mapping[str, str]) -> str:
+def columns_table(columns: Mapping[str, str]) -> str:
+    """Return the table of a data set's columns."""
     return _table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
 
 
