@@ -131,7 +131,7 @@ def gis(
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
     if not no_crawl:
-        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast
+        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast, forecast_table
 
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
@@ -139,7 +139,7 @@ def gis(
         )  # fmt: skip
         if dry_run:
             found = forecast(crawl)
-            _show(asdict(found), found.table(), as_json=as_json)
+            _show(found, forecast_table(found), as_json=as_json)
             return
         crawled = crawl_repos(crawl)
     summary = build_gis(build)
