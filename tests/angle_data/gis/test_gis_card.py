@@ -21,18 +21,6 @@ def make_row(text1, text2, kind="duplicate"):
     return {**row, "text1": text1, "text2": text2, "label": label, "repo": "o/r", "kind": kind}
 
 
-def test_lengths_and_their_shares():
-    measures = Measures("words", lambda text: len(text.split()))
-    for first, second in ((1, 2), (513, 3), (600, 700), (512, 1)):
-        measures.add("train", make_row("a " * first, "b " * second))
-    found = measures.summary()["tokens"]
-    assert found["tokenizer"] == "words"
-    assert found["train"]["texts"] == 8
-    assert found["train"]["max"] == 700
-    assert found["train"]["texts_over_512"] == 37.5
-    assert found["train"]["pairs_with_a_text_over_512"] == 50.0
-
-
 def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
     """Of four comparisons with hard pairs two are won and one is a draw; rare words weigh more."""
     measures = Measures("words", len)
@@ -49,27 +37,6 @@ def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
         "hard": {"rare": 0.625, "plain": 0.75},
         "random": {"rare": 1.0, "plain": 1.0},
     }
-
-
-def test_overlap_of_ngrams():
-    measures = Measures("words", len)
-    for row in (("a b c d", "a b c e"), ("x y", "X Y"), ("a b", "c d", "random")):
-        measures.add("train", make_row(*row))
-    assert measures.summary()["overlap"] == {
-        # (3/5 + 1) / 2, (2/4 + 1) / 2, and 1/3 for the pair that has three words, 0 for the one that has not
-        "duplicates": {"1-gram": 80.0, "2-gram": 75.0, "3-gram": 16.7},
-        "non-duplicates": {"1-gram": 0.0, "2-gram": 0.0, "3-gram": 0.0},
-    }
-    apart = Measures("words", len)
-    apart.add("train", make_row("ab c", "a bc"))
-    assert apart.summary()["overlap"]["duplicates"]["2-gram"] == 0.0
-    assert measures.summary()["repositories"] == {"o/r": {"negatives": 1, "positives": 2}}
-
-
-def test_the_estimate_of_tokens():
-    name, count = token_counter("estimate")
-    assert name == ESTIMATE
-    assert list(map(count, ("", "word", "segmentation fault!", "日本"))) == [0, 1, 5, 1]
 
 
 def test_a_tokenizer_of_a_file_or_of_the_hubs_cache(tmp_path, monkeypatch):

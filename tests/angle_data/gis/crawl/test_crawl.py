@@ -17,7 +17,6 @@ from fake_github_crawl import (
     expected_issue,
     rows,
 )
-from fake_github_graphql import run_query
 from fake_github_world import (
     FakeEvent,
     FakeIssue,
@@ -30,7 +29,6 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl import queries
 from angle_data.gis.crawl.crawl import forecast, forecast_table
 from angle_data.gis.crawl.lookups import ask_numbers
 from angle_data.gis.crawl.rows import Repo
@@ -118,15 +116,6 @@ def test_requests_stay_within_the_pages_there_are(tmp_path):
         assert github.count("comments") == pytest.approx(math.ceil(comments / 100), abs=1)
         assert github.count("issue") == github.count("graphql") == 0
         assert {seen.query["per_page"] for seen in github.seen if seen.query} == {"100"}
-
-
-@pytest.mark.parametrize("comments", [False, True])
-def test_a_full_page_costs_the_points_that_the_forecast_counts_with(comments):
-    world = make_world(0, repos=1, issues=160)
-    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "comments": comments}
-    rate = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-    _, points = run_query(world, queries.ISSUES_QUERY, ask, rate)
-    assert points == queries.POINTS_PER_PAGE[comments]
 
 
 def test_a_second_run_asks_only_for_what_changed(tmp_path):
