@@ -6,7 +6,6 @@ They import nothing heavy until they run.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -30,9 +29,6 @@ MaxRequests = Annotated[
     int | None, typer.Option(help="Stop after this many requests; rerun the same command to resume.")
 ]
 PUBLIC_API = "https://api.github.com"
-# Cores that this process may use, where the system says; each worker takes a few hundred megabytes.
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_WORKERS = min(_CORES, 8)
 
 
 def gis(
@@ -96,13 +92,6 @@ def gis(
             show_default="bert-base-uncased with the train extra, else an estimate",
         ),
     ] = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            help="Dumps (with the duckdb extra) and comments to read in parallel; the result is the same.",
-            show_default="one per core, at most 8",
-        ),
-    ] = _WORKERS,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -137,21 +126,20 @@ def gis(
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection, workers=workers,
+        tokenizer=tokenizer, selection=selection,
     )  # fmt: skip
     token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
     if not no_crawl:
-        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast
+        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast, forecast_table
 
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
             since=since, max_requests=max_requests, archives=tuple(archive or ()),
-            workers=build.workers,
         )  # fmt: skip
         if dry_run:
             found = forecast(crawl)
-            _show(asdict(found), found.table(), as_json=as_json)
+            _show(found, forecast_table(found), as_json=as_json)
             return
         crawled = crawl_repos(crawl)
     summary = build_gis(build)
@@ -163,10 +151,6 @@ def explain(
         Path,
         typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
-    threads: Annotated[
-        bool,
-        typer.Option("--threads", help="Leave out links that a later comment on the same issue retracts."),
-    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Add the text that each link was read from.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -181,7 +165,7 @@ def explain(
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
     row: dict[str, object] | None = None
-    for row in explain_comments(source, threads=threads, why=why):
+    for row in explain_comments(source, why=why):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
         raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
@@ -243,12 +227,12 @@ def rehydrate(
     from angle_data.gis.rehydrate import rehydrate_dataset
 
     found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
-    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
+    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
     table = (
-        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n"
-        f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
+        f"pairs     {found['kept']:,} of {found['rows']:,}\nleft out  {left_out or 'none'}\n"
+        f"edited    {found['edited']:,}\nrequests  {found['requests']:,}\ndata set  {found['dataset']}"
     )
-    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)
+    _show({**found, "dataset": str(found["dataset"])}, table, as_json=as_json)
 
 
 def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:
@@ -265,24 +249,14 @@ def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]
 
 
 def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
-    rows: list[tuple[str, str]] = []
+    """What is stored and what it cost, what could not be read, what was built; the report has the rest."""
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
     if crawled is not None:
-        rows += [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        rest, points = crawled.requests - crawled.graphql, f"{crawled.points:,} points"
-        cost = f"{crawled.requests:,}: {rest:,} REST, {crawled.graphql:,} GraphQL ({points})"
-        rows.append(("requests", f"{cost}; the forecast says {crawled.forecast:,}"))
-        left_out = summary.report["left_out"]
-        unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
-        rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]
-        rows += [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
-        if crawled.archive:
-            counts = crawled.archive.items()
-            rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts)))
+        stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
+        cost = f"{crawled.requests:,} ({crawled.points:,} points); the forecast says {crawled.forecast:,}"
+        aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
+        rows = [*stored, ("requests", cost), *aside, *rows]
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
-    rows += [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
-    periods = summary.report["periods"].items()
-    borders = ", ".join(f"{name} until {last[:10]}" for name, last in periods if last)
-    rows.append(("split by", summary.report["options"]["split_by"] + (f" ({borders})" if borders else "")))
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)

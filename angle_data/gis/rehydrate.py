@@ -11,14 +11,22 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.gis.build.card import render_rehydrated_card
+from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, read_forms, write_forms, write_rows
+from angle_data.gis.build.dataset import (
+    COLUMNS,
+    IDS_COLUMNS,
+    Row,
+    read_dataset,
+    read_forms,
+    write_forms,
+    write_rows,
+)
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
@@ -35,26 +43,14 @@ _STORE = "rehydrate.sqlite"
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class RehydrateSummary:
-    """Counts: `rows` read, `kept`, `dropped` by reason, and kept rows with an `edited` text.
-
-    Reasons: `gone`, an issue was deleted, hidden or moved, or its whole repository was; `empty`, nothing is
-    left of its text.
-    """
-
-    dataset: Path
-    rows: int
-    kept: int
-    dropped: dict[str, int]
-    edited: int
-    requests: int
-
-
 def rehydrate_dataset(
     data: Path, out: Path, connection: Connection, *, sleep: Callable[[float], None] = time.sleep
-) -> RehydrateSummary:
+) -> dict[str, Any]:
     """Write `out`/dataset with the texts that GitHub still has of the data set of ids in `data`.
+
+    Returns its folder, and how many `rows` were read, `kept`, `dropped` by reason and `edited` (kept, with
+    another text) in how many `requests`. Reasons: `gone`, an issue was deleted, hidden or moved, or its whole
+    repository was; `empty`, nothing is left of its text.
 
     Raises:
         InputError: `data` is no data set without texts, `out` has one already, or nothing of it is left.
@@ -123,7 +119,7 @@ def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
     look_up(crawler, repo, numbers, graphql=client.authenticated)
 
 
-def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> RehydrateSummary:
+def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[str, Any]:
     """Write the rows whose two issues are there, and their card."""
     ids = {repo.asked: repo.id for repo in store.repos()}
     forms = read_forms(data)
@@ -149,18 +145,20 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> Rehydra
     dataset = out / "dataset"
     dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
-    splits = {name: pairs for name, pairs in kept.items() if pairs}
-    labels = {
-        name: Counter("positives" if row["label"] else "negatives" for row, _ in pairs)
-        for name, pairs in splits.items()
-    }
+    lost = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"
+    note = f"The texts were fetched again. Pairs left out since: {lost}; with a text edited since: "
+    note += f"{counts['edited']:,}. The sizes below are those before.\n\n"
 
     def card(folder: Path) -> str:
         write_forms(folder, forms)
-        return render_rehydrated_card(labels, dropped, counts["edited"])
+        path = data / "README.md"
+        readme = path.read_text(encoding="utf-8") if path.exists() else ""
+        readme = readme.replace(columns_table(IDS_COLUMNS), columns_table(COLUMNS))
+        return readme.replace(IDS_NOTE, note) if IDS_NOTE in readme else readme + note
 
-    write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, card)
-    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], client.requests)
+    write_rows(dataset, {name: rows(pairs) for name, pairs in kept.items() if pairs}, COLUMNS, card)
+    found = {"rows": total, "kept": counts["kept"], "dropped": dropped, "edited": counts["edited"]}
+    return {"dataset": dataset, **found, "requests": client.requests}
 
 
 def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:

@@ -1,7 +1,7 @@
 """How right the links and labels of a build are, and how it scales. No network is used.
 
     python benchmarks/gis/build.py
-    python benchmarks/gis/build.py --seeds 0 --events 20000000 --workers 2       (2 GB of temporary files)
+    python benchmarks/gis/build.py --seeds 0 --events 20000000       (2 GB of temporary files)
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates, served by the fake GitHub of tests/
 and crawled. A tenth of the duplicates is left without any mark, as in life, and a tenth is marked and
@@ -63,11 +63,10 @@ def main() -> None:
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--events", type=int, default=2_000_000, help="lines of event dumps; 0: none")
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--dumps", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.dumps:
-        print(json.dumps(time_build(given.dumps, given.workers)))
+        print(json.dumps(time_build(given.dumps)))
         return
     found: dict[str, Any] = {}
     runs = [quality(seed, given.repos, given.issues) for seed in range(given.seeds)]
@@ -220,15 +219,15 @@ def words(rng: random.Random, count: int) -> Iterator[str]:
     return (f"w{int(rng.paretovariate(0.7)):x}" for _ in range(count))
 
 
-def time_build(out: Path, workers: int) -> dict[str, Any]:
+def time_build(out: Path) -> dict[str, Any]:
     """Read dumps and build, and look at the clock and the memory; runs in a process of its own."""
 
     def read() -> dict[str, Any]:
         with Store.open(out / STORE_NAME) as store:
-            return load_archives(store, [out], ["org/one"], workers=workers)
+            return load_archives(store, [out], ["org/one"])
 
     def make() -> dict[str, Any]:
-        report = build.build_gis(build.BuildConfig(out, workers=workers)).report
+        report = build.build_gis(build.BuildConfig(out)).report
         pairs = sum(split["pairs"] for split in report["splits"].values())
         return {**report["store"], "statements": report["links"]["statements"], "pairs": pairs}
 

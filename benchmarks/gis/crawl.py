@@ -80,7 +80,7 @@ def crawl(world: World, folder: Path, strategy: Any) -> tuple[int, int, float]:
         github.seen.clear()
         started = time.perf_counter()
         crawl_repos(config)
-        return plan.rest + plan.graphql, len(github.seen), time.perf_counter() - started
+        return plan["rest"] + plan["graphql"], len(github.seen), time.perf_counter() - started
 
 
 def list_everything(world: World) -> int:

@@ -224,12 +224,3 @@ def test_comments_are_explained(check, run, options):
         path = f"{FIXTURES}/comments-{name}.jsonl"
         found[name] = run.text_rows(run("angle_data", "gis", "explain", "--comments", path, *options)[0])
     check(f"explain-{options[0][2:] if options else 'plain'}", found)
-
-
-def test_threads_are_explained(check, run):
-    """Six comments an issue: later ones take back what earlier ones said."""
-    rows = sorted(fixture_comments(), key=lambda row: row["repo"])
-    rows = [{**row, "number": 1 + place // 6} for place, row in enumerate(rows)]
-    comments = write_jsonl(run.tmp / "threads.jsonl", rows)
-    out, err = run("angle_data", "gis", "explain", "--comments", comments, "--threads", "--why")
-    check("explain-threads", {"rows": run.text_rows(out), "stderr": err.splitlines()})

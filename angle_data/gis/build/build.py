@@ -17,8 +17,8 @@ from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms, write_rows
-from angle_data.gis.build.evidence import Scan, scan_store
-from angle_data.gis.build.links import Link, Pair, denied_pairs, judge
+from angle_data.gis.build.evidence import Scan, Statement, scan_store
+from angle_data.gis.build.links import Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
@@ -28,7 +28,6 @@ from angle_data.gis.build.report import (
     cluster_counts,
     crawl_state,
     draw_lengths,
-    form_counts,
     link_counts,
     negative_counts,
     pair_counts,
@@ -54,8 +53,7 @@ class BuildConfig:
     shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
     `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
     tokenizer file for the statistics of lengths (see `report.token_counter`). `selection` says what of the
-    store counts. `workers` processes read the comments of a large store, which changes no byte; a script that
-    asks for several keeps its work under `if __name__ == "__main__"`.
+    store counts.
     """
 
     out: Path
@@ -68,7 +66,6 @@ class BuildConfig:
     ids_only: bool = False
     tokenizer: str | None = None
     selection: Selection = field(default_factory=Selection)
-    workers: int = 1
 
     def __post_init__(self) -> None:
         if self.split_by not in SPLIT_BY:
@@ -77,8 +74,6 @@ class BuildConfig:
             raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
         if self.max_pairs_per_cluster < 1:
             raise InputError(f"--max-pairs-per-cluster must be at least 1, got {self.max_pairs_per_cluster}")
-        if self.workers < 1:
-            raise InputError(f"--workers must be at least 1, got {self.workers}")
         check_ratios(self.ratios)
 
 
@@ -100,10 +95,7 @@ def build_gis(config: BuildConfig) -> GisSummary:
     measures = Measures(*token_counter(config.tokenizer))
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(
-                store, lambda repo, done: progress.advance(done, repo), selection=config.selection,
-                workers=config.workers,
-            )  # fmt: skip
+            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=config.selection)
         texts = Texts(store, scan.forms)
         state = crawl_state(store, scan.repos.values())
         unfinished = [name for name, found in state.items() if found["read"] == "unfinished"]
@@ -160,11 +152,10 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "links": link_counts(links),
         "clusters": cluster_counts(clusters),
         "pairs": positive_counts(positives, dropped, hubs),
-        "negatives": negative_counts(negatives, clusters, vain, denials_dropped),
+        "negatives": negative_counts(negatives, vain, denials_dropped),
         "splits": pair_counts(splits),
         "periods": places.periods.to_dict() if places.periods else {},
         "checks": check_splits(splits, clusters, texts),
-        "forms": form_counts(scan.forms, scan),
     }
     if any(report["checks"].values()):
         found = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["checks"].items() if n)
@@ -239,7 +230,7 @@ def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str,
     return (name,)
 
 
-def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:
+def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list[tuple[str, Pair]]) -> None:
     for status, name in (("accepted", "links"), ("tentative", "tentative")):
         found = (link.to_dict(scan) for link in links if link.status == status)
         write_jsonl(folder / f"{name}.jsonl", found)

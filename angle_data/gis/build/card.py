@@ -18,7 +18,7 @@ from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
 from angle_data.publish.card import size_class
 
-_IDS_NOTE = """\
+IDS_NOTE = """\
 The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
 deleted since.
 
@@ -29,7 +29,6 @@ _NEGATIVES = {
     "repeated": "said before",
     **DENIALS,
 }
-_EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
 
@@ -52,8 +51,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     return template.format(
         front=_front(sum(found["pairs"] for found in splits.values())),
         repository_count=len(report["repositories"]),
-        ids_note=_IDS_NOTE if ids_only else "",
-        columns=_columns(IDS_COLUMNS if ids_only else COLUMNS),
+        ids_note=IDS_NOTE if ids_only else "",
+        columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
         sizes=_labels("split", splits, _COUNTS),
         tokenizer=tokens["tokenizer"],
         limit=LIMIT,
@@ -62,7 +61,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         paper=_paper(report),
         samples=_samples(report["samples"]),
         command=options["command"],
-        forms=_forms(report["forms"]),
+        form_share=SHARE,
+        form_lines=FORMS,
         texts_cut=report["texts_cut"],
         longest=LONGEST,
         lexical=_table(
@@ -80,35 +80,9 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         left_out=_left_out(report),
         checks=_listed(report["checks"]),
         max_pairs=options["max_pairs_per_cluster"],
-        both_percent=report["negatives"]["both_sides_in_positives_percent"],
         split_by=options["split_by"],
         periods=_periods(report["periods"]),
-        selected=_selected(options),
     )
-
-
-def render_rehydrated_card(
-    splits: Mapping[str, Mapping[str, int]], dropped: Mapping[str, int], edited: int
-) -> str:
-    """Return the card of texts that were fetched again; `splits` counts positives and negatives."""
-    return f"""\
-{_front(sum(sum(found.values()) for found in splits.values()))}
-# Duplicate issues on GitHub
-
-Pairs of issues whose texts were fetched again from GitHub and cleaned. Label 1: duplicates. Label 0: none,
-as far as is known.
-
-## Columns
-
-{_columns(COLUMNS)}
-
-## Sizes
-
-{_labels("split", splits)}
-
-Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
-was edited since, or that is cleaned in another way now.
-"""
 
 
 def _front(pairs: int) -> str:
@@ -132,7 +106,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def _columns(columns: Mapping[str, str]) -> str:
+def columns_table(columns: Mapping[str, str]) -> str:
+    """Return the table of a data set's columns."""
     return _table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
 
 
@@ -222,18 +197,6 @@ def _repositories(report: Mapping[str, Any]) -> str:
     return _table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
 
 
-def _forms(found: Mapping[str, Any]) -> str:
-    """A line of the list on the lines of issue forms that were removed; nothing where there were none."""
-    if not found["lines"]:
-        return ""
-    most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
-    return (
-        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its "
-        f"forms and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), "
-        f"most often {most}.\n"
-    )
-
-
 def _repositories_left_out(found: Mapping[str, str]) -> str:
     """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
     if not found:
@@ -265,15 +228,6 @@ def _left_out(report: Mapping[str, Any]) -> str:
 def _periods(found: Mapping[str, str | None]) -> str:
     until = ", ".join(f"{name} until {last}" for name, last in found.items() if last)
     return f"\n  Every issue of a split was opened in its period: {until}, then the rest." if until else ""
-
-
-def _selected(options: Mapping[str, Any]) -> str:
-    """What of the crawl counts, where that is not all of it; a line of the list."""
-    days = " and ".join(f"{word} {options[word]}" for word in ("since", "until") if options[word])
-    parts = [f"issues opened {days}"] if days else []
-    if options["strategy"] in _EVIDENCE:
-        parts.append(f"evidence: {_EVIDENCE[options['strategy']]}")
-    return f"- Chosen of what was crawled: {'; '.join(parts)}.\n" if parts else ""
 
 
 def _listed(counts: Mapping[str, int]) -> str:

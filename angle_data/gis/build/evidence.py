@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from heapq import merge
-from itertools import groupby, islice
-from operator import itemgetter
-from pathlib import Path
-from typing import Literal
+from itertools import groupby
+from typing import Any, Literal
 
 from angle_data.gis.build.facts import (
     Facts,
     Rank,
     bare_reference,
+    closed_by_writer,
     confirmed_guesses,
-    gather_facts,
     is_duplicate_label,
     rank,
 )
@@ -32,15 +29,15 @@ from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
-from angle_data.gis.crawl.workers import in_processes
 
 Node = tuple[int, int]
 """An issue: (repository id, number)."""
 
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
-_ISSUES_A_PART = 500  # a second's work or less
 _GONE = ("error:404", "error:410", "error:451")
+
+Status = Literal["accepted", "tentative", "rejected"]
 
 _Target = tuple[int | str, int]
 """Repository id, or the name in lower case of one that was not crawled, and number."""
@@ -64,14 +61,17 @@ class Head:
 class Statement:
     """A comment, an issue's own text (`source` `body`) or GitHub's mark that calls two issues duplicates.
 
-    It stands in the thread `here` and names `repo`#`number`. `withdrawn` is why it no longer counts
-    (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without the
-    right to take it back objected. `url` is where to read it, `span` where in the comment.
+    It stands in the thread `here` and names `target_repo`#`target_number`. `withdrawn` is why it no longer
+    counts (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without
+    the right to take it back objected. `url` is where to read it, `span` where in the comment.
+
+    `links.judge` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and the
+    issue it duplicates, empty where one of them leads nowhere.
     """
 
     here: Node
-    repo: str
-    number: int
+    target_repo: str
+    target_number: int
     direction: Direction
     source: Literal["comment", "body", "event"]
     kind: str
@@ -82,35 +82,46 @@ class Statement:
     span: tuple[int, int] | None = None
     withdrawn: str = ""
     disputed: bool = False
+    status: Status | Literal["unjudged"] = "unjudged"
+    reason: str = ""
+    ends: tuple[Node, ...] = ()
 
     @property
     def weak(self) -> bool:
         """Whether the words tie two issues without calling either a duplicate."""
         return self.kind.partition(":")[0] in WEAK_KINDS
 
+    @property
+    def duplicate(self) -> Node:
+        """The first end."""
+        return self.ends[0]
 
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """Somebody says that issue `here` and `repo`#`number` are no duplicates; `entitled`: by a write role.
+    @property
+    def canonical(self) -> Node:
+        """The second end."""
+        return self.ends[1]
 
-    `outlived`: because the other one is fixed and `here` still happens, which may be the same all the same.
-    """
+    @property
+    def evidence(self) -> str:
+        """What backs it, such as `event`, `comment:duplicate:write_role`, `body:duplicate:admitted`."""
+        return "event" if self.source == "event" else f"{self.source}:{self.kind}:{self.rank.name.lower()}"
 
-    here: Node
-    repo: str
-    number: int
-    url: str
-    created_at: str
-    entitled: bool = False
-    outlived: bool = False
+    def to_dict(self, scan: Scan) -> dict[str, Any]:
+        """Return all that is known, ready for JSON; logins are left out."""
+        duplicate, canonical = map(scan.url, self.ends) if self.ends else (None, None)
+        found = {**asdict(self), "here": scan.url(self.here), "rank": self.rank.name.lower()}
+        del found["ends"]
+        return {**found, "duplicate": duplicate, "canonical": canonical}
 
 
 @dataclass
 class Scan:
     """Everything found in a store.
 
-    `names` maps every known name of a repository, in lower case, to its id. `mentions` holds for each
-    repository the pairs of numbers where a thread of one names the other, packed (see `pack`).
+    `names` maps every known name of a repository, in lower case, to its id. `denied` says of two issues that
+    they are no duplicates; of kind `outlived`, because the other one is fixed and this one still happens,
+    which may be the same all the same. `mentions` holds for each repository the pairs of numbers where a
+    thread of one names the other, packed (see `pack`).
     `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
     reason; `outside` are issues that the selection leaves out. `forms` are the lines of each repository's
     issue forms (see `FormLines.found`).
@@ -120,7 +131,7 @@ class Scan:
     names: dict[str, int] = field(default_factory=dict)
     heads: dict[Node, Head] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
-    denied: list[Denied] = field(default_factory=list)
+    denied: list[Statement] = field(default_factory=list)
     mentions: dict[int, set[int]] = field(default_factory=dict)
     comments: int = 0
     web: str = PUBLIC_WEB
@@ -144,16 +155,14 @@ def pack(one: int, other: int) -> int:
 
 def scan_store(
     store: Store,
-    tell: Callable[[str, int], None] = lambda name, count: None,
+    tell: Callable[[str], None] = lambda name: None,
     *,
     selection: Selection | None = None,
-    workers: int = 1,
 ) -> Scan:
     """Read the part of the store that `selection` takes, all of it by default.
 
-    `tell` gets the name of a repository and how many more of its issues are done. A repository
-    that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it. The result is the
-    same with any number of `workers`, processes.
+    `tell` gets the name of the repository after each issue. A repository that GitHub no longer shows
+    (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -162,55 +171,20 @@ def scan_store(
         found.names.update((name, repo.id) for name in repo.names)
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
-    found.mentions = {repo: set() for repo in found.repos}
-    known, forms = Scan(found.repos, found.names, web=found.web), {repo: FormLines() for repo in found.repos}
-    nodes = (node for node in store.numbers() if node[0] in found.repos)
-    parts = iter(lambda: list(islice(nodes, _ISSUES_A_PART)), [])
-    if workers > 1 and store.count("issues") > _ISSUES_A_PART:
-        results = in_processes(workers, _reader, (store.path, known, selection), parts)
-    else:
-        results = map(_reader(store, known, selection), parts)
-    for part, lines in results:
-        found.heads |= part.heads
-        found.statements += part.statements
-        found.denied += part.denied
-        found.comments += part.comments
-        found.outside |= part.outside
-        for repo_id in lines:
-            found.mentions[repo_id] |= part.mentions[repo_id]
-            forms[repo_id].merge(lines[repo_id])
-        for repo_id, _ in (*part.heads, *part.outside):
-            tell(found.repos[repo_id].name, 1)
-    found.forms = {repo_id: lines.found() for repo_id, lines in forms.items()}
-    return found
-
-
-def _reader(
-    store: Store | Path, known: Scan, selection: Selection
-) -> Callable[[list[Node]], tuple[Scan, dict[int, FormLines]]]:
-    """Return `_scan_part` for a store, or for its file in another process."""
-    opened = store if isinstance(store, Store) else Store.open(store, read_only=True)
-    return partial(_scan_part, opened, known, selection)
-
-
-def _scan_part(
-    store: Store, known: Scan, selection: Selection, nodes: list[Node]
-) -> tuple[Scan, dict[int, FormLines]]:
-    """Return what stands in some threads, and the lines of their forms; `known` has the repositories."""
-    part, forms = Scan(known.repos, known.names, web=known.web), dict[int, FormLines]()
-    for repo_id, group in groupby(nodes, key=itemgetter(0)):
-        part.mentions[repo_id], forms[repo_id] = set(), FormLines()
-        for thread in _threads(part, store, known.repos[repo_id], [number for _, number in group]):
+    for repo in found.repos.values():
+        found.mentions[repo.id], forms = set(), FormLines()
+        for thread in _threads(found, store, repo):
             issue = thread.issue
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
-                part.outside.add(thread.here)
+                found.outside.add(thread.here)
             else:
-                _read_thread(part, thread, selection)
+                _read_thread(found, thread, selection)
                 if not (issue.is_pull or issue.gone):
-                    forms[repo_id].add(issue.body)
-    part.repos, part.names = {}, {}  # need not be sent back
-    return part, forms
+                    forms.add(issue.body)
+            tell(repo.name)
+        found.forms[repo.id] = forms.found()
+    return found
 
 
 def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
@@ -233,7 +207,7 @@ def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
 class _Thread:
     """An issue with all that was written and happened there, in the order of time.
 
-    `marks` holds the last mark or unmark with each target.
+    `marks` holds the last mark or unmark with each target, `facts` what label and reason say of the issue.
     """
 
     repo: Repo
@@ -241,15 +215,16 @@ class _Thread:
     comments: list[Comment]
     events: list[Event]
     marks: dict[_Target, Event]
+    facts: Facts
 
     @property
     def here(self) -> Node:
         return self.repo.id, self.issue.number
 
 
-def _threads(found: Scan, store: Store, repo: Repo, numbers: list[int]) -> Iterator[_Thread]:
-    """Yield the threads of issues of a repository by number."""
-    streams = (read(repo.id, numbers) for read in (store.issues, store.comments, store.events))
+def _threads(found: Scan, store: Store, repo: Repo) -> Iterator[_Thread]:
+    """Yield the threads of a repository by the number of their issue."""
+    streams = (read(repo.id) for read in (store.issues, store.comments, store.events))
     rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
     for _, group in groupby(rows, key=lambda row: row.number):
         issue, comments, events = None, list[Comment](), list[Event]()
@@ -266,12 +241,14 @@ def _threads(found: Scan, store: Store, repo: Repo, numbers: list[int]) -> Itera
             if event.kind in ("marked", "unmarked") and event.target_number is not None
         }
         if issue is not None:
-            yield _Thread(repo, issue, comments, events, marks)
+            labelled = any(map(is_duplicate_label, issue.labels))
+            facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
+            yield _Thread(repo, issue, comments, events, marks, facts)
 
 
 def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
     repo, issue, here = thread.repo, thread.issue, thread.here
-    marked = issue.state_reason == "duplicate" or any(map(is_duplicate_label, issue.labels))
+    marked = thread.facts.resolved
     found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, marked)
     found.comments += len(thread.comments)
     texts = (issue.title, issue.body, *(comment.body for comment in thread.comments))
@@ -298,25 +275,26 @@ def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
         standing = event.kind == "marked"
         if not standing:
             unmarked[key] = event.created_at
-            found.denied.append(Denied(here, repo, key[1], url, event.created_at))
         withdrawn = _reopened(thread, event.created_at) if standing else "unmarked"
-        facts = Facts(state_reason=thread.issue.state_reason == "duplicate", event=standing)
-        found.statements.append(
-            Statement(
-                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, url, event.created_at,
-                facts, withdrawn=withdrawn,
-            )
+        said = Statement(
+            here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, url, event.created_at,
+            replace(thread.facts, labelled=False, event=standing), withdrawn=withdrawn,
         )  # fmt: skip
+        found.statements.append(said)
+        if not standing:
+            found.denied.append(said)
     return unmarked
 
 
 def _withdraw_marks(found: Scan, statements: int, denied: int) -> None:
     """Withdraw each mark that a write role denied afterwards; the thread begins at these positions."""
     denials = {
-        _key(found, one.repo, one.number): one.created_at for one in found.denied[denied:] if one.entitled
+        _key(found, one.target_repo, one.target_number): one.created_at
+        for one in found.denied[denied:]
+        if one.facts.association in WRITE_ROLES
     }
     for place, said in enumerate(found.statements[statements:], start=statements):
-        key = _key(found, said.repo, said.number)
+        key = _key(found, said.target_repo, said.target_number)
         if said.source == "event" and not said.withdrawn and said.created_at < denials.get(key, ""):
             found.statements[place] = replace(said, withdrawn="retracted")
 
@@ -350,12 +328,18 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         key = _key(found, link.repo, link.number)
         # Of several guesses none is backed by a label.
         elsewhere = key not in originals if originals else link.certainty != "explicit" and len(guessed) > 1
-        facts = gather_facts(
-            link, comment, thread.issue, thread.events, marked=key in marked, elsewhere=elsewhere,
-            confirmed=index in yes,
-        )  # fmt: skip
-        if not item.comment and link.direction == "this_is_dup_of":
-            facts = replace(facts, admitted=True)  # even where the account is deleted
+        facts = Facts(association=comment.author_association, bot=is_program(comment.author))
+        if link.direction == "this_is_dup_of":  # or else what is known of this issue backs nothing
+            facts = replace(
+                facts,
+                labelled=thread.facts.labelled,
+                state_reason=thread.facts.state_reason,
+                admitted=not item.comment or comment.author == thread.issue.author is not None,
+                closed_by_writer=closed_by_writer(comment, thread.issue, thread.events),
+                event=key in marked,
+                elsewhere=elsewhere,
+                confirmed=index in yes,
+            )
         if item.retracted_by is not None:
             withdrawn = "retracted"
         elif comment.created_at <= unmarked.get(key, ""):
@@ -373,11 +357,10 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         link, comment = denial.link, comments[denial.comment]
         # What reporters expect of their own reports is no evidence.
         if denial.comment:
-            entitled = comment.author_association in WRITE_ROLES
             found.denied.append(
-                Denied(
-                    thread.here, link.repo, link.number, comment.url, comment.created_at, entitled,
-                    link.family == "outlived",
+                Statement(
+                    thread.here, link.repo, link.number, link.direction, "comment", link.family, Rank.STATED,
+                    comment.url, comment.created_at, Facts(association=comment.author_association),
                 )
             )  # fmt: skip
     if not originals and not said.links:
@@ -395,10 +378,8 @@ def _opening(found: Scan, thread: _Thread) -> Comment:
 
 def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) -> None:
     """Note the one number that people entitled to it leave on an issue that is labelled a duplicate."""
-    here, issue = thread.here, thread.issue
-    labelled = any(map(is_duplicate_label, issue.labels))
-    facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
-    if not facts.resolved or issue.state == "open":
+    issue = thread.issue
+    if not thread.facts.resolved or issue.state == "open":
         return
     entitled = [
         comment
@@ -411,11 +392,11 @@ def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) 
     if named is not None:
         repo, number, position = named
         comment = entitled[position]
-        facts = replace(facts, association=comment.author_association)
+        facts = replace(thread.facts, association=comment.author_association)
         found.statements.append(
             Statement(
-                here, repo, number, "this_is_dup_of", "comment", "label", Rank.CORROBORATED, comment.url,
-                comment.created_at, facts, withdrawn=_reopened(thread, comment.created_at),
+                thread.here, repo, number, "this_is_dup_of", "comment", "label", Rank.CORROBORATED,
+                comment.url, comment.created_at, facts, withdrawn=_reopened(thread, comment.created_at),
             )
         )  # fmt: skip
 
@@ -435,5 +416,5 @@ def _reopened(thread: _Thread, since: str) -> str:
     if issue.state == "open":
         last = changes[-1].kind == "reopened" and reopened if changes else issue.state_reason == "reopened"
         return "reopened" if last else ""
-    labelled = any(map(is_duplicate_label, issue.labels))
-    return "completed" if reopened and issue.state_reason == "completed" and not labelled else ""
+    solved = reopened and issue.state_reason == "completed" and not thread.facts.labelled
+    return "completed" if solved else ""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 
+from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.markdown import own_words
-from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, Remark, Thread, is_program
+from angle_data.gis.comments.reading import WRITE_ROLES, Remark, Thread, is_program
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
@@ -100,38 +101,6 @@ def is_duplicate_label(name: str) -> bool:
     return _LABEL.search(name) is not None and _NEGATIVE_LABEL.search(name.replace("-", " ")) is None
 
 
-def gather_facts(
-    link: MarkerLink,
-    comment: Comment,
-    issue: Issue,
-    events: Iterable[Event],
-    *,
-    marked: bool = False,
-    elsewhere: bool = False,
-    confirmed: bool = False,
-) -> Facts:
-    """Collect the facts around a link found in `comment` on `issue`, where `events` happened.
-
-    `marked`, `elsewhere` and `confirmed` are those of `Facts`, which only the whole thread shows. Where
-    the other issue is the duplicate, what is known of this one backs nothing: only the association is filled
-    in, and whether a program wrote it.
-    """
-    bot = is_program(comment.author)
-    if link.direction == "other_is_dup_of_this":
-        return Facts(association=comment.author_association, bot=bot)
-    return Facts(
-        association=comment.author_association,
-        admitted=comment.author is not None and comment.author == issue.author,
-        closed_by_writer=_closed_by_writer(comment, issue, events),
-        labelled=any(map(is_duplicate_label, issue.labels)),
-        state_reason=issue.state_reason == "duplicate",
-        event=marked,
-        elsewhere=elsewhere,
-        bot=bot,
-        confirmed=confirmed,
-    )
-
-
 def rank(link: MarkerLink, facts: Facts) -> Rank:
     """Return what backs a link; an event outranks the wording, even a tentative one."""
     if facts.event:
@@ -147,7 +116,8 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
     return Rank.ADMITTED if facts.admitted else Rank.STATED
 
 
-def _closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
+def closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
+    """Whether the writer of a comment closed the issue within `CLOSED_WITHIN_S` of it."""
     if comment.author is None or not comment.created_at:
         return False
     times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
@@ -203,6 +173,6 @@ def bare_reference(
         if not _LIGHT.fullmatch(_AT.sub("", f"{rest} {text[last:]}")):
             continue
         for one in references:
-            if one.number and (one.repo.casefold(), one.number) != (repo.casefold(), number):
-                found.setdefault((one.repo.casefold(), one.number), (one.repo, one.number, position))
+            if one.number and one.target != (repo.casefold(), number):
+                found.setdefault(one.target, (one.repo, one.number, position))
     return next(iter(found.values())) if len(found) == 1 else None

@@ -29,15 +29,6 @@ class FormLines:
         """Take an issue into account."""
         self._issues += 1
         self._often.update({key for line in body.splitlines() if (key := line_key(line))})
-        self._forget()
-
-    def merge(self, other: FormLines) -> None:
-        """Take the issues into account that `other` was given."""
-        self._issues += other._issues
-        self._often.update(other._often)
-        self._forget()
-
-    def _forget(self) -> None:
         if len(self._often) > _DISTINCT:  # a line of a form is soon met again
             self._often = Counter({key: count for key, count in self._often.items() if count > 1})
 

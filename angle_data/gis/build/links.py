@@ -8,14 +8,11 @@ duplicates, both ends resolved: renamed repositories by id, transferred issues t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
 from angle_data.gis.build.clean import Texts, is_dummy
-from angle_data.gis.build.evidence import Node, Scan, Statement
+from angle_data.gis.build.evidence import Node, Scan, Statement, Status
 from angle_data.gis.build.facts import Rank
-
-Status = Literal["accepted", "tentative", "rejected"]
 
 REASONS: dict[str, str] = {
     "guess": "tentative: a guess or a question",
@@ -41,57 +38,6 @@ REASONS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A judged statement; `reason` is empty for accepted ones.
-
-    `ends` are the duplicate and the issue it duplicates; empty where one of them leads nowhere.
-    """
-
-    statement: Statement
-    status: Status
-    reason: str = ""
-    ends: tuple[Node, ...] = ()
-
-    @property
-    def duplicate(self) -> Node:
-        """The first end."""
-        return self.ends[0]
-
-    @property
-    def canonical(self) -> Node:
-        """The second end."""
-        return self.ends[1]
-
-    @property
-    def evidence(self) -> str:
-        """What backs the link, such as `event`, `comment:duplicate:write_role`, `body:duplicate:admitted`."""
-        said = self.statement
-        return "event" if said.source == "event" else f"{said.source}:{said.kind}:{said.rank.name.lower()}"
-
-    def to_dict(self, scan: Scan) -> dict[str, Any]:
-        """Return all that is known, ready for JSON; logins are left out."""
-        said = self.statement
-        return {
-            "repo": scan.repos[said.here[0]].name,
-            "number": said.here[1],
-            "target_repo": said.repo,
-            "target_number": said.number,
-            "direction": said.direction,
-            "status": self.status,
-            "reason": self.reason,
-            "source": said.source,
-            "kind": said.kind,
-            "rank": said.rank.name.lower(),
-            "created_at": said.created_at,
-            "url": said.url,
-            "span": list(said.span) if said.span else None,
-            "facts": asdict(said.facts),
-            "duplicate": scan.url(self.ends[0]) if self.ends else None,
-            "canonical": scan.url(self.ends[1]) if self.ends else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
     """Two issues and what is known of them; `label` is 1 for duplicates.
 
@@ -108,8 +54,8 @@ class Pair:
     cluster: Node
 
 
-def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
-    """Return a link for every statement, in their order; `cross_repo` allows ends in two repositories."""
+def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Statement]:
+    """Return every statement, judged, in their order; `cross_repo` allows ends in two repositories."""
     return [_judge(scan, said, texts, cross_repo=cross_repo) for said in scan.statements]
 
 
@@ -117,9 +63,11 @@ def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     """Return the pairs said to be no duplicates, each once, and how many denials make none, by reason."""
     found: dict[tuple[Node, Node], Pair] = {}
     dropped: Counter[str] = Counter()
-    for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
-        here, (other, reason) = denied.here, resolve(scan, denied.repo, denied.number)
-        if denied.outlived:
+    for denied in sorted(
+        scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.target_number)
+    ):
+        here, (other, reason) = denied.here, resolve(scan, denied.target_repo, denied.target_number)
+        if denied.kind == "outlived":
             dropped["outlived"] += 1
         elif other is None or other == here:
             dropped[reason or "itself"] += 1
@@ -167,23 +115,23 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
     return None, "outside" if node in scan.outside else "missing"
 
 
-def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Link:
+def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Statement:
     here, lost = resolve(scan, scan.repos[said.here[0]].name, said.here[1])
-    other, lost_too = resolve(scan, said.repo, said.number)
+    other, lost_too = resolve(scan, said.target_repo, said.target_number)
     reason = said.withdrawn or lost or lost_too
     if here is None or other is None:
-        return Link(said, "rejected", reason)
+        return replace(said, status="rejected", reason=reason)
     ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
     reason = reason or _fault(scan, said, (here, other), texts, cross_repo=cross_repo)
-    if reason:
-        return Link(said, "rejected", reason, ends)
+    doubt = ""
     if said.rank is Rank.TENTATIVE:
-        return Link(said, "tentative", "guess", ends)
-    if said.rank is not Rank.EVENT and said.disputed:
-        return Link(said, "tentative", "disputed", ends)
-    if said.rank is Rank.STATED:
-        return Link(said, "tentative", "unbacked", ends)
-    return Link(said, "accepted", "", ends)
+        doubt = "guess"
+    elif said.disputed and said.rank is not Rank.EVENT:
+        doubt = "disputed"
+    elif said.rank is Rank.STATED:
+        doubt = "unbacked"
+    status: Status = "rejected" if reason else "tentative" if doubt else "accepted"
+    return replace(said, status=status, reason=reason or doubt, ends=ends)
 
 
 def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *, cross_repo: bool) -> str:

@@ -25,8 +25,8 @@ from zlib import crc32
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
-from angle_data.gis.build.evidence import Node, Scan
-from angle_data.gis.build.links import Link, Pair, unordered
+from angle_data.gis.build.evidence import Node, Scan, Statement
+from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
@@ -89,7 +89,7 @@ class Candidates:
         self,
         scan: Scan,
         clusters: Clusters,
-        links: Iterable[Link],
+        links: Iterable[Statement],
         texts: Texts,
         near: NearTexts,
         places: Places,
@@ -116,8 +116,8 @@ class Candidates:
                 self._said.add(pair)
                 if link.status != "rejected":
                     self._tied.add(pair)
-            if link.reason in _LOST and link.statement.direction == "this_is_dup_of":
-                self._unresolved.add(link.statement.here)
+            if link.reason in _LOST and link.direction == "this_is_dup_of":
+                self._unresolved.add(link.here)
         self._unresolved -= {edge.duplicate for edge in clusters.edges}
 
     def usable(self, node: Node) -> bool:

@@ -14,9 +14,9 @@ from itertools import combinations
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.facts import Rank
-from angle_data.gis.build.links import Link, Pair, unordered
+from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
 
@@ -41,7 +41,7 @@ class Clusters:
     said to be no duplicates.
     """
 
-    edges: list[Link] = field(default_factory=list)
+    edges: list[Statement] = field(default_factory=list)
     strong: DisjointSets[Node] = field(default_factory=DisjointSets)
     every: DisjointSets[Node] = field(default_factory=DisjointSets)
     denied: list[Pair] = field(default_factory=list)
@@ -61,22 +61,21 @@ class Clusters:
         return Counter(self.strong.leader(node) for node in sorted(self.issues))
 
 
-def find_clusters(links: Iterable[Link]) -> Clusters:
+def find_clusters(links: Iterable[Statement]) -> Clusters:
     """Return the clusters that the accepted ones among `links` make; their order does not matter."""
 
-    def best_first(link: Link) -> tuple[bool, Rank, str, str, tuple[int, int]]:
-        said = link.statement
+    def best_first(said: Statement) -> tuple[bool, Rank, str, str, tuple[int, int]]:
         weak = said.weak and said.rank is not Rank.EVENT
         return weak, said.rank, said.created_at, said.url, said.span or (0, 0)
 
     found = Clusters()
-    best: dict[tuple[Node, Node], Link] = {}
+    best: dict[tuple[Node, Node], Statement] = {}
     for link in sorted((link for link in links if link.status == "accepted"), key=best_first):
         best.setdefault(unordered(link.duplicate, link.canonical), link)
     for pair, edge in sorted(best.items(), key=lambda item: item[0]):
         found.edges.append(edge)
         found.every.join(*pair)
-        if not edge.statement.weak:
+        if not edge.weak:
             found.strong.join(*pair)
     return found
 
@@ -91,16 +90,14 @@ def positive_pairs(
     value counts the pairs of duplicates in hubs, which are not even formed.
     """
     sizes, pairs, dropped, hubs = clusters.sizes(), list[Pair](), list[tuple[str, Pair]](), 0
-    edges: defaultdict[Node, list[Link]] = defaultdict(list)
+    edges: defaultdict[Node, list[Statement]] = defaultdict(list)
     for edge in clusters.edges:
         edges[clusters.strong.leader(edge.canonical)].append(edge)
     for leader in sorted(edges):
-        own = sorted(edges[leader], key=lambda e: (e.statement.rank, _shuffle(seed, e.duplicate)))
-        found = [
-            Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.statement.url, leader) for e in own
-        ]
+        own = sorted(edges[leader], key=lambda e: (e.rank, _shuffle(seed, e.duplicate)))
+        found = [Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.url, leader) for e in own]
         known = {unordered(pair.one, pair.other) for pair in found}
-        strong = [edge for edge in own if not edge.statement.weak]
+        strong = [edge for edge in own if not edge.weak]
         if sizes[leader] > HUB:
             hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
         else:
@@ -114,20 +111,20 @@ def positive_pairs(
     return pairs, dropped, hubs
 
 
-def _by_original(edges: Iterable[Link]) -> list[list[Link]]:
+def _by_original(edges: Iterable[Statement]) -> list[list[Statement]]:
     """The edges of each original, one for each duplicate."""
-    found: defaultdict[Node, dict[Node, Link]] = defaultdict(dict)
+    found: defaultdict[Node, dict[Node, Statement]] = defaultdict(dict)
     for edge in edges:
         found[edge.canonical].setdefault(edge.duplicate, edge)
     return [list(found[original].values()) for original in sorted(found)]
 
 
-def _siblings(edges: Iterable[Link], leader: Node) -> list[Pair]:
+def _siblings(edges: Iterable[Statement], leader: Node) -> list[Pair]:
     """Pairs of duplicates of the same original, each pair of issues once."""
     found: dict[tuple[Node, Node], Pair] = {}
     for duplicates in _by_original(edges):
         for one, other in combinations(duplicates, 2):
-            url = one.statement.url
+            url = one.url
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())

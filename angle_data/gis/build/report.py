@@ -16,8 +16,8 @@ from zlib import crc32
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
-from angle_data.gis.build.evidence import Node, Scan
-from angle_data.gis.build.links import Link, Pair
+from angle_data.gis.build.evidence import Node, Statement
+from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
 from angle_data.gis.crawl.rows import Repo
@@ -216,22 +216,7 @@ def crawl_state(store: Store, repos: Iterable[Repo]) -> dict[str, dict[str, Any]
     }
 
 
-def form_counts(forms: Mapping[int, Mapping[str, int]], scan: Scan) -> dict[str, Any]:
-    """Return how many lines of issue forms were removed, in how many repositories, and the most frequent."""
-    found = [
-        (count, scan.repos[repo].name, line) for repo, lines in forms.items() for line, count in lines.items()
-    ]
-    return {
-        "lines": len(found),
-        "repositories": sum(map(bool, forms.values())),
-        "most": [
-            {"repo": repo, "line": line, "issues": count}
-            for count, repo, line in sorted(found, key=lambda item: (-item[0], item[1:]))[:_SAMPLES]
-        ],
-    }
-
-
-def link_counts(links: Iterable[Link]) -> dict[str, Any]:
+def link_counts(links: Iterable[Statement]) -> dict[str, Any]:
     """Return how many statements were accepted, and the others by reason; they add up to `statements`."""
     by_status: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:
@@ -267,16 +252,14 @@ def positive_counts(
 
 
 def negative_counts(
-    negatives: Mapping[str, list[Pair]], clusters: Clusters, vain: Counter[str], denials: Counter[str]
+    negatives: Mapping[str, list[Pair]], vain: Counter[str], denials: Counter[str]
 ) -> dict[str, Any]:
-    """Return how many negative pairs there are and what their sides are.
+    """Return how many negative pairs there are, and why others are none.
 
     `vain` are those wanted in vain, `denials` the statements that make no pair, both by reason.
     """
-    found, positive = [pair for pairs in negatives.values() for pair in pairs], clusters.issues
     return {
-        "kept": len(found),
-        "both_sides_in_positives_percent": _percent({pair.one, pair.other} <= positive for pair in found),
+        "kept": sum(map(len, negatives.values())),
         "dropped": dict(sorted((vain + Counter({f"denial_{k}": v for k, v in denials.items()})).items())),
     }
 

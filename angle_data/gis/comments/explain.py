@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import count, groupby
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.comments.reading import MarkerLink, Remark, read_thread
+from angle_data.gis.comments.grammar import MarkerLink
+from angle_data.gis.comments.reading import Remark, read_comment
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
@@ -40,39 +40,23 @@ def read_comments(path: Path) -> Iterator[tuple[str, int, Remark]]:
         yield repo, number, (author, role, whole_characters(body or ""))
 
 
-def explain_comments(path: Path, *, threads: bool = False, why: bool = False) -> Iterator[dict[str, Any]]:
+def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
     """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
-    With `threads`, links that a later comment of the same issue takes back are left out; the comments of an
-    issue must follow one another in the file, oldest first. With `why`, every link has the `text` it was
-    read from, and the row `denials` and `retracts`; of threads also the links `cancelled`, each with the
-    position `by` of the comment that took it back, from 1.
+    With `why`, every link has the `text` it was read from, and the row has `denials` and `retracts`: whether
+    it takes earlier markers back without naming any.
 
     Raises:
         InputError: See `read_comments`.
     """
-    position = count()
-    for (repo, number, _), group in groupby(
-        read_comments(path), key=lambda row: (*row[:2], 0 if threads else next(position))
-    ):
-        comments = [comment for _, _, comment in group]
-        thread = read_thread(comments, repo, number)
-        rows: list[dict[str, Any]] = [{"repo": repo, "number": number, "links": []} for _ in comments]
-        for place, row in enumerate(rows if why else ()):
-            row |= {"denials": [], "retracts": place in thread.taking_back}
-            row |= {"cancelled": []} if threads else {}
-        for found in thread.links:
-            shown = _shown(found.link, comments[found.comment][2], why)
-            if found.retracted_by is None:
-                rows[found.comment]["links"].append(shown)
-            elif why:
-                rows[found.comment]["cancelled"].append({**shown, "by": found.retracted_by + 1})
-        for denial in thread.denials if why else ():
-            shown = _shown(denial.link, comments[denial.comment][2], why)
-            rows[denial.comment]["denials"].append(shown)
-        yield from rows
+    for repo, number, (author, _, body) in read_comments(path):
+        said = read_comment(body, repo, number, author=author)
+        row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
+        if why:
+            row["denials"] = _shown(said.denials, body, why)
+            row["retracts"] = said.retracts or said.denies
+        yield row
 
 
-def _shown(link: MarkerLink, body: str, why: bool) -> dict[str, Any]:
-    start, end = link.span
-    return {**link.to_dict(), "text": body[start:end]} if why else link.to_dict()
+def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
+    return [{**link.to_dict(), **({"text": body[slice(*link.span)]} if why else {})} for link in links]

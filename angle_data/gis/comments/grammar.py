@@ -1,4 +1,4 @@
-"""From sentences to hits: which references a comment ties to its issue, how, and how surely.
+"""From sentences to links: which references a comment ties to its issue, how, and how surely.
 
 Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`,
 `corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from angle_data.gis.comments.context import (
     about_another,
@@ -31,22 +31,39 @@ from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
-Verdict = Literal["explicit", "tentative", "denied"]
+Certainty = Literal["explicit", "tentative", "denied"]
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One reference tied to the issue by a phrase, or `denied` to be.
+class MarkerLink:
+    """A statement that the commented issue and another are duplicates, or (`denied`) that they are none.
 
-    `start` and `end` are offsets in the comment.
+    `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
+    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
+    and conditions. `kind` is one of `vocabulary.KINDS`, with `:pull` appended where the target was named as a
+    pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
-    ref: Reference
+    repo: str
+    number: int
     direction: Direction
-    verdict: Verdict
+    certainty: Certainty
     kind: str
-    start: int
-    end: int
+    span: tuple[int, int]
+
+    @property
+    def family(self) -> str:
+        """The kind without its suffix."""
+        return self.kind.partition(":")[0]
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """The other issue under which links compare equal: (`repo` in lower case, number)."""
+        return self.repo.casefold(), self.number
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in declaration order, ready for JSON."""
+        return {**asdict(self), "span": list(self.span)}
 
 
 MOST_REFERENCES = 25
@@ -71,12 +88,6 @@ _FIX_FOLLOWS = expand(
     r"[)\]]? (?:(?:has|already|now|just|then|finally) )*(?:fix\w*|should fix|will fix|introduced|caused|"
     r"broke|has (?:the|an?) (?:patch|fix|workaround)|changed|removed|made|updated|blocks?|breaks?|solves?|"
     r"resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! (?:in)?to))\b"
-)
-# Finds: "Possible duplicates:"
-_POSSIBLE_DUPLICATES = expand(
-    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
-    r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
-    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b"
 )
 # Finds: "92 %"
 _PERCENT = expand(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b")
@@ -133,31 +144,31 @@ _SAME_MATTER = expand(
 )
 
 
-def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
+def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[MarkerLink]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
     closing = None if bot else any(closes(sentence.text) for sentence in sentences)
-    hits: list[list[Hit]] = []
-    listing = -1
+    hits: list[list[MarkerLink]] = []
     for index, sentence in enumerate(sentences):
-        found: list[Hit] = []
-        listing = _listing(sentences, index, listing, bot)
-        if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
+        found: list[MarkerLink] = []
+        # What a program scores are possible duplicates, which decide nothing.
+        scored = bot and _PERCENT.search(sentence.text)
+        if REF in sentence.text and not scored and len(sentence.refs) <= MOST_REFERENCES:
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
             found = _judged_again(sentence, _bound(sentence, closing), following)
         hits.append(found)
     for index in range(len(sentences)):
-        if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
+        if not any(hit.certainty == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
-    alone = len({(ref.repo, ref.number) for sentence in sentences for ref in sentence.refs}) == 1
+    alone = len({ref.target for sentence in sentences for ref in sentence.refs}) == 1
     if closing and alone and not any(hits):
         hits = [_closed_for(sentence) for sentence in sentences]
     _correct(sentences, hits)
     return [hit for found in hits for hit in found]
 
 
-def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[Hit]:
+def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -> list[MarkerLink]:
     """Deny what the sentence itself withdraws or the one that follows denies; or turn it round."""
     survivor = outlived(sentence)
     if _THE_LAST_ONE.search(following):
@@ -166,75 +177,60 @@ def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[
     if withdraws(sentence.text):
         found = found or [_mention(ref, "denied") for ref in sentence.refs]
     elif survivor:
-        return [*found, replace(_mention(survivor, "denied"), kind="outlived")]
+        return [*found, _mention(survivor, "denied", "outlived")]
     elif not denies_the_last(following):
         return found
-    return [replace(hit, verdict="denied") for hit in found]
+    return [replace(hit, certainty="denied") for hit in found]
 
 
-def _correct(sentences: Sequence[Sentence], hits: list[list[Hit]]) -> None:
+def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> None:
     """Put a corrected target in the place of the last one stated before it."""
     for index, ref in corrections(sentences):
-        stated = [hit for found in hits[: index + 1] for hit in found if hit.ref.start < ref.start]
-        if stated and stated[-1].verdict != "denied":
+        before = (hit for found in hits[: index + 1] for hit in found if hit.span[0] < ref.start)
+        stated = [hit for hit in before if hit.target != ref.target]
+        if stated and stated[-1].certainty != "denied":
             old = stated[-1]
             for found in hits:
-                found[:] = [hit for hit in found if hit.ref not in (old.ref, ref)]
-            hits[index].append(replace(old, ref=ref, end=max(old.end, ref.end)))
-
-
-# Lists of possible duplicates, which decide nothing
-
-
-def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
-    """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
-    sentence = sentences[index]
-    if _POSSIBLE_DUPLICATES.search(sentence.text) and not closes(sentence.text):
-        opens = sentence.ending == ":" or bot or f": {REF}" in sentence.text or _PERCENT.search(sentence.text)
-        follows = (
-            index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
-        )
-        if opens or (follows and not sentence.item):
-            return index
-    if bot and _PERCENT.search(sentence.text) and REF in sentence.text:
-        return index
-    near = since >= 0 and (sentence.item or sentence.paragraph - sentences[since].paragraph <= 1)
-    return since if near else -1
+                found[:] = [hit for hit in found if hit.target not in (old.target, ref.target)]
+            span = old.span[0], max(old.span[1], ref.end)
+            hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
 
 
 # Phrases with their target
 
 
-def _bound(sentence: Sentence, closing: bool | None) -> list[Hit]:
+def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
     """Hits of phrases that name their target in the same sentence."""
-    hits: list[Hit] = []
-    blocked: set[Reference] = set()
+    hits: list[MarkerLink] = []
+    blocked: set[tuple[str, int]] = set()
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
             verdict = _judge(phrase, sentence, match, closing)
             if verdict == "another":
-                blocked |= set(targets) if phrase.kind == "duplicate" else set()
+                blocked |= {ref.target for ref in targets if phrase.kind == "duplicate"}
             elif verdict is not None:
                 first, last = sentence.offset(match.start()), targets[-1].end
-                hits += [
-                    _hit(ref, phrase.direction, verdict, phrase.kind, min(first, ref.start), last)
-                    for ref in targets
-                ]
-    return [hit for hit in hits if hit.ref not in blocked or hit.direction != "this_is_dup_of"]
+                for ref in targets:
+                    span = min(first, ref.start), last
+                    hits.append(_link(ref, phrase.direction, verdict, phrase.kind, span))
+    return [hit for hit in hits if hit.target not in blocked or hit.direction != "this_is_dup_of"]
 
 
-def _mention(ref: Reference, verdict: Verdict) -> Hit:
-    return _hit(ref, "this_is_dup_of", verdict, "duplicate", ref.start, ref.end)
+def _mention(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> MarkerLink:
+    return _link(ref, "this_is_dup_of", certainty, kind, (ref.start, ref.end))
 
 
-def _hit(ref: Reference, direction: Direction, verdict: Verdict, kind: str, start: int, end: int) -> Hit:
-    return Hit(ref, direction, verdict, f"{kind}:pull" if ref.pull else kind, start, end)
+def _link(
+    ref: Reference, direction: Direction, certainty: Certainty, kind: str, span: tuple[int, int]
+) -> MarkerLink:
+    kind = f"{kind}:pull" if ref.pull else kind
+    return MarkerLink(ref.repo, ref.number, direction, certainty, kind, span)
 
 
 def _judge(
     phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool | None
-) -> Verdict | Literal["another"] | None:
+) -> Certainty | Literal["another"] | None:
     """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
     text = sentence.text
     start, end = match.span()
@@ -280,8 +276,8 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
 
 
 def _unbound(
-    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool | None
-) -> list[Hit]:
+    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[MarkerLink]], closing: bool | None
+) -> list[MarkerLink]:
     """Find the target of a marker that stands alone: in its sentence, or in one of the two on either side."""
     sentence = sentences[index]
     if len(sentence.refs) > MOST_REFERENCES:
@@ -300,20 +296,20 @@ def _unbound(
                 found += _list_below(sentences, place, verdict)
                 first = sentence.offset(match.start())
                 last = sentence.offset(match.end() - 1) + 1
-                return [replace(h, start=min(first, h.start), end=max(last, h.end)) for h in found]
+                return [replace(h, span=(min(first, h.span[0]), max(last, h.span[1]))) for h in found]
     return []
 
 
-def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> list[Hit]:
+def _list_below(sentences: Sequence[Sentence], place: int, verdict: Certainty) -> list[MarkerLink]:
     """The targets of the list items right below `place`, itself an item."""
-    found: list[Hit] = []
+    found: list[MarkerLink] = []
     while sentences[place].item and place + 1 < len(sentences) and sentences[place + 1].item:
         place += 1
         found += _targets(sentences[place], 0, len(sentences[place].text), verdict)
     return found
 
 
-def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Verdict | None:
+def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Certainty | None:
     text = sentence.text
     left = text[: match.start()]
     asked = is_question(text, match.end())
@@ -341,7 +337,7 @@ def _places(
             yield place, 0, len(sentences[place].text)
 
 
-def _closed_for(sentence: Sentence) -> list[Hit]:
+def _closed_for(sentence: Sentence) -> list[MarkerLink]:
     """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
     text = sentence.text
     if not _SAME_MATTER.search(text) or sentence.ending == "?":
@@ -350,10 +346,10 @@ def _closed_for(sentence: Sentence) -> list[Hit]:
     return [replace(hit, kind=hit.kind.replace("duplicate", "covered")) for hit in found]
 
 
-def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[Hit]:
+def _targets(sentence: Sentence, low: int, high: int, verdict: Certainty) -> list[MarkerLink]:
     """References between `low` and `high` of a sentence that can be meant by a marker elsewhere."""
     text = sentence.text
-    found: list[Hit] = []
+    found: list[MarkerLink] = []
     position = text.find(REF, low, high)
     while position >= 0:
         before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
-# Finds: "``"
-_TICKS = re.compile(r"`+")
+# Runs of backticks pair with the next run of equal length, not across a blank line (CommonMark 6.1).
+# Finds: "``a`b``"
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\n).){1,1000}?(?<!`)\1(?!`)", re.DOTALL)
 # Finds: "```python"
 _FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
 # Finds: "> Duplicate of #5"
@@ -75,7 +76,7 @@ def own_words(body: str) -> str:
     if "<!--" in text:
         text = _blank(text, (match.span() for match in _COMMENT.finditer(text)))
     text = _mask_lines(text, body).replace("\t", " ")
-    steps = (("`", _code_spans), ("<", _block_tags), ("~~", _struck), ("", _mails), ("", _speeches))
+    steps = (("`", _code), ("<", _block_tags), ("~~", _struck), ("", _mails), ("", _speeches))
     for sign, spans in steps:
         text = _blank(text, spans(text)) if sign in text else text
     return text
@@ -127,22 +128,8 @@ def _is_foreign(line: str) -> bool:
     return "?" in line and _HEADING_QUESTION.match(line) is not None
 
 
-def _code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Runs of backticks pair with the next run of equal length, not across a blank line (CommonMark 6.1)."""
-    runs = [match.span() for match in _TICKS.finditer(text)]
-    following: dict[int, int] = {}
-    partner = [-1] * len(runs)
-    for index in range(len(runs) - 1, -1, -1):
-        length = runs[index][1] - runs[index][0]
-        partner[index] = following.get(length, -1)
-        following[length] = index
-    index = 0
-    while index < len(runs):
-        other = partner[index]
-        if other > 0 and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
-            yield runs[index][0], runs[other][1]
-            index = other
-        index += 1
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in _CODE.finditer(text))
 
 
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:

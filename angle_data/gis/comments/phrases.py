@@ -176,11 +176,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"{R}(?:,? (?:which|that))?{ADV}(?: (?:is|has|been|was|should|will|be)){0,3} (?:track|cover|supersed|"
         r"subsum|replac|describ|report|request|captur|asks? for|want|explain)(?:e|s|es|ing|ed)? (?:exactly |"
         r"precisely |all of |the )?(?:{THIS}|same(?: {ISSUE})?)(?![\w'])(?! (?:part|aspect))",
-        "#5 is the canonical issue for this",
-        r"{R} (?:is|was|remains|exists|has been)(?: already| now| our| an?| the)*(?: (?:canonical|main|"
-        r"original|primary|older|existing|tracking|dedicated|open|opened|filed|there|around)){1,3}(?:(?: "
-        r"{ISSUE})? (?:for|about|on|of|tracking|to track) {THIS}(?![\w'])|(?<=[lny])(?: {ISSUE})?(?=[.,;)]|"
-        r"$))",
         subject="any",
     ),
     *_this(

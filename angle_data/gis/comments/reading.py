@@ -7,49 +7,14 @@ and who may mark it is decided in the build, which also replays events (unmarkin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
 
 from angle_data.gis.comments.corrections import may_take_back, regrets, takes_back
-from angle_data.gis.comments.grammar import Hit, find_hits
+from angle_data.gis.comments.grammar import MarkerLink, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.comments.sentences import split_sentences
-from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
-
-Certainty = Literal["explicit", "tentative"]
-
-
-@dataclass(frozen=True, slots=True)
-class MarkerLink:
-    """A statement that the commented issue and another are duplicates.
-
-    `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
-    and conditions. `kind` is one of `vocabulary.KINDS`, with `:pull` appended where the target was named as a
-    pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
-    """
-
-    repo: str
-    number: int
-    direction: Direction
-    certainty: Certainty
-    kind: str
-    span: tuple[int, int]
-
-    @property
-    def family(self) -> str:
-        """The kind without its suffix."""
-        return self.kind.partition(":")[0]
-
-    @property
-    def target(self) -> tuple[str, int]:
-        """The other issue under which links compare equal: (`repo` in lower case, number)."""
-        return self.repo.casefold(), self.number
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields in declaration order, ready for JSON."""
-        return {**asdict(self), "span": list(self.span)}
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +54,9 @@ def read_comment(
     hits = find_hits(sentences, bot=is_program(author))
     backs = [sentence for sentence in sentences if takes_back(sentence)]
     regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
-    denials = _unique(hit for hit in hits if hit.verdict == "denied")
+    denials = _unique(replace(hit, certainty="explicit") for hit in hits if hit.certainty == "denied")
     denied = {denial.target for denial in denials}
-    links = _unique(hit for hit in hits if hit.verdict != "denied" and hit.end > regret)
+    links = _unique(hit for hit in hits if hit.certainty != "denied" and hit.span[1] > regret)
     return Reading(
         links=tuple(link for link in links if link.target not in denied),
         denials=denials,
@@ -105,13 +70,10 @@ def is_program(login: str | None) -> bool:
     return login is not None and login.endswith("[bot]")
 
 
-def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
+def _unique(links: Iterable[MarkerLink]) -> tuple[MarkerLink, ...]:
     """One link per target: the surest, then the strongest kind, then the first; ordered by place."""
     best: dict[tuple[str, int], MarkerLink] = {}
-    for hit in hits:
-        certainty: Certainty = "tentative" if hit.verdict == "tentative" else "explicit"
-        span = hit.start, hit.end
-        link = MarkerLink(hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, span)
+    for link in links:
         known = best.get(link.target)
         if known is None or _strength(link) > _strength(known):
             best[link.target] = link

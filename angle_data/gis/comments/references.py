@@ -37,6 +37,11 @@ class Reference:
     number: int
     pull: bool = False
 
+    @property
+    def target(self) -> tuple[str, int]:
+        """What two references to one issue share: (`repo` in lower case, number)."""
+        return self.repo.casefold(), self.number
+
 
 # Finds: "see #5"
 _MAY_REFER = re.compile(

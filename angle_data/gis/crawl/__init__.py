@@ -11,5 +11,4 @@ In reading order:
 `store`: the SQLite file, and the round under way.
 `github`: one connection with its budgets, waits and retries.
 `archive`: event dumps instead of the API.
-`workers`: work on several cores, in order; the build reads comments with it.
 """

@@ -4,8 +4,8 @@ Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was the
 wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
 hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
 
-With the extra `duckdb`, DuckDB finds the lines of use, in several files at a time. The rows are the same; but
-gzip's checksums are not checked.
+With the extra `duckdb`, DuckDB finds the lines of use. The rows are the same; but gzip's checksums are not
+checked.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import json
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -33,7 +33,6 @@ from angle_data.gis.crawl.rows import (
     login_of,
 )
 from angle_data.gis.crawl.store import Store
-from angle_data.gis.crawl.workers import in_order
 from angle_data.text import counted, stable_hash
 
 _EVENTS_A_PAGE = 1_000
@@ -166,17 +165,12 @@ class _Load:
 
 
 def load_archives(
-    store: Store,
-    paths: Sequence[Path],
-    names: Sequence[str] = (),
-    since: str | None = None,
-    workers: int = 1,
+    store: Store, paths: Sequence[Path], names: Sequence[str] = (), since: str | None = None
 ) -> dict[str, int]:
     """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name: the hash of its bytes is noted when its last line is stored. With DuckDB (the extra
-    `duckdb`) `workers` files are searched at a time.
+    time, under any name: the hash of its bytes is noted when its last line is stored.
 
     Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
     those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
@@ -189,22 +183,15 @@ def load_archives(
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
     part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
 
-    def unread() -> Iterator[tuple[Path, str]]:
+    files = [file for path in paths for file in _files(path)]
+    with _searcher(since) as search:
         for file in files:
             with file.open("rb") as stream:
                 note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
             if store.meta(note):
                 load.counts["known"] += 1
-            else:
-                yield file, note
-
-    files = [file for path in paths for file in _files(path)]
-    for file, note, rows in _searched(unread(), since, workers):
-        # Another file of the same bytes may have come since.
-        if store.meta(note):
-            load.counts["known"] += 1
-        elif load.read(file, rows):
-            store.set_meta(note, "read")
+            elif load.read(file, search(file)):
+                store.set_meta(note, "read")
     return {name: load.counts[name] for name in _COUNTS if load.counts[name]}
 
 
@@ -215,33 +202,30 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _searched(
-    files: Iterable[tuple[Path, str]], since: str | None, workers: int
-) -> Iterator[tuple[Path, str, list[_Row] | None]]:
-    """Yield each file with its note and the rows of its lines, None where DuckDB is missing or fails."""
+@contextmanager
+def _searcher(since: str | None) -> Iterator[Callable[[Path], list[_Row] | None]]:
+    """Give what finds the rows of a file's lines, or None where DuckDB is missing or fails."""
     try:
         import duckdb
     except ImportError:
-        yield from ((file, note, None) for file, note in files)
+        yield lambda path: None
         return
-    database = duckdb.connect(config={"threads": 1})  # a file is searched by the thread that asks
     after = f'"{since}"' if since else None
 
-    def search(found: tuple[Path, str]) -> tuple[Path, str, list[_Row] | None]:
-        path, note = found
-        rows = None
+    def search(path: Path) -> list[_Row] | None:
         # Brackets and stars would stand for other files.
-        if path.stat().st_size <= _LARGEST and not set("*?[") & set(str(path)):
-            compression = "gzip" if _is_gzip(path) else "none"
-            try:
-                with database.cursor() as cursor:
-                    rows = cursor.execute(_QUERY, (after, str(path), compression)).fetchall()
-            except duckdb.Error as error:  # damage, or a line that is no JSON
-                log.debug("%s: read without DuckDB (%s)", path, error)
-        return path, note, rows
+        if path.stat().st_size > _LARGEST or set("*?[") & set(str(path)):
+            return None
+        compression = "gzip" if _is_gzip(path) else "none"
+        try:
+            rows: list[_Row] = database.execute(_QUERY, (after, str(path), compression)).fetchall()
+        except duckdb.Error as error:  # damage, or a line that is no JSON
+            log.debug("%s: read without DuckDB (%s)", path, error)
+            return None
+        return rows
 
-    with database, ThreadPoolExecutor(workers) as pool:
-        yield from in_order(pool, search, files, ahead=workers)
+    with duckdb.connect(config={"threads": 1}) as database:
+        yield search
 
 
 def _is_gzip(path: Path) -> bool:

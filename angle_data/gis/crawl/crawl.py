@@ -3,8 +3,8 @@
 A repository that cannot be read is noted with its reason and the others go on.
 
 The forecast asks how many issues there are, of fifty repositories at once with a token; without one it takes
-two requests per repository. What the store holds already is not counted again. A crawl counts on the way what
-the forecast would have said of it, so that the two can be compared at its end.
+two requests per repository. A crawl counts on the way what the forecast would have said of it, so that the
+two can be compared at its end.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import Crawler, Place, queries_for, read_listing, read_threads
+from angle_data.gis.crawl.listings import Crawler, queries_for, read_listing, read_threads
 from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, PER_PAGE, POINTS_PER_PAGE
-from angle_data.gis.crawl.rows import Listing, Repo
+from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.selection import Selection, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
@@ -44,8 +44,7 @@ class CrawlConfig:
     `repos` is a list of repositories, `out` the folder of the store. `strategy` says what is read beside
     the issues: `events` (GraphQL marks), `comments`, or `both`. `since` is the first day (`2024-01-31`) on
     which an item was updated; an issue opened on that day or later was. `archives` are event dumps to read
-    instead of the API, `workers` at a time (see `load_archives`). The token itself is read from the
-    environment variable `token_env` and never kept.
+    instead of the API. The token itself is read from the environment variable `token_env` and never kept.
     """
 
     repos: Path | None
@@ -56,7 +55,6 @@ class CrawlConfig:
     since: str | None = None
     max_requests: int | None = None
     archives: tuple[Path, ...] = ()
-    workers: int = 1
 
     def __post_init__(self) -> None:
         Selection(since=self.since, strategy=self.strategy)
@@ -143,7 +141,7 @@ def crawl_repos(
     names = read_repos(config.repos, config.api_url, tell=True)
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
-            counts = load_archives(store, config.archives, names, config.start, config.workers)
+            counts = load_archives(store, config.archives, names, config.start)
             return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep, now=now)
         round_ = Round(store, (signals, config.since, *names))
@@ -262,71 +260,35 @@ class _Crawl:
 # What it will cost
 
 
-@dataclass(frozen=True, slots=True)
-class RepoForecast:
-    """One repository: its issues and, over REST, comments that are new, and the requests still to be sent."""
-
-    name: str
-    issues: int = 0
-    comments: int = 0
-    rest: int = 0
-    graphql: float = 0.0
-    status: str = "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The whole list: REST requests, GraphQL queries and their points, and hours with one token.
-
-    `limit` is the hourly budget of REST requests, `spent` what the forecast cost.
-    """
-
-    repos: tuple[RepoForecast, ...]
-    rest: int
-    graphql: int
-    points: int
-    hours: float
-    limit: int
-    spent: int
-
-    def table(self) -> str:
-        """Return the forecast as text, one repository a line and the sums."""
-        width = max([len(repo.name) for repo in self.repos] + [len("repository")])
-        lines = [f"{'repository':<{width}} {'issues':>9} {'comments':>9} {'REST':>8} {'GraphQL':>8}"]
-        for repo in self.repos:
-            cells = f"{repo.issues:>9,} {repo.comments or '':>9} {repo.rest:>8,} {repo.graphql:>8,.0f}"
-            lines.append(f"{repo.name:<{width}} {cells if repo.status == 'ok' else repo.status}")
-        lines.append(
-            f"about {self.rest + self.graphql:,} requests: {self.rest:,} REST and {self.graphql:,} GraphQL "
-            f"({self.points:,} points), {self.hours:.1f} hours at {self.limit:,} requests an hour"
-        )
-        lines.append(f"this forecast took {self.spent} requests")
-        return "\n".join(lines)
-
-
 def forecast(
     config: CrawlConfig,
     *,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.time,
-) -> Forecast:
-    """Ask how many issues of every listed repository are new and return what crawling them will take.
+) -> dict[str, Any]:
+    """Ask how many issues every listed repository has and return what a first crawl of them will take.
 
-    With `since`, only what was updated from then on is counted. Nothing is written.
+    With `since`, only what was updated from then on is counted. Nothing is written. The result is ready for
+    JSON: `repos`, each with `name`, `issues`, over REST `comments`, the requests `rest` and `graphql`, and
+    `status`; the sums `rest`, `graphql` and its `points`; `hours` with one token; `limit`, the hourly budget
+    of REST requests; `spent`, what the forecast cost.
 
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl_repos`.
     """
     names = read_repos(config.repos, config.api_url, tell=True)
     client, signals = connect(config, sleep=sleep, now=now)
-    path = config.out / STORE_NAME
-    with Store.open(path, read_only=True) if path.is_file() else nullcontext() as store:
-        plan = _Forecaster(client, store, config.start, signals)
-        rows = plan.over_rest(names) if signals == "comments" else plan.over_graphql(names)
-    check_readable({row.name: row.status for row in rows})
+    count = _count_over_rest if signals == "comments" else _count_over_graphql
+    nothing = {"issues": 0, "comments": 0, "rest": 0, "graphql": 0.0, "status": "ok"}
+    found = count(client, names, config.start, comments=signals == "both")
+    repos: list[dict[str, Any]] = [nothing | row for row in found]
+    for row in repos:
+        if row["status"] != "ok":
+            log.warning("%s is skipped: %s", row["name"], row["status"].removeprefix("error:"))
+    check_readable({row["name"]: row["status"] for row in repos})
     budget = client.budgets.get("core")
     limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
-    rest, graphql = sum(row.rest for row in rows), math.ceil(sum(row.graphql for row in rows))
+    rest, graphql = (math.ceil(sum(row[api] for row in repos)) for api in ("rest", "graphql"))
     points = graphql * POINTS_PER_PAGE[signals == "both"]
     # The longest of the two budgets, of which the first hour's can be spent at once, and of the answers.
     hours = max(
@@ -334,65 +296,59 @@ def forecast(
         math.ceil(rest / limit) - 1,
         math.ceil(points / max(limit, _TOKEN_LIMIT)) - 1,
     )
-    return Forecast(tuple(rows), rest, graphql, points, hours, limit, client.requests)
+    sums = {"rest": rest, "graphql": graphql, "points": points, "hours": hours}
+    return {"repos": repos, **sums, "limit": limit, "spent": client.requests}
 
 
-@dataclass(frozen=True, slots=True)
-class _Forecaster:
-    """Forecasts repositories one by one, from where `store` stands."""
-
-    client: GitHubClient
-    store: Store | None
-    start: str | None
-    signals: Signals
-
-    def over_graphql(self, names: Sequence[str]) -> list[RepoForecast]:
-        """One query for many repositories."""
-        found: list[RepoForecast] = []
-        ids: set[int] = set()  # a repository listed under two names is read once
-        for first in range(0, len(names), NAMES_A_QUERY):
-            chunk = names[first : first + NAMES_A_QUERY]
-            bounds = [self._since(name, "threads" if self.signals == "both" else "events") for name in chunk]
-            for name, raw in zip(chunk, ask_names(self.client, chunk, bounds), strict=True):
-                if raw is not None and raw["hasIssuesEnabled"]:
-                    count = 0 if raw["databaseId"] in ids else raw["issues"]["totalCount"]
-                    queries = queries_for(count, comments=self.signals == "both")
-                    queries *= raw["databaseId"] not in ids
-                    found.append(RepoForecast(name, count, rest=1, graphql=queries))
-                    ids.add(raw["databaseId"])
-                else:
-                    found.append(_unreadable(name, "not found, or its issues are disabled"))
-        return found
-
-    def over_rest(self, names: Iterable[str]) -> list[RepoForecast]:
-        """Two requests for every repository, for its issues and its comments."""
-        found: list[RepoForecast] = []
-        for name in names:
-            try:
-                issues = self._count(name, "issues", "issues?state=all&")
-                comments = self._count(name, "comments", "issues/comments?")
-            except Refused as error:
-                found.append(_unreadable(name, str(error)))
-                continue
-            pages = sum(max(1, math.ceil(count / PER_PAGE)) for count in (issues, comments))
-            found.append(RepoForecast(name, issues, comments, rest=1 + pages))
-        return found
-
-    def _count(self, name: str, listing: Listing, path: str) -> int:
-        """How many items are new: the pages of one item, or of more where a redirection drops parameters."""
-        since = self._since(name, listing)
-        bound = f"&since={since}" if since else ""
-        page = self.client.get(f"/repos/{name}/{path}per_page=1{bound}")
-        assert page is not None
-        return (page.last_page or 1) * len(page.data)
-
-    def _since(self, name: str, listing: Listing) -> str | None:
-        """The time from which a listing will be asked for."""
-        known = self.store.named(name) if self.store else None
-        cursor = self.store.cursor(known.id, listing) if self.store and known else None
-        return Place.of(cursor).restarted().since if cursor else self.start
+def forecast_table(found: Mapping[str, Any]) -> str:
+    """Return a forecast as text, one repository a line and the sums."""
+    width = max([len(repo["name"]) for repo in found["repos"]] + [len("repository")])
+    lines = [f"{'repository':<{width}} {'issues':>9} {'comments':>9} {'REST':>8} {'GraphQL':>8}"]
+    for repo in found["repos"]:
+        cells = "{issues:>9,} {comments:>9,} {rest:>8,} {graphql:>8,.0f}".format(**repo)
+        lines.append(f"{repo['name']:<{width}} {cells if repo['status'] == 'ok' else repo['status']}")
+    both = found["rest"] + found["graphql"]
+    sums = "{rest:,} REST and {graphql:,} GraphQL ({points:,} points), {hours:.1f} hours at {limit:,}"
+    lines.append(f"about {both:,} requests: {sums.format(**found)} requests an hour")
+    lines.append(f"this forecast took {found['spent']} requests")
+    return "\n".join(lines)
 
 
-def _unreadable(name: str, reason: str) -> RepoForecast:
-    log.warning("%s is skipped: %s", name, reason)
-    return RepoForecast(name, status=f"error:{reason}")
+_Rows = Iterator[dict[str, Any]]
+
+
+def _count_over_graphql(
+    client: GitHubClient, names: Sequence[str], since: str | None, *, comments: bool
+) -> _Rows:
+    """One query for many repositories."""
+    ids: set[int] = set()  # a repository listed under two names is read once
+    for first in range(0, len(names), NAMES_A_QUERY):
+        chunk = names[first : first + NAMES_A_QUERY]
+        for name, raw in zip(chunk, ask_names(client, chunk, since), strict=True):
+            if raw is None or not raw["hasIssuesEnabled"]:
+                yield {"name": name, "status": "error:not found, or its issues are disabled"}
+            elif raw["databaseId"] in ids:
+                yield {"name": name, "rest": 1}
+            else:
+                ids.add(raw["databaseId"])
+                count = raw["issues"]["totalCount"]
+                queries = queries_for(count, comments=comments)
+                yield {"name": name, "issues": count, "rest": 1, "graphql": queries}
+
+
+def _count_over_rest(
+    client: GitHubClient, names: Sequence[str], since: str | None, *, comments: bool
+) -> _Rows:
+    """Two requests for every repository: the pages of one item, or of more where a redirection drops that."""
+    bound = f"&since={since}" if since else ""
+    for name in names:
+        row: dict[str, Any] = {"name": name, "rest": 1}
+        try:
+            for listing, path in (("issues", "issues?state=all&"), ("comments", "issues/comments?")):
+                page = client.get(f"/repos/{name}/{path}per_page=1{bound}")
+                assert page is not None
+                row[listing] = (page.last_page or 1) * len(page.data)
+                row["rest"] += max(1, math.ceil(row[listing] / PER_PAGE))
+        except Refused as error:
+            row = {"name": name, "status": f"error:{error}"}
+        yield row

@@ -97,18 +97,14 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
             store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
 
 
-def ask_names(
-    client: GitHubClient, names: Sequence[str], since: Sequence[str | None] = ()
-) -> list[Node | None]:
+def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> list[Node | None]:
     """Return the GraphQL nodes of the repositories that have, or had, these names; at most `NAMES_A_QUERY`.
 
-    Each counts its issues, of which one is given those that changed `since`.
+    Each counts its issues that changed `since`, by default all.
     """
-    variables: dict[str, Any] = {}
+    variables: dict[str, Any] = {"filter": {"since": since} if since else None}
     for i, name in enumerate(names):
         variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
-        bound = since[i] if since else None
-        variables[f"f{i}"] = {"since": bound} if bound else None
     try:
         found = client.graphql(names_query(len(names)), variables)
     except Refused:

@@ -130,16 +130,16 @@ fragment Found on IssueOrPullRequest {{
 def names_query(count: int) -> str:
     """Return a query for `count` repositories by name, a former one too, and how many issues changed.
 
-    Variables: `o0`, `n0` and the filter `f0` of each.
+    Variables: `o0` and `n0` of each, and `filter`.
     """
-    variables = ", ".join(f"$o{i}: String!, $n{i}: String!, $f{i}: IssueFilters" for i in range(count))
+    variables = ", ".join(f"$o{i}: String!, $n{i}: String!" for i in range(count))
     fields = "\n".join(
-        f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...Total issues(first: 1, filterBy: $f{i}) "
+        f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...Total issues(first: 1, filterBy: $filter) "
         "{ totalCount } }"
         for i in range(count)
     )
     return f"""
-query Names({variables}) {{
+query Names($filter: IssueFilters, {variables}) {{
   {_RATE}
 {fields}
 }}

@@ -208,10 +208,6 @@ class Store:
         """Yield events ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
         return self._select(Event, "events", repo_id, numbers)
 
-    def numbers(self) -> Iterator[tuple[int, int]]:
-        """Return (repository id, number) of every issue and pull request, in this order."""
-        return self.database.execute("SELECT repo_id, number FROM issues ORDER BY repo_id, number")
-
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
         pulls = int(self.database.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])

@@ -14,13 +14,11 @@ from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
 
 from angle_data.errors import InputError
-from angle_data.gis.build import evidence
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
-from angle_data.gis.crawl.workers import in_processes
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 
@@ -146,30 +144,6 @@ def test_same_store_same_bytes_in_another_process(built, crawled):
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     subprocess.run([sys.executable, "-c", BUILD, str(crawled)], env=environment, check=True, timeout=120)
     assert content(crawled) == content(built[0])
-
-
-@pytest.mark.usefixtures("plain")
-def test_two_processes_that_read_parts_of_repositories_give_the_same_bytes(built, crawled, monkeypatch):
-    calls = []
-
-    def seen(count, *work):
-        calls.append(count)
-        return in_processes(count, *work)
-
-    monkeypatch.setattr(evidence, "_ISSUES_A_PART", 70)
-    monkeypatch.setattr(evidence, "in_processes", seen)
-    build_gis(BuildConfig(crawled, workers=2))
-    assert calls == [2]
-    here, there = (
-        {
-            name: found
-            for name, found in content(out).items()
-            if "figures" not in name and "README" not in name
-        }
-        for out in (crawled, built[0])
-    )
-    assert {"report.json", "audit/links.jsonl", "dataset/data/train-00000-of-00001.parquet"} <= here.keys()
-    assert here == there
 
 
 @pytest.mark.usefixtures("plain")

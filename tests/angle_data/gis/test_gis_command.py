@@ -87,7 +87,6 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
         (("--no-crawl", "--split-by", "moon"), "--split-by must be one of cluster, time, repo, got 'moon'"),
         (("--no-crawl", "--negatives", "-1"), "--negatives must be between 0 and 100, got -1"),
-        (("--no-crawl", "--workers", "0"), "--workers must be at least 1, got 0"),
         (("--no-crawl", "--max-pairs-per-cluster", "0"), "--max-pairs-per-cluster must be at least 1"),
         (
             ("--repos", "nothing.txt", "--tokenizer", "nowhere"),
@@ -185,12 +184,12 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
     assert "https://HOST/api/v3 for GitHub Enterprise" in errors
 
 
-def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, monkeypatch):
+def test_the_table_says_what_was_left_out_and_what_it_cost(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     world = make_world(1, repos=2, issues=80, duplicates=0.4)
     path = tmp_path / "list.txt"
     path.write_text("org0/project0\norg1/project1\nno/such\n")
-    arguments = ("--repos", path, "--out", tmp_path / "o", "--ratios", "0.5,0.5", "--split-by", "time")
+    arguments = ("--repos", path, "--out", tmp_path / "o", "--ratios", "0.5,0.5")
     with FakeGitHub(world) as github:
         assert run(*arguments, "--api-url", github.url)[0] == 0
         world.repos[1_001].refuse = 451
@@ -200,7 +199,7 @@ def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, mo
     assert ["left", "out", "no/such: 404 Not Found"] in lines
     assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
     assert any(line[:2] == ["pull", "requests"] for line in lines)
-    assert next(line for line in lines if line[0] == "split")[2].startswith("time (train until 2020-")
+    assert next(line for line in lines if line[0] == "requests")[2].endswith("the forecast says 5")
     assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
     _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"

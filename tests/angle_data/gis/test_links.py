@@ -11,60 +11,244 @@ from angle_data.gis.build.links import REASONS, judge
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
-ISSUES = [make_issue(n) for n in range(1, 10)]
-DAY = 12  # after all of these were opened
+DAY = 12  # after all issues were opened
+MIDNIGHT = make_comment(1, 7, "", DAY).created_at
 
 
-def links_of(folder, *, cross_repo=False, **rows):
-    """[(status, reason, duplicate number, canonical number)] of a small store."""
-    rows.setdefault("issues", ISSUES)
-    with Store.open(write_store(folder, **rows), read_only=True) as store:
-        scan = scan_store(store)
-        links = judge(scan, Texts(store), cross_repo=cross_repo)
-    return [(link.status, link.reason, *(end[1] for end in link.ends or ())) for link in links]
+def said(body="Duplicate of #3", author="maria", role="MEMBER", at=None, **fields):
+    """A comment on issue 7, by default of a member and a day after the one before it."""
+    return body, at, {"author": author, "role": role, **fields}
 
 
-def said(body="Duplicate of #3", number=7, at=DAY, id=100, **fields):
-    return make_comment(id, number, body, at, **fields)
+def stranger(body="Duplicate of #3", author="joe", **fields):
+    return said(body, author, "NONE", **fields)
 
 
-@pytest.mark.parametrize("comment", [said(), said("#7 is a duplicate of this", number=3)])
-def test_a_member_is_believed_in_either_direction(tmp_path, comment):
-    assert links_of(tmp_path, comments=[comment]) == [("accepted", "", 7, 3)]
+def links_of(folder, *comments, events=(), issues=(), repos=(), cross_repo=False, **seventh):
+    """["reason or evidence, duplicate, original"] of issues of rita's; `seventh` is of the one discussed."""
+    opened = [make_issue(n, **{"author": "rita", **(seventh if n == 7 else {})}) for n in range(1, 10)]
+    changed = {(issue.repo_id, issue.number) for issue in issues}
+    rows = {
+        "issues": [*(one for one in opened if (1, one.number) not in changed), *issues],
+        "comments": [
+            make_comment(100 + n, 7, body, DAY + n if at is None else at, **fields)
+            for n, (body, at, fields) in enumerate(comments)
+        ],
+        "events": events,
+    }
+    path = write_store(folder, repos=repos or [Repo(1, "org/one", "org/one")], **rows)
+    with Store.open(path, read_only=True) as store:
+        links = judge(scan_store(store), Texts(store), cross_repo=cross_repo)
+    for link in links:
+        assert link.reason in ("", *REASONS)
+        assert (link.status == "tentative") == REASONS.get(link.reason, "").startswith("tentative")
+    return [" ".join(map(str, (link.reason or link.evidence, *(e[1] for e in link.ends)))) for link in links]
 
 
-OBJECTION = said("Not a duplicate of #3.", id=101, at=DAY + 1, role="NONE", author="joe")
+def event(kind, at, target=None, **fields):
+    return make_event(f"{kind}{at}", kind, 7, target, at, **fields)
 
 
-def replaced(number, **fields):
-    return [issue for issue in ISSUES if issue.number != number] + [make_issue(number, **fields)]
+def closed(at, author="joe"):
+    """A stranger's comment of midnight, and the closing of the issue at that time or another."""
+    return {"of": [stranger()], "state": "closed", "closed_by": author, "closed_at": at}
 
 
-@pytest.mark.parametrize(
-    ("reason", "rows"),
-    [
-        ("guess", {"comments": [said("Is this a duplicate of #3?")]}),
-        ("unbacked", {"comments": [said(role="NONE", author="joe")]}),
-        ("disputed", {"comments": [said(), OBJECTION]}),
-        ("retracted", {"comments": [said(), said("Sorry, not a dup after all.", id=101, at=DAY + 1)]}),
-        ("unknown_repository", {"comments": [said("Duplicate of other/repo#3")]}),
-        ("missing", {"comments": [said("Duplicate of #99")]}),
-        ("gone", {"comments": [said()], "issues": replaced(3, gone="deleted")}),
-        ("moved_away", {"comments": [said()], "issues": replaced(3, gone="transferred:no/where#5")}),
-        ("itself", {"comments": [said()], "issues": replaced(3, gone="transferred:org/one#7")}),
-        ("pull", {"comments": [said()], "issues": replaced(3, is_pull=True)}),
-        ("later", {"comments": [said("Duplicate of #9", at=8)]}),
-        ("empty", {"comments": [said()], "issues": replaced(3, title=" ")}),
-        ("empty", {"comments": [said()], "issues": replaced(7, title=" ")}),
-        ("dummy", {"comments": [said()], "issues": replaced(3, title="test")}),
-        ("reopened", {"comments": [said()], "issues": replaced(7, state_reason="reopened")}),
-    ],
-)  # fmt: skip
-def test_why_a_link_is_not_accepted(tmp_path, reason, rows):
-    assert reason in REASONS
-    found = links_of(tmp_path, **rows)
-    assert [link[1] for link in found] == [reason]
-    assert (found[0][0] == "tentative") == REASONS[reason].startswith("tentative")
+WORD, BACKED, EVENT = (f"comment:duplicate:{rank} 7 3" for rank in ("write_role", "corroborated", "event"))
+GUESS = "Is this a duplicate of #3?"
+DENIAL = "This is not a duplicate of #3."
+MARK, UNMARK = event("marked", DAY, 3), event("unmarked", DAY + 2, 3)
+LABEL = {"labels": ("duplicate",), "state": "closed", "state_reason": "duplicate"}
+COMPLETED = {"state": "closed", "state_reason": "completed"}
+BOT = {"author": "sweeper[bot]"}
+FORMER = [Repo(1, "org/one", "org/one", ("old/name",))]
+TWO = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("old/name", "org/one"))]
+REOPENED = [event("closed", DAY), event("reopened", DAY + 1)]
+SOLVED = [event("reopened", DAY + 1), event("closed", DAY + 2)]
+
+# What is said and happened -> the links.
+CASES = {
+    "a member is believed": ({"of": [said()]}, [WORD]),
+    "in the other direction": (
+        {"of": [said("#3 is a duplicate of this")]}, ["comment:duplicate:write_role 3 7"],
+    ),
+    "a guess": ({"of": [said(GUESS)]}, ["guess 7 3"]),
+    "a stranger": ({"of": [stranger()]}, ["unbacked 7 3"]),
+    "its author": ({"of": [stranger(author="rita")]}, ["comment:duplicate:admitted 7 3"]),
+    "the other one's author": (
+        {"of": [stranger("#3 is a duplicate of this", "rita")], **LABEL}, ["unbacked 3 7"],
+    ),
+    "an objection": ({"of": [said(), stranger(DENIAL)]}, ["disputed 7 3"]),
+    "taken back": ({"of": [said(), said("Sorry, not a dup after all.")]}, ["retracted 7 3"]),
+    "a repository not crawled": ({"of": [said("Duplicate of other/repo#3")]}, ["unknown_repository"]),
+    "another repository": (
+        {"of": [said("Duplicate of old/name#3")], "repos": TWO, "issues": [make_issue(3, repo_id=2)]},
+        ["other_repository 7 3"],
+    ),
+    "another repository that is allowed": (
+        {"of": [said("Duplicate of old/name#3")], "repos": TWO, "issues": [make_issue(3, repo_id=2)],
+         "cross_repo": True},
+        [WORD],
+    ),
+    "a present name outranks a former one": ({"of": [said()], "repos": TWO}, [WORD]),
+    "missing": ({"of": [said("Duplicate of #99")]}, ["missing"]),
+    "deleted": ({"of": [said()], "issues": [make_issue(3, gone="deleted")]}, ["gone"]),
+    "moved to where": (
+        {"of": [said()], "issues": [make_issue(3, gone="transferred:no/where#5")]}, ["moved_away"],
+    ),
+    "moved and followed": (
+        {"of": [said()], "issues": [make_issue(3, gone="transferred:Org/One#5")]},
+        ["comment:duplicate:write_role 7 5"],
+    ),
+    "moved in a circle": (
+        {"of": [said()], "issues": [make_issue(n, gone=f"transferred:org/one#{5 - n}") for n in (2, 3)]},
+        ["moved_away"],
+    ),
+    "itself": ({"of": [said()], "issues": [make_issue(3, gone="transferred:org/one#7")]}, ["itself 7 7"]),
+    "a pull request": ({"of": [said()], "issues": [make_issue(3, is_pull=True)]}, ["pull 7 3"]),
+    "on a pull request": ({"of": [said()], "is_pull": True}, []),
+    "a later issue": ({"of": [said("Duplicate of #9", at=8)]}, ["later 7 9"]),
+    "empty there": ({"of": [said()], "issues": [make_issue(3, title=" ")]}, ["empty 7 3"]),
+    "empty here": ({"of": [said()], "title": " "}, ["empty 7 3"]),
+    "a placeholder": ({"of": [said()], "issues": [make_issue(3, title="test")]}, ["dummy 7 3"]),
+    "hidden as spam": ({"of": [said(minimized="spam")]}, []),
+    "hidden as outdated": ({"of": [said(minimized="outdated")]}, [WORD]),
+    # Marks
+    "marked": ({"events": [MARK]}, ["event 7 3"]),
+    "unmarked": ({"events": [MARK, UNMARK]}, ["unmarked 7 3"]),
+    "marked again": ({"events": [MARK, UNMARK, event("marked", DAY + 4, 3)]}, ["event 7 3"]),
+    "an unmark cancels earlier comments only": (
+        {"of": [said(), said(at=DAY + 3)], "events": [MARK, UNMARK]}, ["unmarked 7 3", "unmarked 7 3", WORD],
+    ),
+    "a mark outweighs an objection": (
+        {"of": [said(), stranger(DENIAL)], "events": [MARK]}, ["event 7 3", EVENT],
+    ),
+    "a mark backs even a guess": ({"of": [stranger(GUESS)], "events": [MARK]}, ["event 7 3", EVENT]),
+    "a mark under another spelling": (
+        {"of": [stranger()], "events": [event("marked", DAY, 3, repo="Org/One")]}, ["event 7 3", EVENT],
+    ),
+    "a mark under a former name": (
+        {"of": [stranger()], "events": [event("marked", DAY, 3, repo="old/name")], "repos": FORMER},
+        ["event 7 3", EVENT],
+    ),
+    "a mark of another issue": (
+        {"of": [stranger()], "events": [event("marked", DAY, 5)]}, ["event 7 5", "unbacked 7 3"],
+    ),
+    "a mark of another repository": (
+        {"of": [stranger()], "events": [event("marked", DAY, 3, repo="x/y")]},
+        ["unknown_repository", "unbacked 7 3"],
+    ),
+    "a mark that a write role denies by number": (
+        {"of": [stranger("I have a log."), said(DENIAL)], "events": [MARK]}, ["retracted 7 3"],
+    ),
+    "a mark that a stranger denies": (
+        {"of": [stranger("I have a log."), stranger(DENIAL)], "events": [MARK]}, ["event 7 3"],
+    ),
+    "a mark beside a denial of another": (
+        {"of": [stranger("I have a log."), said("Not a duplicate of #4.")], "events": [MARK]}, ["event 7 3"],
+    ),
+    # Opened again
+    "reopened": ({"of": [said()], "state_reason": "reopened"}, ["reopened 7 3"]),
+    "opened again": ({"of": [said()], "events": REOPENED}, ["reopened 7 3"]),
+    "said after it was opened again": ({"of": [said(at=DAY + 2)], "events": REOPENED}, [WORD]),
+    "closed again": ({"of": [said()], "events": REOPENED, "state": "closed"}, [WORD]),
+    "solved for itself": (
+        {"of": [said()], "events": [MARK, *SOLVED], **COMPLETED},
+        ["completed 7 3", "completed 7 3"],
+    ),
+    "not solved": (
+        {"of": [said()], "events": [MARK, *SOLVED], "state": "closed", "state_reason": "not_planned"},
+        ["event 7 3", EVENT],
+    ),
+    "solved, says the state, and a duplicate, says the label": (
+        {"of": [said()], "events": [MARK, *SOLVED], **LABEL, **COMPLETED}, ["event 7 3", EVENT],
+    ),
+    "said again after it was opened again": (
+        {"of": [said(), said(at=DAY + 3)], "events": SOLVED[:1], **COMPLETED},
+        ["completed 7 3", WORD],
+    ),
+    # What backs a stranger, and a guess
+    "closed ten minutes later": (closed("2020-01-13T00:10:00Z"), [BACKED]),
+    "closed ten minutes before": (closed("2020-01-12T23:50:00Z"), [BACKED]),
+    "closed later": (closed("2020-01-13T00:10:01Z"), ["unbacked 7 3"]),
+    "closed by another": (closed(MIDNIGHT, "rita"), ["unbacked 7 3"]),
+    "a label": ({"of": [stranger("Duplicate of #5")], **LABEL}, ["comment:duplicate:corroborated 7 5"]),
+    "a label, and a mark of another": (
+        {"of": [stranger("Duplicate of #5")], "events": [MARK], **LABEL}, ["event 7 3", "unbacked 7 5"],
+    ),
+    "a label, and a mark that is gone": (
+        {"of": [stranger("Duplicate of #5")], "events": [MARK, UNMARK], **LABEL},
+        ["unmarked 7 3", "comment:duplicate:corroborated 7 5"],
+    ),
+    "a label, and a member's word for another": (
+        {"of": [said(), stranger("Duplicate of #5")], **LABEL}, [WORD, "unbacked 7 5"],
+    ),
+    "a label, and a member's word taken back": (
+        {"of": [said(), stranger("Duplicate of #5"), said("Sorry, not a dup of #3 after all.")], **LABEL},
+        ["retracted 7 3", "comment:duplicate:corroborated 7 5"],
+    ),
+    "a label, and a member's question about another": (
+        {"of": [said(GUESS), stranger("Duplicate of #5")], **LABEL},
+        ["guess 7 3", "comment:duplicate:corroborated 7 5"],
+    ),
+    "a label, and a member's word for both": (
+        {"of": [said(), stranger("Duplicate of #5"), said("Duplicate of #5")], **LABEL},
+        [WORD, "comment:duplicate:corroborated 7 5", "comment:duplicate:write_role 7 5"],
+    ),
+    "a stranger's guess and a label": ({"of": [stranger(GUESS)], **LABEL}, ["guess 7 3"]),
+    "a program's closing": (
+        {**closed(MIDNIGHT, **BOT), "of": [stranger("Closing as a duplicate of #3.", **BOT)]}, [BACKED],
+    ),
+    "a program's closing that did not happen": ({"of": [stranger(**BOT)]}, ["unbacked 7 3"]),
+    "a program's closing to which somebody objects": (
+        {**closed(MIDNIGHT, **BOT), "of": [stranger(**BOT), stranger(DENIAL)]}, ["disputed 7 3"],
+    ),
+    "a program's guess on which it acted": (
+        {**closed(MIDNIGHT, **BOT), "of": [stranger(GUESS, **BOT)]},
+        ["comment:duplicate:confirmed 7 3"],
+    ),
+    "likeness is no guess to act on": (
+        {**closed(MIDNIGHT, "maria"), "of": [said("This looks similar to #3.")]}, ["guess 7 3"],
+    ),
+    # The issue's own text
+    "its own text": (
+        {"body": "It crashes when I open the settings.\n\nEDIT: this is a duplicate of #9"},
+        ["body:duplicate:admitted 7 9"],
+    ),
+    "its own text, the account deleted": (
+        {"body": "Duplicate of #9", "author": None}, ["body:duplicate:admitted 7 9"],
+    ),
+    "its own text taken back": (
+        {"of": [stranger("Sorry, not a duplicate after all.", "rita")], "body": "Duplicate of #3"},
+        ["retracted 7 3"],
+    ),
+    "a program's text": ({"body": "Duplicate of #3", "author": "import[bot]"}, []),
+    **{
+        f"its own text: {text}": ({"body": text}, [])
+        for text in (GUESS, DENIAL, "Similar to #3.", "Tracked upstream, see also #3.", "> Duplicate of #3")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_becomes_of_what_was_said_and_happened(tmp_path, name):
+    rows, expected = CASES[name]
+    assert links_of(tmp_path, *rows.get("of", ()), **{k: v for k, v in rows.items() if k != "of"}) == expected
+
+
+def test_every_reason_has_its_case():
+    seen = {line.split()[0] for _, expected in CASES.values() for line in expected}
+    assert REASONS.keys() - seen == {"outside"}, "whose case is in test_gis_build.py"
+
+
+LABELS = ("duplicate", "*Duplicate", "r: duplicate", "Resolution-Duplicate", "triage/duplicate", "dup")
+OTHERS = ("deduplication", "not-duplicate", "possible duplicate", "bug", "duplicator")
+
+
+@pytest.mark.parametrize("name", [*LABELS, *OTHERS])
+def test_labels_for_duplicates(tmp_path, name):
+    expected = BACKED if name in LABELS else "unbacked 7 3"
+    assert links_of(tmp_path, stranger(), labels=("bug", name)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -78,152 +262,33 @@ def test_why_a_link_is_not_accepted(tmp_path, reason, rows):
     ],
 )
 def test_only_addresses_on_the_stores_own_site_name_its_issues(tmp_path, site, named, followed):
-    page = f"{site}/org/one/issues/7#issuecomment-1"
-    comment = replace(said(f"Duplicate of {named}/org/one/issues/3"), url=page)
-    found = links_of(tmp_path, comments=[comment])
-    assert found == ([("accepted", "", 7, 3)] if followed else [])
-
-
-def test_another_repository_only_when_allowed(tmp_path):
-    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("old/name",))]
-    rows = {
-        "repos": repos,
-        "issues": [*ISSUES, make_issue(3, repo_id=2)],
-        "comments": [said("Duplicate of old/name#3")],
-    }
-    assert links_of(tmp_path, **rows)[0][:2] == ("rejected", "other_repository")
-    assert links_of(tmp_path, **rows, cross_repo=True)[0][:2] == ("accepted", "")
-
-
-def test_a_transferred_issue_is_followed_but_not_in_a_circle(tmp_path):
-    found = links_of(tmp_path / "1", comments=[said()], issues=replaced(3, gone="transferred:Org/One#5"))
-    assert found == [("accepted", "", 7, 5)]
-    moved = [make_issue(one, gone=f"transferred:org/one#{other}") for one, other in ((1, 2), (2, 1))]
-    found = links_of(tmp_path / "2", comments=[said("Duplicate of #1")], issues=[*moved, ISSUES[6]])
-    assert found[0][1] == "moved_away"
-
-
-def test_pull_requests_are_not_read(tmp_path):
-    assert links_of(tmp_path, comments=[said()], issues=replaced(7, is_pull=True)) == []
-
-
-def test_a_comment_hidden_as_spam_says_nothing(tmp_path):
-    assert links_of(tmp_path, comments=[said(minimized="spam")]) == []
-    assert links_of(tmp_path / "b", comments=[said(minimized="outdated")]) != []
-
-
-def test_a_mark_is_accepted_and_an_unmark_cancels(tmp_path):
-    mark = make_event("a", "marked", 7, 3, DAY)
-    assert links_of(tmp_path / "1", events=[mark]) == [("accepted", "", 7, 3)]
-    unmark = make_event("b", "unmarked", 7, 3, DAY + 2)
-    assert links_of(tmp_path / "2", events=[mark, unmark])[0][:2] == ("rejected", "unmarked")
-    again = make_event("c", "marked", 7, 3, DAY + 4)
-    assert links_of(tmp_path / "3", events=[mark, unmark, again]) == [("accepted", "", 7, 3)]
-
-
-def test_an_unmark_cancels_earlier_comments_only(tmp_path):
-    events = [make_event("a", "marked", 7, 3, DAY), make_event("b", "unmarked", 7, 3, DAY + 2)]
-    comments = [said(), said(id=101, at=DAY + 3)]
-    assert [link[1] for link in links_of(tmp_path, events=events, comments=comments)] == [
-        "unmarked",
-        "unmarked",
-        "",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("repo", "target", "backed"),
-    [
-        ("org/one", 3, True),
-        ("Org/One", 3, True),
-        ("old/name", 3, True),
-        ("org/one", 5, False),
-        ("x/y", 3, False),
-    ],
-)
-def test_a_mark_backs_what_a_stranger_says_of_its_own_target(tmp_path, repo, target, backed):
-    repos = [Repo(1, "org/one", "org/one", ("old/name",))]
-    mark = make_event("a", "marked", 7, target, DAY, repo=repo)
-    *_, said_too = links_of(tmp_path, repos=repos, comments=[said(role="NONE", author="joe")], events=[mark])
-    assert said_too == (("accepted", "", 7, 3) if backed else ("tentative", "unbacked", 7, 3))
-
-
-def test_an_objection_does_not_outweigh_a_mark(tmp_path):
-    mark = make_event("a", "marked", 7, 3, DAY)
-    found = links_of(tmp_path, comments=[said(), OBJECTION], events=[mark])
-    assert [link[0] for link in found] == ["accepted", "accepted"]
-
-
-def test_opened_again_unless_closed_again(tmp_path):
-    events = [make_event("a", "closed", 7, None, DAY), make_event("b", "reopened", 7, None, DAY + 1)]
-    assert links_of(tmp_path / "1", comments=[said()], events=events)[0][1] == "reopened"
-    # The marker came after the reopening.
-    assert links_of(tmp_path / "2", comments=[said(at=DAY + 2)], events=events)[0][1] == ""
-    closed = replaced(7, state="closed")
-    assert links_of(tmp_path / "3", comments=[said()], events=events, issues=closed)[0][1] == ""
-
-
-@pytest.mark.parametrize("role", ["NONE", "MEMBER"])
-def test_a_label_does_not_back_a_stranger_against_a_mark_or_a_member(tmp_path, role):
-    labelled = replaced(7, labels=("duplicate",), state="closed", state_reason="duplicate")
-    stranger = said("Duplicate of #5", id=101, role="NONE", author="joe")
-    alone = links_of(tmp_path / "1", comments=[stranger], issues=labelled)
-    assert alone == [("accepted", "", 7, 5)]
-    first = said(role=role, author="ann") if role == "MEMBER" else None
-    events = [] if first else [make_event("a", "marked", 7, 3, DAY)]
-    comments = [first, stranger] if first else [stranger]
-    found = links_of(tmp_path / "2", comments=comments, events=events, issues=labelled)
-    assert found == [("accepted", "", 7, 3), ("tentative", "unbacked", 7, 5)]
-    # Taken back, it speaks against nobody; said of the same issue, it does not either.
-    undone = (
-        {"comments": [*comments, said("Sorry, not a dup of #3 after all.", id=102, at=DAY + 1, author="ann")]}
-        if first
-        else {"comments": comments, "events": [*events, make_event("b", "unmarked", 7, 3, DAY + 1)]}
-    )
-    assert links_of(tmp_path / "3", issues=labelled, **undone)[1][:2] == ("accepted", "")
-    asked = [said("Is this a duplicate of #3?", author="ann"), stranger]
-    assert links_of(tmp_path / "5", comments=asked, issues=labelled)[1][:2] == ("accepted", "")
-    too = [*comments, said("Duplicate of #5", id=103, author="ann")]
-    assert [link[0] for link in links_of(tmp_path / "4", comments=too, events=events, issues=labelled)] == [
-        "accepted"
-    ] * 3
-
-
-def test_a_programs_own_closing_stands_until_somebody_objects(tmp_path):
-    closed = replaced(7, state="closed", closed_by="sweeper[bot]", closed_at=said().created_at)
-    comments = [said("Closing as a duplicate of #3.", id=100, role="NONE", author="sweeper[bot]")]
-    assert links_of(tmp_path / "open", comments=comments) == [("tentative", "unbacked", 7, 3)]
-    assert links_of(tmp_path / "1", comments=comments, issues=closed) == [("accepted", "", 7, 3)]
-    found = links_of(tmp_path / "2", comments=[*comments, OBJECTION], issues=closed)
-    assert found == [("tentative", "disputed", 7, 3)]
-
-
-def test_a_present_name_outranks_a_former_one(tmp_path):
-    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
-    assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
+    comment = make_comment(100, 7, f"Duplicate of {named}/org/one/issues/3", DAY)
+    comment = replace(comment, url=f"{site}/org/one/issues/7#issuecomment-1")
+    issues = [make_issue(n) for n in (3, 7)]
+    with Store.open(write_store(tmp_path, issues=issues, comments=[comment])) as store:
+        links = judge(scan_store(store), Texts(store))
+    assert [link.status for link in links] == ["accepted"] * followed
 
 
 def test_logins_are_not_in_the_audit(tmp_path):
-    with Store.open(write_store(tmp_path, issues=ISSUES, comments=[said(author="secretlogin")])) as store:
+    issues = [make_issue(n) for n in (3, 7)]
+    comments = [make_comment(100, 7, "Duplicate of #3", DAY, author="secretlogin")]
+    with Store.open(write_store(tmp_path, issues=issues, comments=comments)) as store:
         scan = scan_store(store)
         (link,) = judge(scan, Texts(store))
     row = link.to_dict(scan)
     assert "secretlogin" not in str(row)
     assert row["facts"]["association"] == "MEMBER"
     assert row["url"] == "https://github.com/org/one/issues/7#issuecomment-100"
-    assert (row["duplicate"], row["canonical"]) == (
-        "https://github.com/org/one/issues/7",
-        "https://github.com/org/one/issues/3",
-    )
+    here = "https://github.com/org/one/issues/7"
+    assert (row["here"], row["duplicate"], row["canonical"]) == (here, here, here.replace("7", "3"))
 
 
 def test_mentions_of_bodies_comments_and_events(tmp_path):
-    issues = replaced(7, body="like https://github.com/org/one/issues/2")
-    comments = [said("see #4 and #4"), said("see #1", number=8, id=101)]
-    events = [
-        make_event("a", "cross_referenced", 7, 5, DAY),
-        make_event("b", "cross_referenced", 7, 6, DAY, repo="x/y"),
-    ]
+    issues = [make_issue(n) for n in range(1, 10) if n != 7]
+    issues.append(make_issue(7, body="like https://github.com/org/one/issues/2"))
+    comments = [make_comment(100, 7, "see #4 and #4", DAY), make_comment(101, 8, "see #1", DAY)]
+    events = [event("cross_referenced", DAY, 5), event("cross_referenced", DAY + 1, 6, repo="x/y")]
     with Store.open(write_store(tmp_path, issues=issues, comments=comments, events=events)) as store:
         scan = scan_store(store)
     assert scan.mentions[1] == {pack(1, 8), pack(2, 7), pack(7, 4), pack(5, 7)}
@@ -233,60 +298,6 @@ def test_mentions_of_bodies_comments_and_events(tmp_path):
 
 
 # Evidence that no single comment gives
-
-
-def thread_of(folder, *comments, events=(), **seventh):
-    """[(reason or evidence, duplicate, original)] of what (author, role, text) say on issue 7."""
-    issues = [make_issue(n, **{"author": "rita", **(seventh if n == 7 else {})}) for n in range(1, 10)]
-    spoken = [
-        make_comment(100 + n, 7, body, DAY + n, author=author, role=role)
-        for n, (author, role, body) in enumerate(comments)
-    ]
-    with Store.open(
-        write_store(folder, issues=issues, comments=spoken, events=events), read_only=True
-    ) as store:
-        links = judge(scan_store(store), Texts(store))
-    return [(link.reason or link.evidence, *(end[1] for end in link.ends)) for link in links]
-
-
-# The issue's own text
-
-
-@pytest.mark.parametrize("author", ["rita", None])
-def test_an_issues_own_text_states_its_original_however_young_that_is(tmp_path, author):
-    text = "It crashes when I open the settings.\n\nEDIT: this is a duplicate of #9"
-    assert thread_of(tmp_path, body=text, author=author) == [("body:duplicate:admitted", 7, 9)]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "Is this a duplicate of #3?",
-        "This is not a duplicate of #3.",
-        "Similar to #3.",
-        "Tracked upstream, see also #3.",
-        "> Duplicate of #3",
-        "<!-- Duplicate of #3 -->",
-    ],
-)
-def test_what_a_reporter_asks_compares_or_quotes_is_no_statement(tmp_path, body):
-    assert thread_of(tmp_path, body=body) == []
-
-
-def test_the_text_of_a_program_states_nothing(tmp_path):
-    assert thread_of(tmp_path, body="Duplicate of #3", author="import[bot]") == []
-
-
-def test_a_later_comment_takes_the_text_back(tmp_path):
-    body = "Duplicate of #3"
-    assert thread_of(tmp_path / "1", body=body) == [("body:duplicate:admitted", 7, 3)]
-    said = ("rita", "NONE", "Sorry, not a duplicate after all.")
-    assert thread_of(tmp_path / "2", said, body=body) == [("retracted", 7, 3)]
-
-
-# Guesses
-
-GUESS = ("joe", "NONE", "Dup of #3?")
 
 
 @pytest.mark.parametrize(
@@ -313,18 +324,16 @@ GUESS = ("joe", "NONE", "Dup of #3?")
     ],
 )
 def test_a_guess_counts_when_the_first_answer_of_somebody_entitled_is_yes(tmp_path, answer, expected):
-    assert thread_of(tmp_path, GUESS, answer) == [(expected, 7, 3)]
+    author, role, body = answer
+    assert links_of(tmp_path, stranger("Dup of #3?"), said(body, author, role)) == [f"{expected} 7 3"]
 
 
 def test_yes_is_the_first_answer_and_to_one_guess_alone(tmp_path):
-    yes, log = ("maria", "MEMBER", "Yes."), ("ann", "NONE", "I have a log.")
-    assert thread_of(tmp_path / "1", GUESS, log, yes) == [("guess", 7, 3)]
-    assert thread_of(tmp_path / "own", ("maria", "MEMBER", GUESS[2]), yes) == [("guess", 7, 3)]
-    two = ("joe", "NONE", "Could this be a duplicate of #3 or of #4?")
-    assert {reason for reason, *_ in thread_of(tmp_path / "2", two, yes)} == {"guess"}
-
-
-# A label
+    guess, yes = stranger("Dup of #3?"), said("Yes.")
+    assert links_of(tmp_path / "1", guess, stranger("I have a log.", "ann"), yes) == ["guess 7 3"]
+    assert links_of(tmp_path / "own", said("Dup of #3?"), yes) == ["guess 7 3"]
+    two = stranger("Could this be a duplicate of #3 or of #4?")
+    assert links_of(tmp_path / "2", two, yes) == ["guess 7 3", "guess 7 4"]
 
 
 @pytest.mark.parametrize(
@@ -332,68 +341,19 @@ def test_yes_is_the_first_answer_and_to_one_guess_alone(tmp_path):
 )
 @pytest.mark.parametrize("closed", [{"labels": ("duplicate",)}, {"state_reason": "duplicate"}])
 def test_a_bare_number_beside_a_label_is_the_original(tmp_path, body, closed):
-    said = ("maria", "MEMBER", body)
-    assert thread_of(tmp_path, said, state="closed", **closed) == [("comment:label:corroborated", 7, 3)]
+    assert links_of(tmp_path, said(body), state="closed", **closed) == ["comment:label:corroborated 7 3"]
 
 
 @pytest.mark.parametrize(
     ("comments", "issue"),
     [
-        ([("maria", "MEMBER", "#3")], {"state": "closed"}),
-        ([("maria", "MEMBER", "#3")], {"labels": ("duplicate",)}),
-        ([("joe", "NONE", "#3")], {"state": "closed", "labels": ("duplicate",)}),
-        (
-            [("maria", "MEMBER", "#3"), ("maria", "MEMBER", "#4")],
-            {"state": "closed", "labels": ("duplicate",)},
-        ),
-        (
-            [("maria", "MEMBER", "The fix of this one broke #3.")],
-            {"state": "closed", "labels": ("duplicate",)},
-        ),
-        ([("maria", "MEMBER", "```\n#3\n```")], {"state": "closed", "labels": ("duplicate",)}),
+        ([said("#3")], {"state": "closed"}),
+        ([said("#3")], {"labels": ("duplicate",)}),
+        ([stranger("#3")], LABEL),
+        ([said("#3"), said("#4")], LABEL),
+        ([said("The fix of this one broke #3.")], LABEL),
+        ([said("```\n#3\n```")], LABEL),
     ],
 )
 def test_a_number_alone_is_none(tmp_path, comments, issue):
-    assert thread_of(tmp_path, *comments, **issue) == []
-
-
-# What falls later
-
-MARK = make_event("a", "marked", 7, 3, DAY)
-WORD = ("maria", "MEMBER", "Duplicate of #3")
-
-
-def history(*kinds):
-    return [make_event(f"h{n}", kind, 7, None, DAY + 1 + n) for n, kind in enumerate(kinds)]
-
-
-@pytest.mark.parametrize(
-    ("issue", "expected"),
-    [
-        ({"state_reason": "completed"}, {"completed"}),
-        ({"state_reason": "not_planned"}, {"event", "comment:duplicate:event"}),
-        ({"state_reason": "completed", "labels": ("duplicate",)}, {"event", "comment:duplicate:event"}),
-    ],
-)
-def test_reopened_and_then_solved_for_itself(tmp_path, issue, expected):
-    events = [MARK, *history("reopened", "closed")]
-    found = thread_of(tmp_path, WORD, events=events, state="closed", **issue)
-    assert {reason for reason, *_ in found} == expected
-
-
-def test_said_again_after_it_was_reopened(tmp_path):
-    log = ("ann", "NONE", "I have a log.")
-    found = thread_of(
-        tmp_path, WORD, log, log, WORD, events=history("reopened"), state="closed", state_reason="completed"
-    )
-    assert [reason for reason, *_ in found] == ["completed", "comment:duplicate:write_role"]
-
-
-def test_a_mark_falls_when_a_write_role_denies_it_by_number(tmp_path):
-    denied = ("maria", "MEMBER", "This is not a duplicate of #3, the stack is another.")
-    log = ("ann", "NONE", "I have a log.")
-    assert thread_of(tmp_path / "1", log, denied, events=[MARK]) == [("retracted", 7, 3)]
-    assert thread_of(tmp_path / "2", log, ("joe", "NONE", denied[2]), events=[MARK]) == [("event", 7, 3)]
-    assert thread_of(tmp_path / "3", log, ("maria", "MEMBER", "Not a duplicate of #4."), events=[MARK]) == [
-        ("event", 7, 3)
-    ]
+    assert links_of(tmp_path, *comments, **issue) == []

@@ -12,7 +12,7 @@ from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import denied_pairs, judge, unordered
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.negatives import Bm25, Candidates, draw_negatives
+from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Repo
@@ -183,15 +183,6 @@ def test_the_same_two_texts_never_have_both_labels(world, original):
     assert not [p for pairs in found.values() for p in pairs if p.one == (1, 31) and p.other in same]
 
 
-def test_a_copy_of_a_partner_placed_on_the_way_counts_too(world):
-    copies = {f"n{n}": make_issue(n, ISSUES[99].title, ISSUES[99].body) for n in (100, 101)}
-    w = world(**copies)
-    assert w.candidates.place((1, 100), "train")
-    assert not w.candidates.place((1, 101), "test")
-    assert w.candidates.place((1, 101), "train")
-    assert w.candidates.tied((1, 100), (1, 101))
-
-
 def test_an_issue_that_outlives_another_is_not_said_to_differ(world):
     w = world(comments=[make_comment(2_006, 33, "#4 is fixed and this still happens.", 131)])
     assert (w.denied, w.mute) == ([], {"outlived": 1})
@@ -309,41 +300,3 @@ def test_random_partners_have_a_label_of_the_original(world):
     # How often a partner was used counts more.
     assert alike >= 0.8 * len(drawn)
     assert len(drawn) >= 8
-
-
-def test_the_own_cluster_takes_no_rank(plain):
-    c = plain.candidates
-    index = Bm25((n, c.texts.get((1, n))) for n in range(1, 121))
-    hard = [pair for pair in plain.draw()[0]["train"] if pair.evidence.startswith("bm25")]
-    assert hard
-    for pair in hard:
-        ranked = index.rank(c.texts.get(pair.one), 100)
-        assert pair.one[1] - 30 in ranked[:25]  # its original
-        free = [n for n in ranked if n != pair.one[1] and not c.tied(pair.one, (1, n))]
-        assert pair.evidence == f"bm25:{free.index(pair.other[1]) + 1}"
-
-
-def test_bm25_agrees_with_a_plain_sum():
-    import math
-
-    rng = random.Random(3)
-    texts = [
-        " ".join(f"w{int(rng.expovariate(0.2))}" for _ in range(rng.randrange(5, 40))) for _ in range(60)
-    ]
-    bags = [Counter(t.split()) for t in texts]
-    mean = sum(map(Counter.total, bags)) / len(bags)
-
-    def score(query, bag):
-        total = 0.0
-        for word in set(query.split()):
-            df = sum(word in b for b in bags)
-            if bag[word] and df <= 50:
-                idf = math.log(1 + (len(bags) - df + 0.5) / (df + 0.5))
-                total += idf * bag[word] * 2.2 / (bag[word] + 1.2 * (0.25 + 0.75 * bag.total() / mean))
-        return total
-
-    index = Bm25(enumerate(texts))
-    for query in texts[:10]:
-        scores = [score(query, bag) for bag in bags]
-        wanted = sorted((s for s in scores if s), reverse=True)[:12]
-        assert [scores[key] for key in index.rank(query, 12)] == pytest.approx(wanted, rel=1e-5)

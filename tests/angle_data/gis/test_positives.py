@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from angle_data.gis.build.evidence import Statement
 from angle_data.gis.build.facts import Facts, Rank
-from angle_data.gis.build.links import Link, unordered
+from angle_data.gis.build.links import unordered
 from angle_data.gis.build.positives import HUB, find_clusters, positive_pairs
 
 
 def link(duplicate, canonical, *, kind="duplicate", rank=Rank.WRITE_ROLE, status="accepted", at="2021"):
-    said = Statement(
+    return Statement(
         (1, duplicate), "org/one", canonical, "this_is_dup_of", "comment", kind, rank,
-        f"https://x/{duplicate}", at, Facts(),
+        f"https://x/{duplicate}", at, Facts(), status=status, ends=((1, duplicate), (1, canonical)),
     )  # fmt: skip
-    return Link(said, status, "" if status == "accepted" else "guess", ((1, duplicate), (1, canonical)))
 
 
 def pairs_of(*links, most=10, same=(), seed=0):
@@ -47,7 +46,7 @@ def test_the_best_statement_of_a_link_is_kept():
     ranked = [link(2, 1, rank=Rank.ADMITTED, at="2020"), link(2, 1, rank=Rank.EVENT, at="2022"), link(1, 2)]
     for order in permutations(ranked):
         (edge,) = find_clusters(order).edges
-        assert edge.statement.rank is Rank.EVENT
+        assert edge.rank is Rank.EVENT
         assert (edge.duplicate, edge.canonical) == ((1, 2), (1, 1))
 
 

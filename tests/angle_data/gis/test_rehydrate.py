@@ -46,10 +46,10 @@ def test_the_texts_come_back_as_they_were(sets, tmp_path):
     whole, ids = sets
     with FakeGitHub(WORLD) as github:
         summary = run(github, ids, tmp_path)
-    assert list(read_dataset(summary.dataset)) == list(read_dataset(whole))
-    assert (summary.kept, summary.dropped, summary.edited) == (summary.rows, {}, 0)
+    assert list(read_dataset(summary["dataset"])) == list(read_dataset(whole))
+    assert (summary["kept"], summary["dropped"], summary["edited"]) == (summary["rows"], {}, 0)
     # Two repositories, and their issues in one query each for every fifty.
-    assert summary.requests <= 2 + 2 * 2
+    assert summary["requests"] <= 2 + 2 * 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
 
 
@@ -75,15 +75,20 @@ def test_deleted_moved_and_edited_issues(sets, tmp_path):
     with FakeGitHub(world) as github:
         summary = run(github, sets[1], tmp_path)
     lost = [row for row in rows if touches(row, deleted, moved)]
-    assert summary.dropped == {"gone": len(lost)}
-    assert summary.kept == len(rows) - len(lost)
+    assert summary["dropped"] == {"gone": len(lost)}
+    assert summary["kept"] == len(rows) - len(lost)
     changed = [row for row in rows if row not in lost and touches(row, edited)]
-    assert summary.edited == len(changed) > 0
-    found = {(row["url1"], row["url2"]): row for _, row in read_dataset(summary.dataset)}
+    assert summary["edited"] == len(changed) > 0
+    found = {(row["url1"], row["url2"]): row for _, row in read_dataset(summary["dataset"])}
     assert found.keys() == {(row["url1"], row["url2"]) for row in rows if row not in lost}
     texts = [value for row in found.values() for name, value in row.items() if name.startswith("text")]
     assert any(text.startswith("Written anew") for text in texts)
-    assert f"gone {len(lost):,}" in (summary.dataset / "README.md").read_text()
+    card = (summary["dataset"] / "README.md").read_text()
+    assert f"left out since: gone {len(lost):,}; with a text edited since: {len(changed)}." in card
+    assert card.startswith("---\n")
+    assert "The texts are not included." not in card
+    assert "`text1`" in card
+    assert "`hash1`" not in card
 
 
 def test_a_repository_that_is_gone(sets, tmp_path, caplog):
@@ -93,7 +98,7 @@ def test_a_repository_that_is_gone(sets, tmp_path, caplog):
     with FakeGitHub(world) as github:
         summary = run(github, sets[1], tmp_path)
     rows = [row for _, row in read_dataset(sets[1])]
-    assert summary.dropped == {"gone": sum(row["repo"] == name for row in rows)}
+    assert summary["dropped"] == {"gone": sum(row["repo"] == name for row in rows)}
     assert f"{name}: 404 Not Found; its pairs are left out" in caplog.text
 
 

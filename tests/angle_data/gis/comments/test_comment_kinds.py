@@ -11,50 +11,35 @@ REPO, NUMBER = "lumen/editor", 9000
 
 KINDS = {
     "plain": r"""
-        Already exist: #5 | >5
-        Repeated issue, see #5. | >5
         Number #5 is the same. | >5
-        Please see #5, it is the same issue. | >5
         already part of #5 | >5
-        This comes down to #5, closing. | >5
-        Work on this goes on in #5. | >5
         We have seen three duplicates of #5 this week. |
         This creates a duplicate of #5 in the list |
         Duplicate of #1, #2 and #3 | >1 >2 >3
         dup #1 #2 is unrelated | >1
         Duplicate of #9000 |
         duplicate of #63_beta |
-        I am in favor of #5 |
         This is #5's fault |
         #5 (dupe) | >5
-        _Duplicate of #63_ | >63
     """,
     # The subject or object of the sentence may be a third issue.
     "subject": r"""
         #50 (dup of #49) has a screenshot. |
-        Closed #80 since it duplicates #81. |
         Superseded by #5 | >5
         Fixing #3 is not planned. Closing this in favor of #5. | >5
         #5 is a duplicate of #6 |
         #5 and this one are duplicates of #6 | >6
         #28 was closed in favor of #312 |
-        @ana you reported #70 which duplicates #71. |
         Can we close #45, it is a duplicate of #44 |
-        That PR was closed in favor of #5. |
         #7 is a duplicate of #5, and so is this. | >5
-        #10 is closed, so I mark this as a duplicate of #11. | >11
     """,
     # A negation reaches over its clause, not over the next one.
     "negation": r"""
         I did not notice that this is a duplicate of #5. | >5
-        Not sure why search did not show it: duplicate of #5 | >5
-        There's no doubt that this is a duplicate of #5. | >5
-        We won't fix this, see #5 of which it is a duplicate. | >5
         Not only is this a duplicate of #5, it is also fixed. | >5
         I do not agree at all that a report with such a trace deserves to be called a duplicate of #5. | !5
         This is not a duplicate of #6 but of #5 | >5 !6
         Please don't fold this into #5. | !5
-        #5 is about Windows, so it's not a dup. | !5
         Someone tagged it as duplicate of #5, those are two separate things. | !5
         No need to keep it open, duplicate of #5 | >5
         I accidentally opened a duplicate in #5. | <5
@@ -62,91 +47,61 @@ KINDS = {
     # What was marked before is unmarked; the target is named.
     "withdrawal": r"""
         Unmarking as duplicate of #5 | !5
-        Undoing the duplicate mark for #5 | !5
-        Removing the duplicate link to #5. | !5
         Originally closed as a duplicate of #5, reopening now. | !5
-        Reopened, it was not #5 after all. | !5
         I was wrong about #5. | !5
-        #5 is fixed and this still happens. | !5
         Since #5 was resolved in 2.1 and I still see this on 2.2, please reopen. | !5
         Reopening #5, closing this as its duplicate. | >5
         Duplicate of #5\n\nEDIT: sorry, not a duplicate after all |
-        Duplicate of #65\n\nEdit: nope, it's different, sorry. |
-        This was marked as a duplicate of #5 by mistake. | !5
         I had closed this as a duplicate of #5, but the logs differ. Reopening. | !5
-        First I thought this was a duplicate of #5, but it is not. | !5
         The callback fires too early, same as #5. | >5
     """,
     # A later word of the same comment replaces the target.
     "correction": r"""
         Dup of #24. I meant #27. | >27
-        duplicate of #24 err #27 | >27
-        Duplicate of #24. Edit: I mean #27 | >27
         Duplicate of #24 (sorry, #27) | >27
-        This duplicates #24. Oops, I mixed up the numbers; it duplicates #27. | >27
         Duplicate of #27, not #24 | >27
         Duplicate of #24. Edit: #27 fixes it. | >24
         Edit: just found #25, this one is a duplicate of it. | >25
-        I found #25, mine is a duplicate of it. | >25
     """,
     # Doubt; where the writer closes the issue, weak doubt does not count.
     "hedge": r"""
         sort of duplicates #5 | ?>5
-        partially covered by #5 | ?>5
         We could merge this with #5. | ?>5
-        Duplicate of #5 unless proven otherwise. | ?>5
-        Someone should verify, but it's a duplicate of #5 | ?>5
-        vaguely the same as #5 | ?>5
         Duplicate of #5, did you search? | >5
         If this is a duplicate of #5, please close it |
         This would be a duplicate of #105 if it were on v2. |
-        Please check whether it is a duplicate of #22 before posting. |
         Please check whether it is a duplicate of #22. | ?>22
-        The issue template asks: Is this a duplicate of #101? |
         +1, same here as #110 | ?>110
         duplicate of #71, but for the Windows build | ?>71
         Let me know if this is not a duplicate of #5. |
-        Seemingly a dup of #5 | ?>5
         Should we close this in favor of #5? | ?>5
-        Isn't this a duplicate of #5? | ?>5
         Looks like it's the same as #5, so closing. | >5
         Possible duplicate of #5, closing | ?>5
         Unless I misread the trace, this duplicates #5. | ?>5
-        If I'm not mistaken this duplicates #5. | ?>5
         What makes this not a duplicate of #5? |
     """,
     # What a program said is not what the writer says.
     "bot": r"""
         The bot closed this as a duplicate of #5. | ?>5
         According to the duplicate checker this is the same as #5. | ?>5
-        It was auto-marked as a duplicate of #5. | ?>5
-        The bot claims it is a duplicate of #5, but it is wrong. | !5
         The bot marked it as a duplicate of #5. It isn't. | !5
         Why did the bot say that this is a duplicate of #5? |
         As the bot said, this is a duplicate of #5. | >5
-        I agree with the bot, duplicate of #5. | >5
-        It was marked as a duplicate of #5 by the bot. | ?>5
     """,
     # Which of the two is the duplicate.
     "direction": r"""
         This and its duplicate (https://github.com/lumen/editor/issues/5) are fixed now. | <5
-        This one and its duplicates #5 and #6 are next on my list. | <5 <6
         #5 is a copy of this one. | <5
         I'll close #5 as a duplicate. | <5
-        Closing #5 as the duplicate since this has more details. | <5
         See #6 and its duplicate #5. |
         Closing this copy of #5. | >5
-        This is a copy of #5. | >5
         #5 is a duplicate of this | <5
-        #5 is a duplicate of #9000 | <5
         Also see #43 which is a dup. | ?<43
         #5 asks for the same. I'll close that one as a duplicate of this. | <5
-        #5 is the same report, closing it in favor of this one. | <5
         This is a duplicate of #6 and its duplicate #5 | >6
     """,
     # Commands stand anywhere, but not in a path or a quotation.
     "command": r"""
-        Shall I /dup #5? | ?>5
         /dup 5 | >5
         Let's fold this one away with /dup #5 | >5
         Run `/dup #5` to close it. |
@@ -155,13 +110,8 @@ KINDS = {
     "target": r"""
         In favor of the newer ticket, which has a trace:\nhttps://github.com/lumen/editor/issues/5 | >5
         Closing this in favor of:\n\nhttps://github.com/lumen/editor/issues/5 | >5
-        Tracked as one of the tasks of #5 | >5
-        Merged w/ #5 | >5
-        This is overtaken by #5. | >5
-        Following up in #5, closing. | >5
         The duplicate of the row in #5 is drawn twice. |
         Duplicate of:\n- #5\n- #6 | >5 >6
-        This is superseded by the redesign in #5. | >5
         Duplicate of the one that Tom opened this morning (#5). | >5
         In favor of the approach which #5 takes. |
     """,
@@ -171,35 +121,25 @@ KINDS = {
         Duplicate. Not related to #5. |
         The root cause is the one of #5, so I'm closing this as a duplicate. | >5
         This is a duplicate, see #5. A workaround is in #6. | >5
-        Closing as a duplicate. A workaround is in #5. |
-        There was #5 before. I am going to close this as a duplicate. | >5
     """,
     # Reporters close their own issue.
     "own": r"""
         Just found that #5 exists, closing. | >5
-        Sorry, I posted this twice, see #5. Closing. | >5
         Nevermind, already exists as #5. | >5
-        oh, it's #5. closing, sorry | >5
         Closing, #5 already landed. |
         same root cause as #13, I'm going to close this and track it over there | >13
         I found #5, which helped me. Closing. |
-        Closing, see #5. |
     """,
     "languages": r"""
         Já reportado em #5, fechando. | >5
-        Fechando esta em favor da issue #5. | >5
         To samo co #5. | >5
         Déjà signalé : #5 | >5
-        Gibt es schon: #5 | >5
         重复于 #5 | >5
         #5 の重複です | >5
-        #5 중복 | >5
-        Samma som #5 | >5
         #5 ile aynı. | >5
         Não parece ser a mesma coisa que #5. | !5
         Est-ce que ce ne serait pas un doublon de #5 ? | ?>5
         #5 と同じ問題のようです。 | ?>5
-        On suit ce sujet dans #5. | >5
     """,
 }  # fmt: skip
 

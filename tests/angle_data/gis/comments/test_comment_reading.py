@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.gis.comments.reading import LONGEST, read_comment
-from angle_data.gis.comments.vocabulary import KINDS
 
 ROOT = Path(__file__).resolve().parents[4]
 FIXTURES = ROOT / "tests" / "fixtures" / "gis"
@@ -71,20 +70,6 @@ def test_a_list_of_possible_duplicates_states_nothing():
 def test_the_span_covers_the_phrase_and_its_target(body, said):
     (link,) = read_comment(body, REPO, NUMBER).links
     assert body[slice(*link.span)] == said
-
-
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        ("Duplicate of PR #5", "duplicate:pull"),
-        (f"Superseded by https://github.com/{REPO}/pull/5", "superseded:pull"),
-        ("Tracked in #5", "tracked"),
-    ],
-)
-def test_a_target_that_is_a_pull_request_is_flagged_in_the_kind(body, kind):
-    (link,) = read_comment(body, REPO, NUMBER).links
-    assert (link.kind, link.family) == (kind, kind.split(":")[0])
-    assert link.family in KINDS
 
 
 WORDS = """

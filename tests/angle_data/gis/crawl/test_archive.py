@@ -256,19 +256,19 @@ def test_with_duckdb_the_store_and_the_counts_are_the_same(tmp_path, monkeypatch
         alone.append(path.name)
         return read(path)
 
-    def load(name, workers):
+    def load(name):
         alone.clear()
         with Store.open(tmp_path / name) as store:
-            counts = load_archives(store, [tmp_path], names, since, workers)
-            again = load_archives(store, [tmp_path], names, since, workers)
+            counts = load_archives(store, [tmp_path], names, since)
+            again = load_archives(store, [tmp_path], names, since)
             return counts, again, list(store.database.iterdump())
 
     monkeypatch.setattr(archive, "_lines", lines)
-    with_duckdb = [load(f"{workers}.sqlite", workers) for workers in (1, 2)]
+    with_duckdb = load("duckdb.sqlite")
     assert set(alone) == {"5.json.gz", "6.json.gz", "7[1].json"}, "what DuckDB cannot read"
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    without = load("none.sqlite", 1)
+    without = load("none.sqlite")
     assert len(set(alone)) == 8
-    assert with_duckdb == [without, without]
+    assert with_duckdb == without
     assert without[0]["known"] == without[0]["damaged"] == 1
     assert without[0]["used"] > 1

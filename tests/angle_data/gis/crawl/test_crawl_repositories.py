@@ -141,7 +141,7 @@ def test_the_pages_of_an_enterprise_server(tmp_path, strategy):
     if strategy != "events":
         gone = {item.number for item in rows(tmp_path, "issues") if item.gone}
         assert gone == {5, 6}, "an address on another server names nothing here"
-        assert {(said.here[1], said.number) for said in scan.statements} == {(20, 5), (21, 6)}
+        assert {(said.here[1], said.target_number) for said in scan.statements} == {(20, 5), (21, 6)}
 
 
 def test_one_folder_takes_one_server(tmp_path):

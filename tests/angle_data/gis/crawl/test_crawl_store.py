@@ -4,7 +4,7 @@ import sqlite3
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, tombstone
+from angle_data.gis.crawl.rows import Comment, Cursor, Issue, tombstone
 from angle_data.gis.crawl.store import Store
 
 
@@ -27,15 +27,6 @@ def store(tmp_path):
         yield opened
 
 
-def test_rows_come_back_as_they_were_written(store):
-    rows = [issue(1, labels=("b", "a", "ü"), is_pull=True, locked=True), issue(2, author=None)]
-    marked = Event("E1", "marked", 1, 2, "o/n", 1, None, "2024-01-02T00:00:00Z")
-    store.upsert_page(issues=rows, comments=[comment(5, 1)], events=[marked])
-    assert list(store.issues()) == rows
-    assert list(store.comments(1)) == [comment(5, 1)]
-    assert list(store.events(1)) == [marked]
-
-
 def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arrival(store):
     late, early = "2024-02-01T00:00:00Z", "2024-01-01T00:00:00Z"
     store.upsert_page(
@@ -49,19 +40,6 @@ def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arriva
     )
     assert [c.id for c in store.comments()] == [8, 4, 9, 1, 3]
     assert [c.id for c in store.comments(1, [7])] == [4, 9, 1]
-
-
-def test_numbers_choose_issues_in_order_and_more_of_them_than_one_query_takes(store):
-    store.upsert_page(issues=[issue(n) for n in range(1, 1_202)])
-    asked = [1_200, 3, 3, 9_999, *range(100, 800)]
-    assert [i.number for i in store.issues(1, asked)] == [3, *range(100, 800), 1_200]
-
-
-def test_the_younger_version_stays_whichever_comes_last(store):
-    old, new = issue(1, title="old"), issue(1, title="new", updated_at="2024-05-01T00:00:00Z")
-    for order in ([old, new], [new, old]):
-        store.upsert_page(issues=order)
-        assert [i.title for i in store.issues()] == ["new"]
 
 
 def test_who_closed_an_issue_is_not_forgotten_by_a_source_that_does_not_say(store):
@@ -93,15 +71,6 @@ def test_a_page_and_its_cursor_are_written_together_or_not_at_all(store):
         store.upsert_page(issues=broken(), cursor=Cursor(1, "issues", "two", done=True))
     assert [i.number for i in store.issues()] == [1]
     assert store.cursor(1, "issues") == Cursor(1, "issues", "one", done=False)
-
-
-def test_a_repository_keeps_every_name_it_had(store):
-    store.save_failure("old/name", "error:404 Not Found")
-    assert store.failures() == {"old/name": "error:404 Not Found"}
-    store.save_repo(Repo(1, "old/name", "old/name"))
-    store.save_repo(Repo(1, "new/name", "mirror/name", ("mirror/name",)))
-    assert list(store.repos()) == [Repo(1, "new/name", "old/name", ("mirror/name", "old/name"))]
-    assert store.failures() == {}
 
 
 def test_half_a_surrogate_pair_is_replaced_instead_of_refused(store):

@@ -10,8 +10,6 @@ from angle_data.gis.crawl.github import (
     GitHubClient,
     Refused,
     TooHeavy,
-    Transient,
-    judge_graphql,
 )
 from angle_data.gis.crawl.listings import ISSUES_QUERY
 
@@ -212,25 +210,3 @@ def test_a_heavy_query_goes_back_to_the_caller_at_once_or_is_repeated(world, fau
         client.graphql(ISSUES_QUERY, ASK)
         assert client.graphql(ISSUES_QUERY, ASK)["repository"]["databaseId"] == 1_000
         assert len(clock.slept) == 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        ({"data": {"repository": {"id": 1}}}, type(None)),
-        ({"data": {"repository": {"id": 1}}, "errors": [{"type": "FORBIDDEN", "message": "m"}]}, type(None)),
-        ({"data": None, "errors": [{"type": "NOT_FOUND", "message": "m"}]}, Refused),
-        ({"data": {"rateLimit": {}, "repository": None}, "errors": [{"type": "NOT_FOUND"}]}, Refused),
-        ({"data": None, "errors": [{"type": "FORBIDDEN", "message": "SAML"}]}, Refused),
-        ({"errors": [{"type": "RATE_LIMITED", "message": "m"}]}, Transient),
-        ({"errors": [{"message": "API rate limit already exceeded for user ID 1."}]}, Transient),
-        ({"errors": [{"message": "You have exceeded a secondary rate limit."}]}, Transient),
-        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, Transient),
-        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, Transient),
-        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, Transient),
-        ({"errors": [{"message": "no field x", "extensions": {"code": "undefinedField"}}]}, InputError),
-        ({}, Transient),
-    ],
-)  # fmt: skip
-def test_what_a_graphql_answer_stands_for(answer, kind):
-    assert isinstance(judge_graphql(answer, {}, NOW), kind)
