@@ -23,7 +23,7 @@ from angle_train.evaluation.bootstrap import (
     resamples_for,
 )
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import Ranked, SpearmanOf
+from angle_train.evaluation.statistics import Ranked, spearman_of
 from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome
 
 Array = NDArray[np.float64]
@@ -108,7 +108,7 @@ def compare(
     """
     ranked = Ranked(pairs.score)
     outcomes = {
-        name: Outcome({SPEARMAN: SpearmanOf(pairs.score, column, ranked)})
+        name: Outcome({SPEARMAN: spearman_of(pairs.score, column, ranked)})
         for name, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items()
     }
     return [replace(result, role=role) for result in Comparison(baseline).on_task(pairs.name, outcomes)]

@@ -1,7 +1,4 @@
-"""From texts to embeddings, from embeddings to cosines, from cosines to Spearman's rank correlation.
-
-Correlations are in [-1, 1] here; only reports and tables multiply by 100.
-"""
+"""From texts to embeddings, and from embeddings to cosines."""
 
 from __future__ import annotations
 
@@ -142,15 +139,3 @@ def word_overlap(pairs: PairSet) -> Array:
     return np.array(
         [jaccard(words(a), words(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)], dtype=np.float64
     )
-
-
-def spearman(gold: Sequence[float] | Array, similarity: Array) -> float:
-    """Return Spearman's rank correlation, ties ranked by their mean.
-
-    0 where one side is constant or a similarity is not finite (a model that diverged): it ranks nothing.
-    """
-    from scipy.stats import spearmanr
-
-    if np.ptp(gold) == 0 or not np.isfinite(similarity).all() or np.ptp(similarity) == 0:
-        return 0.0
-    return float(spearmanr(gold, similarity).statistic)

@@ -17,7 +17,8 @@ from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
-from angle_train.evaluation.similarity import Embedder, pair_similarity, spearman
+from angle_train.evaluation.similarity import Embedder, pair_similarity
+from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,

@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import cut, shared_texts, together
-from angle_train.evaluation.similarity import spearman
+from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Choice, choose, what_pairs_show

@@ -30,7 +30,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator

@@ -15,7 +15,8 @@ import pytest
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport

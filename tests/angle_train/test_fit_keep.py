@@ -13,7 +13,8 @@ from cut_runs import CutOff, cut_off
 from angle_data.errors import InputError
 from angle_train import run as fit_module
 from angle_train.data.keep import load_to_keep
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.batches import PairCollator
 from angle_train.objective.terms import ranking_loss

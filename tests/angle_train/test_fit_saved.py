@@ -10,7 +10,8 @@ from sentence_transformers import SentenceTransformer
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.run import FitConfig, fit
 

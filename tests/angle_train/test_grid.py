@@ -15,7 +15,8 @@ from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.data.pairs import KEPT, load_pairs
 from angle_train.evaluation.bootstrap import Difference
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.grid import (
     GridConfig,
     GridResult,

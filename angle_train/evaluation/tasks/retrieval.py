@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_train.data.columns import text_in
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
-from angle_train.evaluation.statistics import MeanOf
+from angle_train.evaluation.statistics import Statistic, mean_of
 from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
 from angle_train.evaluation.tasks.sources import Source
 
@@ -77,9 +77,9 @@ class CaptionTask:
         own_of_others = _own(data, others[top_k(unit[first], unit[others], k)], first, k)
         return Outcome(
             {
-                "strict_accuracy": MeanOf((own == data.per_image).astype(np.float64)),
-                "recall": MeanOf(own / data.per_image),
-                "strict_accuracy_without_query": MeanOf((own_of_others == k).astype(np.float64)),
+                "strict_accuracy": mean_of((own == data.per_image).astype(np.float64)),
+                "recall": mean_of(own / data.per_image),
+                "strict_accuracy_without_query": mean_of((own_of_others == k).astype(np.float64)),
             }
         )
 
@@ -162,10 +162,10 @@ class DuplicateTask:
         return Outcome(statistics, sizes)
 
 
-def _over_clusters(values: Sequence[float], cluster: Ints) -> MeanOf:
+def _over_clusters(values: Sequence[float], cluster: Ints) -> Statistic:
     """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
     sizes = np.bincount(cluster).astype(np.float64)
-    return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
+    return mean_of(np.bincount(cluster, weights=values) / sizes, sizes)
 
 
 def ranks_of(relevant: Sequence[Ints], queries: Ints, embeddings: NDArray[np.float64]) -> list[Ints]:

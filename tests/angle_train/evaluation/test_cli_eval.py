@@ -9,7 +9,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from angle_data.jsonl import write_jsonl
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 
 

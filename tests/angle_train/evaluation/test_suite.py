@@ -9,7 +9,7 @@ from angle_data.jsonl import write_jsonl
 from angle_data.text import stable_hash
 from angle_train.evaluation.bootstrap import draw, interval_around
 from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import SpearmanOf
+from angle_train.evaluation.statistics import spearman_of
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Settings, load_task
 from angle_train.evaluation.tasks.pairs import STS_B, StsTask
@@ -57,7 +57,7 @@ def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both
     assert "sts14/test.jsonl.gz does not exist" in found.failed["sts14"]
     assert found.results[1].difference.delta == pytest.approx(0)  # the same weights
     model, pairs = load_backbone(other, device="cpu"), STS_B.load(Source(data_dir))
-    statistic = SpearmanOf(pairs.score, evaluate_model(model, pairs))
+    statistic = spearman_of(pairs.score, evaluate_model(model, pairs))
     drawn = draw([statistic], 100, stable_hash("stsb") % 2**32)
     assert found.results[0].score == interval_around(statistic.value(), *drawn)
 

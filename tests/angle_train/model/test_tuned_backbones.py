@@ -12,7 +12,8 @@ from tiny_backbones import FAMILIES, checkpoint
 from angle_data.errors import InputError
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LongTextModel

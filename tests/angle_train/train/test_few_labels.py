@@ -12,7 +12,8 @@ from angle_train import run as fit_module
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import FitConfig, fit

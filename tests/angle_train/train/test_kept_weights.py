@@ -8,7 +8,8 @@ from html import unescape
 import pytest
 
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import FitConfig, fit

@@ -11,7 +11,8 @@ import torch
 from sentence_transformers import SentenceTransformerTrainer
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.objective.loss import CombinedLoss
