@@ -5,8 +5,9 @@ All models of a task are measured on the same resamples, drawn once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,16 +115,8 @@ def compare(
     return [replace(result, role=role) for result in Comparison(baseline).on_task(pairs.name, outcomes)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """One figure under every model: its value, and the resampled ones (R,)."""
-
-    pairs: str
-    metric: str
-    count: int
-    main: bool
-    standard: bool | None
-    columns: Mapping[str, tuple[float, Array]]
+Columns = Mapping[str, tuple[float, Array]]
+"""One figure under every model: its value, and the resampled ones (R,)."""
 
 
 class Comparison:
@@ -134,7 +127,7 @@ class Comparison:
 
     def __init__(self, baseline: str | None = None, resamples: int = RESAMPLES) -> None:
         self._baseline, self._resamples = baseline, resamples
-        self._main: dict[str, _Figure] = {}
+        self._main: dict[str, tuple[Result, Columns]] = {}
 
     def on_task(
         self, name: str, outcomes: Mapping[str, Outcome], published_size: int | None = None, seed: int = 0
@@ -155,10 +148,11 @@ class Comparison:
             values = [statistic.value() for statistic in statistics]
             standard = None if published_size is None else count == published_size
             columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))
-            figure = _Figure(name, metric, count, number == 0, standard, columns)
-            results += self._results(figure)
-            if figure.main:
-                self._main[name] = figure
+            of = partial(Result, name, "test", count, metric=metric, main=number == 0, standard_size=standard)
+            found = self._results(of, columns)
+            results += found
+            if number == 0:
+                self._main[name] = found[0], columns
         return [replace(r, details=outcomes[r.model].details) if r.main else r for r in results]
 
     def averages(self) -> list[Result]:
@@ -169,39 +163,31 @@ class Comparison:
         """
         results = []
         for group in AVERAGES:
-            figures = [self._main[task] for task in GROUPS[group] if task in self._main]
-            if len(figures) < len(GROUPS[group]) or any(figure.standard is False for figure in figures):
+            found = [self._main[task] for task in GROUPS[group] if task in self._main]
+            if len(found) < len(GROUPS[group]) or any(one.standard_size is False for one, _ in found):
                 continue
-            columns = {model: _averaged(figures, model) for model in figures[0].columns}
-            results += self._results(
-                _Figure(f"{group} average", figures[0].metric, len(figures), True, True, columns)
-            )
+            tables = [columns for _, columns in found]
+            of = partial(Result, f"{group} average", "test", len(found), metric=found[0][0].metric)
+            averaged = {model: _averaged(tables, model) for model in tables[0]}
+            results += self._results(partial(of, standard_size=True), averaged)
         return results
 
-    def _results(self, figure: _Figure) -> list[Result]:
+    def _results(self, of: Callable[..., Result], columns: Columns) -> list[Result]:
+        """Return the result `of` every model, compared with the baseline."""
         results = []
-        for model, (value, drawn) in figure.columns.items():
-            result = Result(
-                pairs=figure.pairs,
-                role="test",
-                count=figure.count,
-                model=model,
-                score=interval_around(value, drawn),
-                metric=figure.metric,
-                main=figure.main,
-                standard_size=figure.standard,
-            )
+        for model, (value, drawn) in columns.items():
+            result = of(model=model, score=interval_around(value, drawn))
             if self._baseline and model not in (self._baseline, WORD_OVERLAP):
-                before, drawn_before = figure.columns[self._baseline]
+                before, drawn_before = columns[self._baseline]
                 difference = difference_between(value - before, drawn_before, drawn)
                 result = replace(result, baseline=self._baseline, difference=difference)
             results.append(result)
         return results
 
 
-def _averaged(figures: Sequence[_Figure], model: str) -> tuple[float, Array]:
+def _averaged(tables: Sequence[Columns], model: str) -> tuple[float, Array]:
     """Return the mean over tasks of the model's values and of the resampled ones."""
-    values, drawn = zip(*(figure.columns[model] for figure in figures), strict=True)
+    values, drawn = zip(*(columns[model] for columns in tables), strict=True)
     shortest = min(map(len, drawn))
     resampled: Array = np.mean([column[:shortest] for column in drawn], axis=0)
     return float(np.mean(values)), resampled

@@ -32,8 +32,9 @@ from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_data.tables import read_table  # noqa: E402
 from angle_train.data.pairs import load_pairs  # noqa: E402
+from angle_train.options import FitOptions  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe  # noqa: E402
-from angle_train.run import FitConfig, fit  # noqa: E402
+from angle_train.run import fit  # noqa: E402
 from angle_train.train.arguments import Schedule  # noqa: E402
 
 
@@ -76,7 +77,7 @@ def test_score(
     """Fit once and return Spearman x 100 of the saved model and of the backbone, means over the test sets."""
     out = RESULTS / "few-labels" / task.name / name
     files = {"human": [str(path) for path in human], "test": [str(path) for path in task.test]}
-    report = fit(FitConfig(data, str(minilm(task.layers)), out, recipe, **files)).report
+    report = fit(FitOptions(str(minilm(task.layers)), out, data, recipe=recipe, **files)).report
     test = [row for row in report.results if row.role == "test"]
     return {
         model: 100 * mean(row.score.value for row in test if row.model == name)

@@ -28,7 +28,7 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluation.similarity import Encode, Item
 from angle_train.evaluation.statistics import mean_of
-from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.task import Outcome, Settings, TaskData
 from angle_train.evaluation.tasks.sources import Source
 
 FOLDS = 10
@@ -191,7 +191,7 @@ def _lengths(item: Item) -> tuple[int, ...]:
 
 
 def _nested(name: str, size: int, hub: str, splits: str) -> TransferTask:
-    data = TaskData(f"transfer/{name}", HubData(hub, splits={"all": splits}))
+    data = TaskData(f"transfer/{name}", hub, splits={"all": splits})
     return TransferTask(data, size, "nested", train="all")
 
 
@@ -200,27 +200,27 @@ CR = _nested("cr", 3775, "SetFit/SentEval-CR", "train+test")
 SUBJ = _nested("subj", 10_000, "SetFit/subj", "train+test")
 MPQA = _nested("mpqa", 10_606, "jxm/mpqa", "train+test")
 SST2 = TransferTask(
-    TaskData("transfer/sst2", HubData("SetFit/sst2")),
+    TaskData("transfer/sst2", "SetFit/sst2"),
     1821,
     "split",
     note="trained on whole sentences; SentEval trains on 67,349 phrases of them",
 )
 _TREC_SPLITS = {"train": "train", "test": "test"}
 TREC = TransferTask(
-    TaskData("transfer/trec", HubData("CogComp/trec", None, _TREC_SPLITS, "refs/convert/parquet")),
+    TaskData("transfer/trec", "CogComp/trec", None, _TREC_SPLITS, "refs/convert/parquet"),
     500,
     "folds",
 )
 _MRPC_SPLITS = {"train": "train+validation", "test": "test"}
 MRPC = TransferTask(
-    TaskData("mrpc", HubData("nyu-mll/glue", "mrpc", _MRPC_SPLITS)),
+    TaskData("mrpc", "nyu-mll/glue", "mrpc", _MRPC_SPLITS),
     1725,
     "folds",
     features="difference",
 )
 NLI = TransferTask(TaskData("nli"), None, "split", test="validation", features="joined")
-SNLI = TransferTask(TaskData("snli", HubData("stanfordnlp/snli")), 9824, "split", features="joined")
+SNLI = TransferTask(TaskData("snli", "stanfordnlp/snli"), 9824, "split", features="joined")
 _MNLI_SPLITS = {"train": "train", "test": "validation_matched+validation_mismatched"}
 MNLI = TransferTask(
-    TaskData("mnli", HubData("nyu-mll/multi_nli", splits=_MNLI_SPLITS)), 19_647, "split", features="joined"
+    TaskData("mnli", "nyu-mll/multi_nli", splits=_MNLI_SPLITS), 19_647, "split", features="joined"
 )

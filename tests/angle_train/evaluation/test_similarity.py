@@ -30,22 +30,24 @@ def make(pairs, scores):
     return PairSet("made", [a for a, _ in pairs], [b for _, b in pairs], score, np.ones(len(pairs)))
 
 
-def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model):
+def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model, monkeypatch):
+    own, computed, encode = tiny_model.encode(TEXTS), [], tiny_model.encode
+    monkeypatch.setattr(tiny_model, "encode", lambda new, **how: computed.extend(new) or encode(new, **how))
     embed = Embedder(tiny_model, "tiny")
     first = embed(TEXTS)
-    assert np.allclose(first, tiny_model.encode(TEXTS), atol=1e-6)
-    assert embed.computed == 3
+    assert np.allclose(first, own, atol=1e-6)
+    assert len(computed) == 3
     assert np.array_equal(embed([TEXTS[1], TEXTS[0]]), first[[1, 0]])
     embed(["new one", TEXTS[0]])
-    assert embed.computed == 4
+    assert len(computed) == 4
 
 
 def test_two_sentences_as_one_input_are_not_their_text_joined(tiny_model):
     embed = Embedder(tiny_model, "tiny")
     pair = embed([("node failed", "disk node")])
     assert np.allclose(pair, tiny_model.encode([("node failed", "disk node")]), atol=1e-6)
-    embed(['["node failed", "disk node"]', "node failed [SEP] disk node", "('node failed', 'disk node')"])
-    assert embed.computed == 4
+    written = embed(['["node failed", "disk node"]', "('node failed', 'disk node')"])
+    assert not np.allclose(written, pair, atol=1e-3)
 
 
 def test_a_template_has_no_place_for_two_sentences(tiny_model):

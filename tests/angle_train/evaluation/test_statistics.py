@@ -114,7 +114,7 @@ def test_many_pairs_are_worked_on_in_blocks():
     ],
 )
 def test_verdict_follows_from_the_interval(low, high, verdict):
-    assert Difference(delta=0.0, low=low, high=high, p_not_better=0.5).verdict == verdict
+    assert Difference(delta=0.0, low=low, high=high).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,3 @@ def test_resamples_that_say_nothing_are_left_out():
     assert interval_around(0.2, before) == interval_around(0.2, np.array([0.1, 0.2, 0.3]))
     difference = difference_between(0.1, before, after)
     assert (difference.low, difference.high) == pytest.approx(tuple(np.percentile([0.0, 0.1], [2.5, 97.5])))
-    assert difference.p_not_better == 0.5

@@ -84,7 +84,7 @@ def test_without_a_dev_split_the_threshold_is_found_on_the_same_pairs_and_called
 def test_gold_scores_are_found_by_all_their_names(tmp_path, column):
     rows = [{"sentence1": "a", "sentence2": f"b {i}", column: i / 2} for i in range(3)]
     write_jsonl(tmp_path / "sts12" / "test.jsonl", rows)
-    assert load_task("sts12").load(Source(tmp_path)).score.tolist() == [0, 0.5, 1]
+    assert load_task("sts12").load(Source(tmp_path))[0].score.tolist() == [0, 0.5, 1]
 
 
 def rows_at(pairs):
@@ -94,9 +94,9 @@ def rows_at(pairs):
 def test_thresholds_are_found_on_validation_where_there_is_one(tmp_path):
     for split in ("train", "validation", "test"):
         write_jsonl(tmp_path / "gis" / f"{split}.jsonl", rows_at([(5, 1), (40, 0)]))
-    assert load_task("gis").load(Source(tmp_path)).dev.name == "validation"
+    assert load_task("gis").load(Source(tmp_path))[1].name == "validation"
     (tmp_path / "gis" / "validation.jsonl").unlink()
-    assert load_task("gis").load(Source(tmp_path)).dev.name == "train"
+    assert load_task("gis").load(Source(tmp_path))[1].name == "train"
 
 
 def test_a_sample_of_many_dev_pairs_keeps_texts_and_labels_together(tmp_path, monkeypatch):
@@ -105,13 +105,13 @@ def test_a_sample_of_many_dev_pairs_keeps_texts_and_labels_together(tmp_path, mo
     write_jsonl(tmp_path / "qqp" / "train.jsonl", rows)
     write_jsonl(tmp_path / "qqp" / "validation.jsonl", rows)
     data = load_task("qqp").load(Source(tmp_path))
-    assert (len(data.test.score), len(data.dev.score)) == (60, 20)
-    numbers = [int(text.split()[1]) for text in data.dev.text1]
-    assert data.dev.text2 == [f"b {i}" for i in numbers]
-    assert data.dev.score.tolist() == [i * i % 3 % 2 for i in numbers]
+    assert (len(data[0].score), len(data[1].score)) == (60, 20)
+    numbers = [int(text.split()[1]) for text in data[1].text1]
+    assert data[1].text2 == [f"b {i}" for i in numbers]
+    assert data[1].score.tolist() == [i * i % 3 % 2 for i in numbers]
     assert len(set(numbers)) == 20
     assert numbers != list(range(20))
-    assert load_task("qqp").load(Source(tmp_path)).dev.text1 == data.dev.text1
+    assert load_task("qqp").load(Source(tmp_path))[1].text1 == data[1].text1
 
 
 def pair(number, label):
@@ -131,10 +131,10 @@ def test_binary_pairs_have_0_and_1_only(tmp_path, name, label):
 def test_binary_pairs_may_write_them_in_any_way(tmp_path):
     written = [1, 0, 1.0, 0.0, True, False, "1", "0.0"]
     write_jsonl(tmp_path / "mrpc" / "test.jsonl", (pair(i, label) for i, label in enumerate(written)))
-    assert load_task("mrpc").load(Source(tmp_path)).test.score.tolist() == [1, 0] * 4
+    assert load_task("mrpc").load(Source(tmp_path))[0].score.tolist() == [1, 0] * 4
     rows = ({"question1": "a", "question2": "b", "is_duplicate": i} for i in (0, 1))
     write_jsonl(tmp_path / "mrpc" / "test.jsonl", rows)
-    assert load_task("mrpc").load(Source(tmp_path)).test.score.tolist() == [0, 1]
+    assert load_task("mrpc").load(Source(tmp_path))[0].score.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("scores", [[2.5], [3, 3, 3]])
