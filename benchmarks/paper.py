@@ -94,8 +94,8 @@ def _origin(name: str, split: str, source: Source) -> str:
     """Return where the rows come from, in words."""
     if source.root:
         return f"{source.root / name}/{split}"
-    hub = load_task(name).data.hub
-    parts = (f"hub:{hub.id}", hub.config, hub.splits[split], hub.revision) if hub else (name,)
+    at = load_task(name).data
+    parts = (f"hub:{at.hub}", at.config, at.splits[split], at.revision) if at.hub else (name,)
     return " ".join(part for part in parts if part)
 
 

@@ -6,7 +6,7 @@ All models of a task are measured on the same resamples, drawn once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -49,7 +49,6 @@ class Result:
         metric: Name of the figure.
         main: Whether it is the task's main figure.
         standard_size: Whether the set has its published size; None where there is none.
-        details: See `task.Outcome`.
     """
 
     pairs: str
@@ -62,7 +61,6 @@ class Result:
     metric: str = SPEARMAN
     main: bool = True
     standard_size: bool | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def gain(self) -> Difference:
@@ -77,7 +75,7 @@ class Result:
         found = {name: row.pop(name) for name in _ALWAYS}
         if self.difference:
             found["verdict"] = self.difference.verdict
-        usual = {"metric": SPEARMAN, "main": True, "standard_size": None, "details": {}}
+        usual = {"metric": SPEARMAN, "main": True, "standard_size": None}
         return found | {name: value for name, value in row.items() if value != usual[name]}
 
 
@@ -153,7 +151,7 @@ class Comparison:
             results += found
             if number == 0:
                 self._main[name] = found[0], columns
-        return [replace(r, details=outcomes[r.model].details) if r.main else r for r in results]
+        return results
 
     def averages(self) -> list[Result]:
         """Return the papers' averages over groups of tasks; of those alone that are there in standard size.

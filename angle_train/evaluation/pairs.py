@@ -8,7 +8,7 @@ Intervals take pairs as independent; where a text is in several pairs they are s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,6 @@ def judge(
         ranked: The gold scores', where several models share it.
     """
     statistics = {SPEARMAN: spearman_of(pairs.score, similarity, ranked)}
-    details: dict[str, Any] = {}
     if set(np.unique(pairs.score).tolist()) == {0.0, 1.0}:
         gold = pairs.score == 1
         statistics["auc"] = area_under_curve(gold, similarity)
@@ -58,9 +57,7 @@ def judge(
         threshold = best_threshold(known, found)
         correct = mean_of(((similarity > threshold) == gold).astype(np.float64))
         statistics["accuracy" if dev else BEST_ACCURACY] = correct
-        where = f"{dev[0].name} ({len(known)} pairs)" if dev else "the same pairs"
-        details = {"threshold_found_on": where, "accuracy_threshold": threshold}
-    return Outcome(statistics, details, pairs, similarity)
+    return Outcome(statistics, pairs, similarity)
 
 
 def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:

@@ -89,13 +89,11 @@ class Outcome:
     Attributes:
         statistics: Its figures by name, of the same items in the same order; the first is the main one.
             All are larger for better models and at most 1.
-        details: What else is worth knowing: thresholds, chosen regularisation, protocol.
         pairs: The scored pairs, where the task is about pairs.
         similarity: Their cosines (B,); empty elsewhere.
     """
 
     statistics: Mapping[str, Statistic]
-    details: Mapping[str, Any] = field(default_factory=dict)
     pairs: PairSet | None = None
     similarity: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 

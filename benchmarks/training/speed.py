@@ -134,9 +134,11 @@ def measure_encoding(pairs: PairSet) -> dict[str, float]:
 
     model = load_backbone(str(backbone_path("minilm")), 128)
     texts = list(pairs.text1), list(pairs.text2)
-    stock_evaluator = EmbeddingSimilarityEvaluator(*texts, pairs.score.tolist(), write_csv=False)
+    stock_evaluator = EmbeddingSimilarityEvaluator(
+        *texts, pairs.score.tolist(), batch_size=32, write_csv=False
+    )
     evaluators: dict[str, Callable[[], Any]] = {
-        "encode, ours": lambda: evaluate_model(model, pairs, batch_size=16),
+        "encode, ours": lambda: evaluate_model(model, pairs),
         "encode, ST": lambda: stock_evaluator(model),
     }
     measured = {}

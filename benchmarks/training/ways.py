@@ -41,7 +41,7 @@ def ours(**values: Any) -> Way:
         evaluator = DevEvaluator([pairs for pairs in (case.dev, case.more) if pairs is not None])
         training = train(model, case.train, recipe.with_overrides(values), scratch, evaluator=evaluator)
         return {
-            "dev": max(point.dev for point in training.curve),
+            "dev": max(point["dev"] for point in training.curve),
             "steps": training.steps,
         }
 

@@ -138,9 +138,7 @@ class DuplicateTask:
             "map": [np.mean(np.arange(1, len(rank) + 1) / rank) for rank in ranks],
             "mrr": [1 / rank[0] for rank in ranks],
         } | {f"recall@{depth}": [np.mean(rank <= depth) for rank in ranks] for depth in _DEPTHS}
-        statistics = {name: _over_clusters(values, data.cluster) for name, values in figures.items()}
-        sizes = {"pool": len(data.texts), "queries": len(ranks), "clusters": int(data.cluster.max()) + 1}
-        return Outcome(statistics, sizes)
+        return Outcome({name: _over_clusters(values, data.cluster) for name, values in figures.items()})
 
 
 def _over_clusters(values: Sequence[float], cluster: Ints) -> Statistic:

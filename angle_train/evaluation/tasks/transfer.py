@@ -64,7 +64,6 @@ class TransferTask:
         test: The split that is judged.
         features: `text`: the embedding; `difference`: |u-v| and u·v of a pair's embeddings; `joined`: the
             embedding of `[CLS]a[SEP]b[SEP]`, pooled as the model does; a prefix prompt stands before a only.
-        note: Of what a reader of the figures must know.
     """
 
     data: TaskData
@@ -73,7 +72,6 @@ class TransferTask:
     train: str = "train"
     test: str = "test"
     features: Input = "text"
-    note: str | None = None
 
     def load(self, source: Source) -> dict[str, Labelled]:
         """Read `train`, perhaps `validation`, and `test`, if not all of `train` is judged; see `Task`."""
@@ -93,9 +91,7 @@ class TransferTask:
         parts = {name: self._examples(part, encode, classes) for name, part in data.items()}
         train, judged = parts["train"], parts.get("test", parts["train"])
         found = classify(self.protocol, train, parts.get("validation"), judged[0], settings.seed)
-        note = {"note": self.note} if self.note else {}
-        correct = mean_of((found == judged[1]).astype(np.float64))
-        return Outcome({"accuracy": correct}, {"train": len(train[1])} | note)
+        return Outcome({"accuracy": mean_of((found == judged[1]).astype(np.float64))})
 
     def _examples(self, part: Labelled, encode: Encode, classes: Sequence[str]) -> Examples:
         labels = np.array([classes.index(label) for _, label in part], dtype=np.int64)
@@ -199,11 +195,8 @@ MR = _nested("mr", 10_662, "cornell-movie-review-data/rotten_tomatoes", "train+v
 CR = _nested("cr", 3775, "SetFit/SentEval-CR", "train+test")
 SUBJ = _nested("subj", 10_000, "SetFit/subj", "train+test")
 MPQA = _nested("mpqa", 10_606, "jxm/mpqa", "train+test")
-SST2 = TransferTask(
-    TaskData("transfer/sst2", "SetFit/sst2"),
-    1821,
-    "split",
-    note="trained on whole sentences; SentEval trains on 67,349 phrases of them",
+SST2 = TransferTask(  # trained on whole sentences; SentEval trains on 67,349 phrases of them
+    TaskData("transfer/sst2", "SetFit/sst2"), 1821, "split"
 )
 _TREC_SPLITS = {"train": "train", "test": "test"}
 TREC = TransferTask(

@@ -193,7 +193,7 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
 
     outcome = NLI.measure(data, encode, SETTINGS)
     assert ("p3", "h3") in seen
-    assert outcome.details["train"] == 24
+    assert outcome.statistics["accuracy"].size == 24
 
 
 def test_a_dev_split_is_read_where_there_is_one(tmp_path):
