@@ -44,14 +44,3 @@ def hold(directory: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def check_free(directory: Path) -> None:
-    """Check that no process holds `directory` now, to refuse early; only `hold` keeps others out.
-
-    Raises:
-        InputError: Another process holds it; the message gives its number.
-    """
-    if (directory / LOCK_NAME).is_file():
-        with suppress(OSError), hold(directory):  # `hold` itself says why a directory cannot be used
-            pass

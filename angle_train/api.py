@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.calls import check_names, is_path, path_of, sources
 from angle_data.errors import InputError
-from angle_train.options import SEED
+from angle_train.options import SEED, FitOptions
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -169,15 +169,9 @@ def fit(
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give data, or human, or both")
     check_inputs(given.values(), [backbone])
-    from angle_data.locking import check_free
-    from angle_train.train.processes import process_count
     from angle_train.train.run_directory import HIDDEN, check_out
 
-    if process_count() == 1:  # of several processes the first takes the directory
-        check_out(out)
-        check_free(out / HIDDEN)
-    if isinstance(options.get("report_to"), str):
-        options["report_to"] = [name.strip() for name in options["report_to"].split(",") if name.strip()]
+    check_out(out)
     with ExitStack() as stack:
         folder = out / HIDDEN
         files: dict[str, Any] = {
@@ -187,13 +181,13 @@ def fit(
         from angle_train.data.kinds import choose_recipe
 
         chosen = {name: value for name, value in options.items() if value is not None}
-        recipe, chosen["reason"] = choose_recipe(recipe, files["data"])
-        recipe = recipe.with_overrides(overrides)
-        from angle_train.run import FitConfig
+        recipe, reason = choose_recipe(recipe, files["data"])
         from angle_train.run import fit as run
 
-        done = run(FitConfig(**files, backbone=backbone, out=out, recipe=recipe, **chosen))
-    return Fitted(done.out, done.report, done.already_finished, options.get("device"))
+        asked = FitOptions(
+            **files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen
+        )
+        return Fitted(out, *run(asked, reason), options.get("device"))
 
 
 def evaluate(
@@ -253,24 +247,13 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
     """
     rows = []
     for result in results:
-        found = result.difference
-        rows.append(
-            {
-                "pairs": result.pairs,
-                "role": result.role,
-                "count": result.count,
-                "model": result.model,
-                "metric": result.metric,
-                "score": 100 * result.score.value,
-                "low": 100 * result.score.low,
-                "high": 100 * result.score.high,
-                "baseline": result.baseline,
-                "difference": 100 * found.delta if found else None,
-                "difference_low": 100 * found.low if found else None,
-                "difference_high": 100 * found.high if found else None,
-                "verdict": found.verdict if found else None,
-            }
-        )
+        row = {name: getattr(result, name) for name in ("pairs", "role", "count", "model", "metric")}
+        score, found = result.score, result.difference
+        row |= {"score": 100 * score.value, "low": 100 * score.low, "high": 100 * score.high}
+        row["baseline"] = result.baseline
+        for name, part in (("difference", "delta"), ("difference_low", "low"), ("difference_high", "high")):
+            row[name] = 100 * getattr(found, part) if found else None
+        rows.append(row | {"verdict": found.verdict if found else None})
     return rows
 
 
@@ -334,18 +317,11 @@ def _check_page(report: Path) -> None:
 
 def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> None:
     from angle_train.report.page import write_eval_page
-    from angle_train.report.text import command_line, made_line, portable
+    from angle_train.report.text import command_line, made_line
 
     names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
-    options: list[tuple[str, Any]] = []
-    for name in names:
-        value = given[name]
-        if name in ("model", "pairs"):
-            value = [portable(spec) for spec in value]
-        elif name in ("baseline", "data_dir") and value:
-            value = portable(str(value))
-        options.append((f"--{name.replace('_', '-')}", value or None))
-    write_eval_page(given["report"], found, command_line("angle-train eval", options), made_line(seconds))
+    command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
+    write_eval_page(given["report"], found, command, made_line(seconds))
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

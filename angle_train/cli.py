@@ -80,40 +80,22 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
 
     values = parse_settings(given.setting or ())
     check_training_extra("angle-train grid")
-    out, human, keep = given.out, given.human or (), given.keep or ()
-    check_inputs([*given.data, *human, *keep, *given.dev], [given.backbone])
+    check_inputs([*given.data, *(given.human or ()), *(given.keep or ()), *given.dev], [given.backbone])
     from angle_train.data.kinds import choose_recipe
 
     chosen, reason = choose_recipe(given.recipe, given.data)
-    from angle_data.locking import check_free
-    from angle_train.train.run_directory import HIDDEN
+    from angle_train.grid import grid_table, search
 
-    check_free(out / HIDDEN)
-    from angle_train.grid import GridConfig, grid_table, search
-    from angle_train.run import FitConfig
-
-    run = FitConfig(
-        given.data,
-        given.backbone,
-        out,
-        chosen.with_overrides(values),
-        reason,
-        dev=given.dev,
-        human=human,
-        keep=keep,
-        scale=given.scale,
-        drop_leaks=given.drop_leaks,
-        overwrite=given.overwrite,
-        device=given.device,
-    )
-    result = search(GridConfig(run, given.trials, given.rungs, given.seed))
+    names = ("backbone", "data", "human", "keep", "dev", "scale", "drop_leaks")
+    shared: dict[str, Any] = {name: getattr(given, name) for name in names}
+    out, recipe, table = given.out, given.out / "recipe.toml", given.out / "grid.json"
+    more: dict[str, Any] = {"out": out, "device": given.device, "overwrite": given.overwrite}
+    run = FitOptions(**shared, **more, recipe=chosen.with_overrides(values))
+    result = search(run, reason, given.trials, given.rungs, given.seed)
     from angle_train.report.text import command_line
 
-    recipe, table = out / "recipe.toml", out / "grid.json"
-    sources: dict[str, Any] = {"--data": given.data, "--human": human, "--keep": keep, "--dev": given.dev}
-    options = [("--recipe", str(recipe)), ("--backbone", given.backbone), *sources.items()]
-    options += [("--scale", given.scale), ("--drop-leaks", given.drop_leaks), ("--out", "model")]
-    lines = [grid_table(result), "", result.verdict(), f"recipe: {recipe}   table: {table}"]
+    options = {"recipe": recipe} | shared | {"out": "model"}
+    lines = [grid_table(result), "", result["verdict"], f"recipe: {recipe}   table: {table}"]
     lines.append(f"train with it: {command_line('angle-train fit', options)}")
     return table.read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
 
@@ -151,8 +133,8 @@ def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
     check_inputs([], [config.model])
     from angle_train.encode import encode
 
-    result = encode(config)
-    return asdict(result), f"{result.texts} texts, embeddings of width {result.width}: {result.out}"
+    found = encode(config)
+    return found, f"{found['texts']} texts, embeddings of width {found['width']}: {found['out']}"
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,6 @@ from angle_data.text import content_id, whole_characters
 from angle_train.data.columns import names_of
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
-from angle_train.model.prompt import TEXT_SLOT, has_template
 from angle_train.options import EncodeConfig
 
 if TYPE_CHECKING:
@@ -39,16 +37,6 @@ _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
 
 
-@dataclass(frozen=True, slots=True)
-class EncodeResult:
-    """What was written: how many texts, how many of them blank, and how wide their embeddings are."""
-
-    out: Path
-    texts: int
-    blank: int
-    width: int
-
-
 Row = tuple[str, str]
 """The id of a text, and the text."""
 
@@ -56,18 +44,17 @@ _Write = Callable[[Sequence[str], NDArray[np.float32]], None]
 """Takes the ids of some texts and their embeddings (n, D)."""
 
 
-def encode(config: EncodeConfig) -> EncodeResult:
+def encode(config: EncodeConfig) -> dict[str, Any]:
     """Embed every text of a file, also repeated and blank ones, so that rows keep their positions.
 
-    The texts are read twice: once to count and to check them, before the model is loaded.
+    The texts are read twice: once to count and to check them, before the model is loaded. Returns the file
+    (`out`), how many `texts` there are and how many of them are `blank`, and the `width` of the embeddings.
 
     Raises:
         InputError: The texts, the model or the output cannot be used; a row is named by its place.
     """
     if config.out.suffix not in _WRITERS:
         raise InputError(f"{config.out}: unknown kind of file; give {' or '.join(_WRITERS)}")
-    if config.batch_size < 1:
-        raise InputError(f"--batch-size must be at least 1, got {config.batch_size}")
     check_device(config.device)
     check_model_path(config.model)
     if config.out.resolve() == config.texts.resolve():
@@ -76,7 +63,6 @@ def encode(config: EncodeConfig) -> EncodeResult:
     if config.out.exists():
         log.info("%s is there already and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
-    _check_prompt(config, model)
     _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
@@ -91,7 +77,6 @@ def encode(config: EncodeConfig) -> EncodeResult:
         while block := list(islice(rows, _BLOCK)):
             embeddings = model.encode(
                 [text for _, text in block],
-                prompt=config.prompt,
                 batch_size=config.batch_size,
                 normalize_embeddings=config.normalize,
                 show_progress_bar=False,
@@ -99,7 +84,7 @@ def encode(config: EncodeConfig) -> EncodeResult:
             )
             write([identity for identity, _ in block], np.asarray(embeddings, dtype=np.float32))
             progress.advance(len(block))
-    return EncodeResult(config.out, count, blank, width)
+    return {"out": config.out, "texts": count, "blank": blank, "width": width}
 
 
 def _check_texts(config: EncodeConfig) -> tuple[int, int]:
@@ -148,24 +133,12 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
         yield content_id(text) if identity is None else whole_characters(str(identity)), text
 
 
-def _check_prompt(config: EncodeConfig, model: SentenceTransformer) -> None:
-    if config.prompt is None:
-        return
-    if has_template(model):
-        raise InputError(f"{config.model} puts its own template around every text; leave out --prompt")
-    if TEXT_SLOT in config.prompt:
-        raise InputError(
-            f"--prompt {config.prompt!r} stands before every text; leave out {TEXT_SLOT}, and what follows "
-            "it: a model trained with that prompt applies it"
-        )
-
-
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
     sample = [text for _, text in islice(_rows(config), _SAMPLE)]
-    found = choose_length(model, sample, config.prompt, percentile=100)
+    found = choose_length(model, sample, percentile=100)
     if found.truncated:
         log.info(
             "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",

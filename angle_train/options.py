@@ -42,7 +42,7 @@ def _toml(text: str) -> object:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Those of `fit`."""
+    """Those of `fit`; `recipe` may be the recipe itself, as `run.fit` wants it, where values are in it."""
 
     backbone: str = _backbone()
     out: Path = option("Output directory for model and report; rerun the same command to resume.")
@@ -50,7 +50,7 @@ class FitOptions:
     human: list[str] | None = option(
         "Human-graded training pairs; without --dev, they also decide when to stop.", None
     )
-    recipe: str | None = option("Name of a built-in recipe, or .toml file.", None, shown=_OF_PURPOSE)
+    recipe: Any = option("Name of a built-in recipe, or .toml file.", None, shown=_OF_PURPOSE, read=str)
     dev: list[str] | None = option(
         "Pairs used to choose the checkpoint (rows with split dev, if split). Repeatable.",
         None,
@@ -145,8 +145,7 @@ class EncodeConfig:
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
-    batch_size: int = option("Texts per forward pass.", 32)
+    batch_size: int = option("Texts per forward pass.", 32, min=1)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    prompt: str | None = option("Prefix for every text.", None, shown="model's")
     max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's")
     device: str | None = _device()

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -43,37 +43,6 @@ _RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 MERGE_BACK = "average_with_backbone"
 """The key of what `fit` calls --merge-back."""
-# Words of pydantic's messages that are put more simply.
-_WORDS = {
-    "Input should be ": "",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a finite number": "a number",
-    "a valid boolean": "true or false",
-    "a valid string": "a text",
-    "a valid array": "a list",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
-    "greater than": "above",
-    "less than": "below",
-    "Value error, ": "",
-}
-
-# How a result is computed: it changes only by rounding and by which activations dropout draws.
-_SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
-# Keys of earlier releases, with the defaults that they had.
-_REMOVED: dict[str, object] = {
-    "loss": "angle",
-    "hard_negative_weight": 1.0,
-    "label_diverse": False,
-    "max_windows": 8,
-    "window_memory": 0,
-    "window": None,
-    "stride": None,
-    "lora_save": "merged",
-    "skip_near_copies": False,
-}
-_READABLE = ("backbone", "seed")  # parts of a fingerprint that a user can read
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -93,8 +62,8 @@ class ObjectiveConfig:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
             LLM wrote at degrees of similarity), `polarity` (synonyms and antonyms by an LLM), `mixed` (of
             these three), `binary`, `near_misses` (binary, and hard to tell apart), `positives` (alone);
-            `auto` tells it from the training pairs. `papers` is no kind: the papers' three terms, as of
-            earlier releases.
+            `auto` tells it from the training pairs. `papers` is no kind: the papers' three
+            terms.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
@@ -290,15 +259,10 @@ class Recipe:
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
         """Make a recipe of what a TOML file holds, see `from_toml`.
 
-        Keys of earlier releases that have their default are left out: every `recipe.toml` of a run has them.
-        So are those that are None: open.
+        Keys that are None are left out: open.
         """
-
-        def said(key: str, value: object) -> bool:
-            return value is not None and (key not in _REMOVED or _REMOVED[key] != value)
-
         tables = {
-            name: {key: value for key, value in part.items() if said(key, value)}
+            name: {key: value for key, value in part.items() if value is not None}
             if isinstance(part, dict)
             else part
             for name, part in tables.items()
@@ -307,7 +271,7 @@ class Recipe:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
             return TypeAdapter(cls).validate_json(json.dumps(tables, default=str))
         except ValidationError as error:
-            raise InputError("; ".join(_problems(error, tables))) from None
+            raise InputError("; ".join(map(_problem, error.errors(include_url=False)))) from None
 
     def to_toml_text(self) -> str:
         """Return the recipe as TOML with all but open values spelt out; `from_toml` reads the same one back.
@@ -331,8 +295,6 @@ class Recipe:
         for key, value in overrides.items():
             if key not in _SECTION_OF:
                 raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
-            if key in _REMOVED and value == _REMOVED[key]:
-                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Kind))}")
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)
@@ -352,33 +314,17 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise InputError(f"{path}: not a valid TOML file: {error}") from None
 
 
-def _problems(error: ValidationError, tables: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for everything that pydantic refuses in the tables of a recipe."""
-    wanted: dict[tuple[int | str, ...], list[str]] = {}
-    found = []
-    for detail in error.errors(include_url=False):
-        message, place = detail["msg"], detail["loc"][:2]
-        for theirs, ours in _WORDS.items():
-            message = message.replace(theirs, ours)
-        if detail["type"] == "unexpected_keyword_argument":
-            section, key = ["", *map(str, place)][-2:]
-            known = [f.name for f in fields(SECTIONS.get(section, Recipe))]
-            found.append(_unknown(key, known, f"[{section}] key" if section else "section"))
-        elif detail["type"] == "dataclass_type":
-            found.append(f"{place[0]} must be a section: [{place[0]}]")
-        elif detail["type"] == "value_error":
-            found.append(f"[{place[0]}] {message}")
-        else:  # a value that may be of several kinds is refused once for each of them
-            wishes = wanted.setdefault(place, [])
-            wishes += [message] if message not in wishes else []
-    for place, wishes in wanted.items():
-        value: Any = tables
-        for name in place:
-            value = value[name]
-        called = " ".join([*(f"[{section}]" for section in place[:-1]), *map(str, place[-1:])])
-        called += " (fit --merge-back)" if place[-1] == MERGE_BACK else ""
-        found.append(f"{called} must be {' or '.join(wishes)}, got {value!r}")
-    return found
+def _problem(detail: Mapping[str, Any]) -> str:
+    """Return a sentence for one thing that pydantic refuses in the tables of a recipe."""
+    *sections, key = place = [str(part) for part in detail["loc"][:2]] or [""]
+    if detail["type"] == "unexpected_keyword_argument":
+        known = [f.name for f in fields(SECTIONS[sections[0]] if sections else Recipe)]
+        return _unknown(key, known, f"[{sections[0]}] key" if sections else "section")
+    said = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error":
+        return f"[{key}] {said}"
+    also = " (fit --merge-back)" if key == MERGE_BACK else ""
+    return f"{'.'.join(place)}{also}: {said}, got {detail['input']!r}"
 
 
 def parse_settings(
@@ -419,38 +365,6 @@ def toml_value(text: str) -> object:
         return text.strip()
 
 
-def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the parts in which the fingerprints of two runs differ, and how where that can be read."""
-    found = []
-    for part in dict.fromkeys([*now, *earlier]):
-        old, text = earlier.get(part, ""), now.get(part, "")
-        if part == "recipe":
-            changes = _recipe_changes(old, text)
-            found += [f"recipe ({', '.join(changes)})"] if changes else []
-        elif old != text:
-            found.append(f"{part} ({old} -> {text})" if part in _READABLE else part)
-    return found
-
-
-def _recipe_changes(earlier: str, now: str) -> list[str]:
-    """Return `key old -> new` for every setting that changes the result and differs in two recipes.
-
-    A setting that a text lacks has its default: recipes of earlier versions lack those that came later. The
-    `loss` is not compared: its work is done when the values are chosen.
-    """
-    try:
-        old, new = (asdict(Recipe.from_tables(tomllib.loads(text))) for text in (earlier, now))
-    except (InputError, tomllib.TOMLDecodeError):
-        return [] if earlier == now else ["of another version"]
-    found = []
-    for key, section in _SECTION_OF.items():
-        before, after = old[section][key], new[section][key]
-        if key not in (*_SAME_RESULT, "loss") and before != after:
-            words = ("none" if value is None else _toml(value) for value in (before, after))
-            found.append(f"{key} {' -> '.join(words)}")
-    return found
-
-
 def builtin_recipes() -> dict[str, Path]:
     """Return the recipes that come with the toolkit, by name."""
     return {path.stem: path for path in sorted(packaged_folder("recipes").glob("*.toml"))}
@@ -478,8 +392,6 @@ def _did_you_mean(name: str, known: Collection[str]) -> str:
 
 
 def _unknown(name: str, known: Collection[str], what: str) -> str:
-    if name in _REMOVED:
-        return f"{what} {name!r} was removed"
     hint = _did_you_mean(name, known) or f" (known: {', '.join(known)})"
     return f"unknown {what} {name!r}{hint}"
 

@@ -6,13 +6,13 @@ what gets saved if no checkpoint surely ranks the dev pairs better.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -25,7 +25,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
@@ -40,7 +40,8 @@ from angle_train.model.load import (
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
-from angle_train.recipe import AUTO, BackboneConfig, Recipe
+from angle_train.options import FitOptions
+from angle_train.recipe import AUTO, BackboneConfig
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
@@ -52,13 +53,8 @@ from angle_train.report.result import (
     mean_spearman,
     measure,
 )
-from angle_train.report.text import command_line, made_line, portable
-from angle_train.train.arguments import (
-    Schedule,
-    check_trackers,
-    resolve_precision,
-    tracker_folder,
-)
+from angle_train.report.text import command_line, made_line
+from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
@@ -69,47 +65,14 @@ from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_on
 
 log = logging.getLogger("angle.fit")
 
-
-@dataclass(frozen=True, slots=True)
-class FitConfig:
-    """What to fit, on what, and where to put it: `options.FitOptions`, with the recipe made of them.
-
-    Attributes:
-        data: Sources of training pairs, see `pairs.load_pairs`; may be none if there are human-graded ones.
-        recipe: How to train.
-        reason: Why that recipe, for log and report; empty where there is nothing to say.
-        dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
-            turn, or else the validation splits of the training data, or else a tenth of it.
-        test: Sources of pairs that nothing is selected on.
-        human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
-        keep: Sources of pairs, without scores, whose similarity is to stay as the backbone has it.
-        report_to: Programs that follow the run, see `arguments.check_trackers`.
-        require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
-            tuned model to be better.
-    """
-
-    data: Sequence[str]
-    backbone: str
-    out: Path
-    recipe: Recipe = field(default_factory=Recipe)
-    reason: str = ""
-    dev: Sequence[str] = ()
-    test: Sequence[str] = ()
-    human: Sequence[str] = ()
-    keep: Sequence[str] = ()
-    scale: str | None = None
-    drop_leaks: bool = False
-    overwrite: bool = False
-    device: str | None = None
-    report_to: Sequence[str] = ()
-    require_better: bool = False
+# How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
+# `loss` is done when the values are chosen.
+_SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
 
 
-@dataclass(frozen=True, slots=True)
-class FitResult:
-    """Where the model is, what the report says, and whether the run had been finished before."""
+class FitResult(NamedTuple):
+    """What the report says, and whether the run had been finished before."""
 
-    out: Path
     report: FitReport
     already_finished: bool
 
@@ -118,7 +81,7 @@ class FitResult:
 class _Run:
     """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
 
-    config: FitConfig
+    config: FitOptions
     data: RunData
     directory: RunDirectory
     resume: Path | None
@@ -134,12 +97,12 @@ class _Run:
             self.directory.checkpoints,
             evaluator=dev,
             resume=self.resume,
-            options=TrainOptions(stop_at=stop_at, trackers=self.config.report_to),
+            options=TrainOptions(stop_at=stop_at, trackers=tracker_names(self.config.report_to)),
         )
 
 
-def fit(config: FitConfig) -> FitResult:
-    """Run, or go on with, the training run that `config` describes.
+def fit(config: FitOptions, reason: str = "") -> FitResult:
+    """Run, or go on with, the training run that `config` describes; `reason` says why with that recipe.
 
     Several processes, started by torchrun or accelerate launch, make one run together.
 
@@ -151,44 +114,60 @@ def fit(config: FitConfig) -> FitResult:
     if Path(config.backbone).resolve() == config.out.resolve():
         raise InputError(f"--out {config.out} is the backbone itself; give another directory")
     begun = time.monotonic()
-    check_trackers(config.report_to)
+    check_trackers(tracker_names(config.report_to), config.out)
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
-        data = load_data(config)
+        data = load_data(config, reason)
         config = replace(config, recipe=data.recipe)
         directory = RunDirectory(config.out, fingerprint(config, data))
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)
             log.info("%s: already finished; --overwrite runs it again", config.out)
-            return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
+            return FitResult(on_first(lambda: _reopen(config)), already_finished=True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
         data = keep_similarities(sized, data, model)
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
-        with tracker_folder(config.out):
-            before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
-            trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
+        before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
+        trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
-        details |= on_first(lambda: _order_of_kept(data, model))
-        if config.reason:
-            details["reason"] = config.reason
+        if reason:
+            details["reason"] = reason
         if known := hub_id(config.backbone):
             details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
         log.info("done in %s", duration(time.monotonic() - begun))
-    return FitResult(config.out, report, already_finished=False)
+    return FitResult(report, already_finished=False)
 
 
-def load_data(config: FitConfig) -> RunData:
-    """Return the pairs of a run, see `splits.load_run_data`."""
-    if config.reason:
-        log.info("%s", config.reason)
+def _reopen(config: FitOptions) -> FitReport:
+    """Return the report of a finished run, whose model must do what `require_better` asks for now."""
+    report = FitReport.read(config.out / "report.json")
+    if config.require_better and report.doubted:
+        raise InputError(
+            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of "
+            "a run without this option: use the backbone, or run again with --overwrite"
+        )
+    return report
+
+
+def _command(config: FitOptions) -> str:
+    """Return the command that repeats the run, from the recipe beside its report."""
+    names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
+    options = {"recipe": "recipe.toml"} | {name: getattr(config, name) for name in names} | {"out": "again"}
+    return command_line("angle-train fit", options, moved=True)
+
+
+def load_data(config: FitOptions, reason: str = "") -> RunData:
+    """Return the pairs of a run, see `splits.load_run_data`; `reason` is that of `fit`."""
+    if reason:
+        log.info("%s", reason)
     data = load_run_data(
-        config.data,
-        config.human,
-        config.dev,
-        config.test,
+        config.data or (),
+        config.human or (),
+        config.dev or (),
+        config.test or (),
         recipe=config.recipe,
         scale=config.scale,
         drop_leaks=config.drop_leaks,
@@ -200,7 +179,7 @@ def load_data(config: FitConfig) -> RunData:
     return replace(data, kept=load_to_keep(config.keep, [data.train, *data.dev, *data.test]))
 
 
-def keep_similarities(config: FitConfig, data: RunData, model: SentenceTransformer) -> RunData:
+def keep_similarities(config: FitOptions, data: RunData, model: SentenceTransformer) -> RunData:
     """Return the data with the pairs to keep among what trains, scored by the untouched backbone."""
     if data.kept is None:
         return data
@@ -211,17 +190,12 @@ def keep_similarities(config: FitConfig, data: RunData, model: SentenceTransform
     return with_kept(data, column)
 
 
-def _order_of_kept(data: RunData, model: SentenceTransformer) -> dict[str, float]:
-    """Return the report's note on how far a tuned model orders the kept pairs as the backbone did."""
-    if data.kept is None:
-        return {}
-    return {"kept_order": spearman(data.kept.score, evaluate_model(model, data.kept).clip(0.0, 1.0))}
-
-
-def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
+def fingerprint(config: FitOptions, data: RunData) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
-    parts = {
-        "recipe": replace(config.recipe, description="").to_toml_text(),
+    recipe = config.recipe
+    values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training)
+    parts = {key: json.dumps(value) for key, value in values.items() if key not in _SAME_RESULT}
+    parts |= {
         "backbone": backbone_identity(config.backbone),
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
@@ -231,17 +205,19 @@ def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 
-def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
+def _claim(config: FitOptions, directory: RunDirectory, held: ExitStack) -> Path | None:
     """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
     held.enter_context(hold(config.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
-    resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
+    resume = directory.claim(directory.status(overwrite=config.overwrite))
     if resume:
         log.info("going on from %s", resume)
     return resume
 
 
-def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
+def load_at_length(
+    config: FitOptions, data: RunData
+) -> tuple[FitOptions, SentenceTransformer, dict[str, Any]]:
     """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
     recipe = config.recipe
     automatic = recipe.training.max_seq_length == AUTO
@@ -272,7 +248,7 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     return config, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
-def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> SentenceTransformer:
+def load_for_run(config: FitOptions, backbone: BackboneConfig | None = None) -> SentenceTransformer:
     """Return a fresh model as the run starts with it, or with other settings of the backbone."""
     training = config.recipe.training
     backbone = backbone or config.recipe.backbone
@@ -281,14 +257,14 @@ def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> S
     )
 
 
-def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
+def untouched(config: FitOptions, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
     recipe = config.recipe
     same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
     return model if same else load_backbone(config.backbone, _tokens(config), config.device)
 
 
-def _tokens(config: FitConfig) -> int | None:
+def _tokens(config: FitOptions) -> int | None:
     """Return the stated tokens per text; none where they are the checkpoint's or not chosen yet."""
     stated = config.recipe.training.max_seq_length
     return stated if isinstance(stated, int) else None
@@ -327,7 +303,7 @@ def _choose_weights(
     """
     dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
     measured = evaluator.measured()
-    *steps, end = (point.step for point in training.curve if point.step in measured)
+    *steps, end = (point["step"] for point in training.curve if point["step"] in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
     step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
@@ -358,7 +334,7 @@ def _choose_weights(
     return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
 
 
-def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
+def _backbone_weights(config: FitOptions, model: SentenceTransformer) -> dict[str, Tensor]:
     """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
     return snapshot(model if has_adapters(model) else load_for_run(config))
 
@@ -395,8 +371,8 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> T
         [("dev", held_out), *data.evaluated],
         [untuned, *before],
         [cross.after, *after],
-        cross.backbone,
-        cross.tuned,
+        cross.choice.scores[0],
+        cross.choice.scores[max(cross.choice.chosen, 1)],
         {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
     )
 
@@ -417,39 +393,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         report.write(config.out / "report.json")
         save_model(model, config.out)
         write_card(config.out / "README.md", report, model)
-        made = made_line(usd=sum(map(labels_usd, config.data)))
+        made = made_line(usd=sum(map(labels_usd, config.data or ())))
         write_fit_page(config.out / "report.html", report, trained.views(report.tuned_name), made)
     directory.finish()
     return report
-
-
-def _reopen(config: FitConfig) -> FitReport:
-    """Return the report of a finished run.
-
-    Raises:
-        InputError: It saved a model that does not do what `require_better` asks for now.
-    """
-    report = FitReport.read(config.out / "report.json")
-    if config.require_better and report.doubted:
-        raise InputError(
-            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of "
-            "a run without this option: use the backbone, or run again with --overwrite"
-        )
-    return report
-
-
-def _command(config: FitConfig) -> str:
-    """Return the command that repeats the run, from the recipe beside its report."""
-    sources = {"--data": config.data, "--human": config.human, "--keep": config.keep}
-    sources |= {"--dev": config.dev, "--test": config.test}
-    return command_line(
-        "angle-train fit",
-        [
-            ("--recipe", "recipe.toml"),
-            ("--backbone", portable(config.backbone)),
-            *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
-            ("--scale", config.scale),
-            ("--drop-leaks", config.drop_leaks),
-            ("--out", "again"),
-        ],
-    )

@@ -43,8 +43,9 @@ from angle_data.labelling.label import label
 from angle_data.labelling.mine import MineConfig, mine
 from angle_data.labelling.score import score
 from angle_data.text import stable_hash
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe, find_recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
@@ -276,7 +277,7 @@ def fit_pairs(
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
     files["keep"] = [str(general_pairs(keep))] if keep else []
     recipe = recipe.with_overrides({"seed": seed})
-    report = fit(FitConfig([str(data)], str(minilm(task.layers)), out, recipe, **files)).report
+    report = fit(FitOptions(str(minilm(task.layers)), out, [str(data)], recipe=recipe, **files)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
     return [{"seed": seed, "value": 100 * row.score.value} | row.to_dict() for row in report.results]
 

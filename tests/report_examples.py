@@ -13,14 +13,14 @@ from angle_train.report.result import NOT_SAVED, DataNote, FitReport
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
 CHOICE = {"chosen": 1, "compared": 5, "confidence": 0.9765, "simplest": 0.5, "best": 0.6}
 FOLDS = {
-    "sizes": [11, 13], "evaluation": 2, "share": 0.3, "backbone": 0.5912, "tuned": 0.6734,
-    "progress": [0.3333, 0.6667, 1.0], "curve": [0.6456, 0.6734, 0.6612], "shared_texts": [0, 48],
+    "sizes": [11, 13], "evaluation": 2, "share": 0.3,
+    "progress": [0.3333, 0.6667, 1.0], "curve": [0.6456, 0.6734, 0.6612],
 }  # fmt: skip
 LONG = "The log of a failed deployment, " + "0123456789abcdef" * 30 + ", <b>&amp; its end"
 
 
 def result(pairs, model, value, difference=None, role="test"):
-    found = Difference(*difference, p_not_better=0.1) if difference else None
+    found = Difference(*difference) if difference else None
     baseline = "backbone" if difference else None
     return Result(pairs, role, 200, model, Interval(value, value - 0.1, value + 0.1), baseline, found)
 
@@ -93,7 +93,7 @@ def views():
 def made_report():
     """A run that has everything a report can hold."""
     shown = views()
-    note = DataNote("test", shown[1].name, 700, "0-5, as stated", "cd" * 32, {"0": 3, "0.2": 1204, "1": 17})
+    note = DataNote("test", shown[1].name, 700, "0-5, as stated", "cd" * 32)
     details = {
         "leaks": [
             {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
@@ -119,7 +119,7 @@ def score(task, model, value, difference=None, **more):
         model=model,
         score=Interval(value, value - 0.02, value + 0.02),
         baseline="backbone" if difference else None,
-        difference=Difference(*difference, p_not_better=0.1) if difference else None,
+        difference=Difference(*difference) if difference else None,
         **more,
     )
 

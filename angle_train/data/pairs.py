@@ -402,19 +402,6 @@ def _scale(
     return scale
 
 
-def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
-    """Check that the scale stated for several sources was applied to at least one of them.
-
-    Raises:
-        InputError: It was not: all are dataset directories with scores in 0..1.
-    """
-    if stated and not any(pairs.scale == parse_scale(stated).note for pairs in sets):
-        raise InputError(
-            f"--scale {stated} fits none of the pairs: all are dataset directories with scores in 0-1; "
-            "leave it out"
-        )
-
-
 def _weight(row: dict[str, Any], place: str) -> float:
     if row.get("weight") is None:
         return 1.0
@@ -442,24 +429,13 @@ def name_of(spec: str, part: str | None = None) -> str:
     return f"{base}/{part}" if part else base
 
 
-def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
-    """Return sets, loaded from `specs`, under names that differ.
-
-    Those of one name get their folder before it, or else a number.
-    """
+def distinct_names(sets: Sequence[PairSet]) -> list[PairSet]:
+    """Return sets under names that differ: those of one name get a number."""
     names = [pairs.name for pairs in sets]
-    longer = [f"{_folder(spec)}/{name}".lstrip("/") for name, spec in zip(names, specs, strict=True)]
-    names = [long if names.count(name) > 1 else name for name, long in zip(names, longer, strict=True)]
     return [
-        replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
+        replace(pairs, name=f"{name} #{names[: i + 1].count(name)}") if names.count(name) > 1 else pairs
         for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
     ]
-
-
-def _folder(spec: str) -> str:
-    """Return the name of the folder that holds what `name_of` names a set after."""
-    path = Path(spec.removeprefix(HUB_PREFIX))
-    return (path.parent.parent if path.name == "dataset" else path.parent).name
 
 
 def join(sets: Sequence[PairSet]) -> PairSet:

@@ -26,7 +26,6 @@ from angle_train.data.pairs import (
     HUMAN,
     RANDOM,
     PairSet,
-    check_stated_scale,
     distinct_names,
     join,
     load_pairs,
@@ -84,7 +83,7 @@ def load_run_data(
     scale: str | None = None,
     drop_leaks: bool = False,
 ) -> RunData:
-    """Load all pairs and decide what each is used for; the arguments are those of `run.FitConfig`.
+    """Load all pairs and decide what each is used for; the arguments are those of `options.FitOptions`.
 
     Without dev sources, parts of the human-graded pairs take turns; without these, the validation splits of
     the data, or else a tenth of it. What the recipe leaves open is chosen by the kind of the labels.
@@ -100,9 +99,8 @@ def load_run_data(
     graded = load(human, "train", "train")
     if not dev and not human:
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
-    dev_sets = distinct_names(load(dev, "validation", "dev"), dev)
-    test_sets = distinct_names(load(test, "test", "test"), test)
-    check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
+    dev_sets = distinct_names(load(dev, "validation", "dev"))
+    test_sets = distinct_names(load(test, "test", "test"))
     others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
     if human_pairs is not None:  # people's scale is not that of other scores
@@ -382,12 +380,3 @@ def _deal(groups: Sequence[list[int]], pairs: PairSet, count: int, seed: int) ->
     for group in sorted(groups, key=order):
         min(parts, key=len).extend(group)
     return parts
-
-
-def shared_texts(pairs: PairSet, parts: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Return how many distinct texts of `pairs` are in several of its parts, and how many there are."""
-    places: dict[str, set[int]] = {}
-    for number, part in enumerate(parts):
-        for text in (text for i in part for text in (pairs.text1[i], pairs.text2[i])):
-            places.setdefault(normalise(text), set()).add(number)
-    return sum(len(found) > 1 for found in places.values()), len(places)

@@ -4,8 +4,8 @@ In: models, and tasks: those of the papers by name, or sets of the user's own sc
 `Evaluation`, which holds a `Result` for every figure of every model, and the pairs as the models see them.
 
 Read in this order:
-`similarity`: texts to embeddings, each once; embeddings to cosines; Spearman's correlation.
-`statistics`: figures of n items (Spearman, mean, F1, area under the curve) on any resample of them.
+`similarity`: texts to embeddings, each once; embeddings to cosines.
+`statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them.
 `bootstrap`: intervals of a figure and of the difference of two, from resamples.
 `task`: what a task is, and the tasks by name; the tasks themselves are in the folder `tasks`.
 `compare`: what models did on one task, compared; the `Result`.

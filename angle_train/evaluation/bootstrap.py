@@ -42,13 +42,11 @@ class Difference:
     Attributes:
         delta: The difference on all items.
         low, high: Its 95 % interval.
-        p_not_better: The share of resamples where it is not above 0.
     """
 
     delta: float
     low: float
     high: float
-    p_not_better: float
 
     @property
     def verdict(self) -> str:
@@ -81,7 +79,7 @@ def difference_between(delta: float, before: Array, after: Array) -> Difference:
     difference = after - before
     difference = difference[~np.isnan(difference)]
     low, high = np.percentile(difference, _PERCENTILES)
-    return Difference(delta, float(low), float(high), p_not_better=float((difference <= 0).mean()))
+    return Difference(delta, float(low), float(high))
 
 
 def draw(

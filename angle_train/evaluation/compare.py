@@ -5,8 +5,9 @@ All models of a task are measured on the same resamples, drawn once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from angle_train.evaluation.bootstrap import (
     resamples_for,
 )
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import Ranked, SpearmanOf
+from angle_train.evaluation.statistics import Ranked, spearman_of
 from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome
 
 Array = NDArray[np.float64]
@@ -48,7 +49,6 @@ class Result:
         metric: Name of the figure.
         main: Whether it is the task's main figure.
         standard_size: Whether the set has its published size; None where there is none.
-        details: See `task.Outcome`.
     """
 
     pairs: str
@@ -61,7 +61,6 @@ class Result:
     metric: str = SPEARMAN
     main: bool = True
     standard_size: bool | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def gain(self) -> Difference:
@@ -76,7 +75,7 @@ class Result:
         found = {name: row.pop(name) for name in _ALWAYS}
         if self.difference:
             found["verdict"] = self.difference.verdict
-        usual = {"metric": SPEARMAN, "main": True, "standard_size": None, "details": {}}
+        usual = {"metric": SPEARMAN, "main": True, "standard_size": None}
         return found | {name: value for name, value in row.items() if value != usual[name]}
 
 
@@ -108,22 +107,14 @@ def compare(
     """
     ranked = Ranked(pairs.score)
     outcomes = {
-        name: Outcome({SPEARMAN: SpearmanOf(pairs.score, column, ranked)})
+        name: Outcome({SPEARMAN: spearman_of(pairs.score, column, ranked)})
         for name, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items()
     }
     return [replace(result, role=role) for result in Comparison(baseline).on_task(pairs.name, outcomes)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """One figure under every model: its value, and the resampled ones (R,)."""
-
-    pairs: str
-    metric: str
-    count: int
-    main: bool
-    standard: bool | None
-    columns: Mapping[str, tuple[float, Array]]
+Columns = Mapping[str, tuple[float, Array]]
+"""One figure under every model: its value, and the resampled ones (R,)."""
 
 
 class Comparison:
@@ -134,7 +125,7 @@ class Comparison:
 
     def __init__(self, baseline: str | None = None, resamples: int = RESAMPLES) -> None:
         self._baseline, self._resamples = baseline, resamples
-        self._main: dict[str, _Figure] = {}
+        self._main: dict[str, tuple[Result, Columns]] = {}
 
     def on_task(
         self, name: str, outcomes: Mapping[str, Outcome], published_size: int | None = None, seed: int = 0
@@ -155,11 +146,12 @@ class Comparison:
             values = [statistic.value() for statistic in statistics]
             standard = None if published_size is None else count == published_size
             columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))
-            figure = _Figure(name, metric, count, number == 0, standard, columns)
-            results += self._results(figure)
-            if figure.main:
-                self._main[name] = figure
-        return [replace(r, details=outcomes[r.model].details) if r.main else r for r in results]
+            of = partial(Result, name, "test", count, metric=metric, main=number == 0, standard_size=standard)
+            found = self._results(of, columns)
+            results += found
+            if number == 0:
+                self._main[name] = found[0], columns
+        return results
 
     def averages(self) -> list[Result]:
         """Return the papers' averages over groups of tasks; of those alone that are there in standard size.
@@ -169,39 +161,31 @@ class Comparison:
         """
         results = []
         for group in AVERAGES:
-            figures = [self._main[task] for task in GROUPS[group] if task in self._main]
-            if len(figures) < len(GROUPS[group]) or any(figure.standard is False for figure in figures):
+            found = [self._main[task] for task in GROUPS[group] if task in self._main]
+            if len(found) < len(GROUPS[group]) or any(one.standard_size is False for one, _ in found):
                 continue
-            columns = {model: _averaged(figures, model) for model in figures[0].columns}
-            results += self._results(
-                _Figure(f"{group} average", figures[0].metric, len(figures), True, True, columns)
-            )
+            tables = [columns for _, columns in found]
+            of = partial(Result, f"{group} average", "test", len(found), metric=found[0][0].metric)
+            averaged = {model: _averaged(tables, model) for model in tables[0]}
+            results += self._results(partial(of, standard_size=True), averaged)
         return results
 
-    def _results(self, figure: _Figure) -> list[Result]:
+    def _results(self, of: Callable[..., Result], columns: Columns) -> list[Result]:
+        """Return the result `of` every model, compared with the baseline."""
         results = []
-        for model, (value, drawn) in figure.columns.items():
-            result = Result(
-                pairs=figure.pairs,
-                role="test",
-                count=figure.count,
-                model=model,
-                score=interval_around(value, drawn),
-                metric=figure.metric,
-                main=figure.main,
-                standard_size=figure.standard,
-            )
+        for model, (value, drawn) in columns.items():
+            result = of(model=model, score=interval_around(value, drawn))
             if self._baseline and model not in (self._baseline, WORD_OVERLAP):
-                before, drawn_before = figure.columns[self._baseline]
+                before, drawn_before = columns[self._baseline]
                 difference = difference_between(value - before, drawn_before, drawn)
                 result = replace(result, baseline=self._baseline, difference=difference)
             results.append(result)
         return results
 
 
-def _averaged(figures: Sequence[_Figure], model: str) -> tuple[float, Array]:
+def _averaged(tables: Sequence[Columns], model: str) -> tuple[float, Array]:
     """Return the mean over tasks of the model's values and of the resampled ones."""
-    values, drawn = zip(*(figure.columns[model] for figure in figures), strict=True)
+    values, drawn = zip(*(columns[model] for columns in tables), strict=True)
     shortest = min(map(len, drawn))
     resampled: Array = np.mean([column[:shortest] for column in drawn], axis=0)
     return float(np.mean(values)), resampled

@@ -1,14 +1,14 @@
 """What cosines of scored pairs are worth: their rank correlation, and how well they tell two kinds apart.
 
 Pairs of two kinds (scores 0 and 1 alone) have the area under the ROC curve, average precision, and accuracy
-at the best threshold too. The threshold and one for F1 are found on other pairs where there are some.
+at the best threshold too. The threshold is found on other pairs where there are some.
 Intervals take pairs as independent; where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,11 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.compare import SPEARMAN
 from angle_train.evaluation.similarity import Encode, pair_similarity
 from angle_train.evaluation.statistics import (
-    AreaUnderCurve,
-    AveragePrecision,
-    FScore,
-    MeanOf,
     Ranked,
-    SpearmanOf,
-    Statistic,
+    area_under_curve,
+    average_precision,
+    mean_of,
+    spearman_of,
 )
 from angle_train.evaluation.task import Outcome, Settings
 
@@ -46,46 +44,34 @@ def judge(
     Args:
         pairs: Pairs with gold scores, not all equal.
         similarity: Of each pair (B,).
-        dev: Other pairs of two kinds, with their similarities, that the thresholds are found on; default the
-            pairs themselves, for accuracy alone.
+        dev: Other pairs of two kinds, with their similarities, that the threshold is found on; default the
+            pairs themselves.
         ranked: The gold scores', where several models share it.
     """
-    statistics: dict[str, Statistic] = {SPEARMAN: SpearmanOf(pairs.score, similarity, ranked)}
-    details: dict[str, Any] = {}
+    statistics = {SPEARMAN: spearman_of(pairs.score, similarity, ranked)}
     if set(np.unique(pairs.score).tolist()) == {0.0, 1.0}:
         gold = pairs.score == 1
-        statistics["auc"] = AreaUnderCurve(gold, similarity)
-        statistics["average_precision"] = AveragePrecision(gold, similarity)
+        statistics["auc"] = area_under_curve(gold, similarity)
+        statistics["average_precision"] = average_precision(gold, similarity)
         known, found = (dev[0].score == 1, dev[1]) if dev else (gold, similarity)
-        threshold = best_threshold(known, found, "accuracy")
-        correct = MeanOf(((similarity > threshold) == gold).astype(np.float64))
+        threshold = best_threshold(known, found)
+        correct = mean_of(((similarity > threshold) == gold).astype(np.float64))
         statistics["accuracy" if dev else BEST_ACCURACY] = correct
-        where = f"{dev[0].name} ({len(known)} pairs)" if dev else "the same pairs"
-        details = {"threshold_found_on": where, "accuracy_threshold": threshold}
-        if dev:
-            details["f1_threshold"] = best_threshold(known, found, "f1")
-            statistics["f1"] = FScore(gold, similarity > details["f1_threshold"])
-    return Outcome(statistics, details, pairs, similarity)
+    return Outcome(statistics, pairs, similarity)
 
 
-def best_threshold(gold: NDArray[np.bool_], similarity: Array, measure: str) -> float:
-    """Return the threshold above which calling pairs positive gives the best measure, `accuracy` or `f1`.
+def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
+    """Return the threshold above which calling pairs positive is right most often.
 
     It lies halfway between two neighbouring similarities (B,), or beyond the last one; of several equally
     good ones it is the highest. `gold` (B,) says which pairs are positive.
     """
     levels, level = np.unique(similarity, return_inverse=True)
-    positive = np.bincount(level, weights=gold, minlength=len(levels))[::-1].cumsum()
-    called = np.bincount(level, minlength=len(levels))[::-1].cumsum()
-    hits, wrong = np.append(0, positive), np.append(0, called - positive)
-    total = gold.sum()
-    if measure == "accuracy":
-        quality = hits + (len(gold) - total - wrong)
-    else:
-        quality = 2 * hits / (hits + wrong + total)
-    below = np.append(levels[::-1], levels[0] - 1)  # next lower level after calling 0, 1, 2 … levels positive
+    gained = np.bincount(level, weights=2.0 * gold - 1, minlength=len(levels))[::-1].cumsum()
+    right = np.append(0, gained)  # more than calling none positive, after calling 0, 1, 2 … levels positive
+    below = np.append(levels[::-1], levels[0] - 1)  # next lower level then
     above = np.append(levels[-1] + 1, levels[::-1])
-    return float((above + below)[int(quality.argmax())] / 2)
+    return float((above + below)[int(right.argmax())] / 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""From texts to embeddings, from embeddings to cosines, from cosines to Spearman's rank correlation.
-
-Correlations are in [-1, 1] here; only reports and tables multiply by 100.
-"""
+"""From texts to embeddings, and from embeddings to cosines."""
 
 from __future__ import annotations
 
@@ -45,21 +42,13 @@ class Embedder:
     Args:
         model: The model.
         name: What errors call it.
-        batch_size: Texts in one forward pass.
         finite: Whether embeddings that are not numbers are an error. They are not while a model is trained:
             training that diverges must be able to go back to an earlier checkpoint.
     """
 
-    def __init__(
-        self, model: SentenceTransformer, name: str, batch_size: int = 32, *, finite: bool = True
-    ) -> None:
-        self._model, self._name, self._batch_size, self._finite = model, name, batch_size, finite
+    def __init__(self, model: SentenceTransformer, name: str, *, finite: bool = True) -> None:
+        self._model, self._name, self._finite = model, name, finite
         self._known: dict[Item, NDArray[np.float32]] = {}
-
-    @property
-    def computed(self) -> int:
-        """How many texts the model has been run on."""
-        return len(self._known)
 
     def __call__(self, items: Sequence[Item]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of N items in their order.
@@ -75,9 +64,7 @@ class Embedder:
         new = sorted(set(items) - self._known.keys(), key=str)
         if new:
             with quiet_libraries():
-                rows = self._model.encode(
-                    new, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
-                )
+                rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
             broken = int((~np.isfinite(rows).all(axis=1)).sum())
             if broken and self._finite:
                 raise InputError(
@@ -96,9 +83,9 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 
-def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 32) -> Array:
+def evaluate_model(model: SentenceTransformer, pairs: PairSet) -> Array:
     """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
-    return pair_similarity(pairs, Embedder(model, "", batch_size, finite=False))
+    return pair_similarity(pairs, Embedder(model, "", finite=False))
 
 
 def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:
@@ -142,15 +129,3 @@ def word_overlap(pairs: PairSet) -> Array:
     return np.array(
         [jaccard(words(a), words(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)], dtype=np.float64
     )
-
-
-def spearman(gold: Sequence[float] | Array, similarity: Array) -> float:
-    """Return Spearman's rank correlation, ties ranked by their mean.
-
-    0 where one side is constant or a similarity is not finite (a model that diverged): it ranks nothing.
-    """
-    from scipy.stats import spearmanr
-
-    if np.ptp(gold) == 0 or not np.isfinite(similarity).all() or np.ptp(similarity) == 0:
-        return 0.0
-    return float(spearmanr(gold, similarity).statistic)

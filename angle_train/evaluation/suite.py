@@ -1,15 +1,14 @@
 """Measures models on tasks: the tasks of the papers, and the user's own pairs as tasks like them.
 
 The data of all tasks is read before any model is loaded. A task that cannot be measured, for its data or
-under one of the models, is reported and left out, and so is a model that cannot be loaded, unless the others
-were to be compared with it; the others go on.
+under one of the models, is reported and left out; the others go on.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
-from angle_train.data.pairs import check_stated_scale, distinct_names, load_pairs
+from angle_train.data.pairs import distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
 from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
-from angle_train.evaluation.similarity import Embedder, Encode, word_overlap
+from angle_train.evaluation.similarity import Embedder, word_overlap
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Outcome, Settings, Task
-from angle_train.model.load import check_model_path, load_backbone
+from angle_train.model.load import load_backbone
 
 if TYPE_CHECKING:
     from angle_train.evaluation.tasks.sources import Source
@@ -41,7 +40,7 @@ class Evaluation:
     Attributes:
         results: In the order of the tasks, the baseline first.
         averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
-        failed: Task that could not be measured, or model that could not be loaded -> reason.
+        failed: Task that could not be measured -> reason.
         views: The pairs of tasks that are about pairs, under every model.
     """
 
@@ -81,8 +80,7 @@ def own_pairs(
         InputError: A source cannot be used.
     """
     sets = [load_pairs(source, split=_split_of(source, split), scale=scale, rows=split) for source in sources]
-    check_stated_scale(scale, sets)
-    sets = distinct_names(sets, sources)
+    sets = distinct_names(sets)
     for pairs in sets:
         if len(pairs) < _FEW:
             log.warning("%s has %d pairs only: its figures and intervals say little", pairs.name, len(pairs))
@@ -116,26 +114,64 @@ def evaluate(
         settings: Choices of the user.
 
     Raises:
-        InputError: A model's directory does not exist, the baseline cannot be loaded, or nothing can be
-            measured.
+        InputError: A model cannot be loaded, or nothing can be measured.
     """
     settings = settings or Settings()
     names = short_names([*([baseline] if baseline else []), *models])
-    for model in names:
-        check_model_path(model)
-    run = _Run(tasks, settings)
-    run.load(source)
-    with Progress("evaluating", len(names) * len(run.data)) as progress:
+    data: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+
+    def fail(name: str, error: InputError, others: Sized) -> None:
+        if len(others) == 1:
+            raise error
+        failed[name] = str(error)
+        log.error("%s: %s", name, error)
+
+    for name, task in tasks.items():
+        try:
+            data[name] = task.load(source)
+        except InputError as error:
+            fail(name, error, tasks)
+    if not data:
+        raise InputError("none of the tasks can be measured; see above")
+    outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in data}
+    with Progress("evaluating", len(names) * len(data)) as progress:
         for model, called in names.items():
-            try:
-                embed = Embedder(load_backbone(model, device=settings.device), model)
-            except InputError as error:
-                run.fail(model, error, stop=len(names) == 1 or model == baseline)
-                continue
-            for name in run.data:
-                run.measure(name, called, embed)
+            embed = Embedder(load_backbone(model, device=settings.device), model)
+            for name in data:
                 progress.advance()
-    return run.report(names[baseline] if baseline else None)
+                if name in failed:  # under another model
+                    continue
+                try:
+                    outcomes[name][called] = tasks[name].measure(data[name], embed, settings)
+                except InputError as error:
+                    fail(name, error, data)
+    comparison = Comparison(names[baseline] if baseline else None, settings.resamples)
+    done = {name: found for name, found in outcomes.items() if name not in failed}
+    return _compared(tasks, done, failed, comparison)
+
+
+def _compared(
+    tasks: Mapping[str, Task],
+    outcomes: Mapping[str, Mapping[str, Outcome]],
+    failed: dict[str, str],
+    comparison: Comparison,
+) -> Evaluation:
+    """Return what is known of the tasks that every model managed."""
+    if not outcomes:
+        raise InputError("nothing could be measured; see above")
+    results: list[Result] = []
+    views = []
+    for name, found in outcomes.items():
+        task, overlap, seed = tasks[name], {}, stable_hash(name) % 2**32
+        if isinstance(task, OwnPairs):
+            seed = 0
+            overlap = {WORD_OVERLAP: judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)}
+        results += comparison.on_task(name, {**overlap, **found}, task.standard_size, seed)
+        if pairs := next(iter(found.values())).pairs:
+            similarity = {model: outcome.similarity for model, outcome in found.items()}
+            views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity))
+    return Evaluation(results, comparison.averages(), failed, views)
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:
@@ -149,63 +185,3 @@ def short_names(models: Sequence[str]) -> dict[str, str]:
         count = next(unlike, None)
         names[model] = "/".join(parts[-count:]) if count else model
     return names
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What was measured so far: outcomes by task and model, and the data of tasks where it could be read."""
-
-    tasks: Mapping[str, Task]
-    settings: Settings
-    data: dict[str, Any] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
-
-    def fail(self, name: str, error: InputError, *, stop: bool) -> None:
-        """Note why a task or model is left out, or raise that at once."""
-        if stop:
-            raise error
-        self.failed[name] = str(error)
-        log.error("%s: %s", name, error)
-
-    def load(self, source: Source) -> None:
-        """Read the data of all tasks; raise if there is none at all."""
-        for name, task in self.tasks.items():
-            try:
-                self.data[name] = task.load(source)
-            except InputError as error:
-                self.fail(name, error, stop=len(self.tasks) == 1)
-        if not self.data:
-            raise InputError("none of the tasks can be measured; see above")
-
-    def measure(self, name: str, model: str, embed: Encode) -> None:
-        """Measure one model on one task, unless another could not be measured on it."""
-        if name in self.failed:
-            return
-        try:
-            outcome = self.tasks[name].measure(self.data[name], embed, self.settings)
-        except InputError as error:
-            self.fail(name, error, stop=len(self.data) == 1)
-            return
-        self.outcomes.setdefault(name, {})[model] = outcome
-
-    def report(self, baseline: str | None) -> Evaluation:
-        """Return what is known of the models that were loaded, on tasks that all of these managed."""
-        done = [name for name in self.outcomes if name not in self.failed]
-        if not done:
-            raise InputError("nothing could be measured; see above")
-        comparison = Comparison(baseline, self.settings.resamples)
-        results: list[Result] = []
-        views = []
-        for name in done:
-            task, outcomes = self.tasks[name], self.outcomes[name]
-            seed = stable_hash(name) % 2**32
-            if isinstance(task, OwnPairs):
-                seed = 0
-                overlap = judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)
-                outcomes = {WORD_OVERLAP: overlap} | outcomes
-            results += comparison.on_task(name, outcomes, task.standard_size, seed)
-            if pairs := next(iter(outcomes.values())).pairs:
-                similarity = {model: outcome.similarity for model, outcome in self.outcomes[name].items()}
-                views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity))
-        return Evaluation(results, comparison.averages(), self.failed, views)

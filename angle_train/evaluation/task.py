@@ -89,42 +89,34 @@ class Outcome:
     Attributes:
         statistics: Its figures by name, of the same items in the same order; the first is the main one.
             All are larger for better models and at most 1.
-        details: What else is worth knowing: thresholds, chosen regularisation, protocol.
         pairs: The scored pairs, where the task is about pairs.
         similarity: Their cosines (B,); empty elsewhere.
     """
 
     statistics: Mapping[str, Statistic]
-    details: Mapping[str, Any] = field(default_factory=dict)
     pairs: PairSet | None = None
     similarity: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
-class HubData:
-    """A data set on the Hugging Face hub.
+class TaskData:
+    """Where a task's rows are.
 
     Attributes:
-        id: `USER/NAME`.
+        folder: The folder's name under the data folder.
+        hub: The data set on the Hugging Face hub, `USER/NAME`, if it is there.
         config: Its configuration, where it has several.
         splits: Our name of a split -> the hub's, several joined by `+`.
         revision: A branch other than main: `refs/convert/parquet` where main holds a loading script.
     """
 
-    id: str
+    folder: str
+    hub: str | None = None
     config: str | None = None
     splits: Mapping[str, str] = field(
         default_factory=lambda: {name: name for name in ("train", "validation", "test")}
     )
     revision: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskData:
-    """Where a task's rows are: the folder's name under the data folder, and the data set on the hub."""
-
-    folder: str
-    hub: HubData | None = None
 
 
 class Task(Protocol):

@@ -29,15 +29,13 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
     `seed` decides their random half.
 
     Raises:
-        InputError: The model is no transformer, or has no layers of those names.
+        InputError: The model has no layers of those names.
     """
     import torch
     from peft import LoraConfig
     from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
 
-    transformer = model.transformers_model
-    if transformer is None:
-        raise InputError("lora_rank is for transformer models; set it to 0 for this backbone")
+    transformer: Any = model.transformers_model
     targets: Any = _NAMED_TARGETS.get(config.lora_targets, config.lora_targets.replace(",", " ").split())
     if targets is None and transformer.config.model_type not in KNOWN:
         targets = _NAMED_TARGETS["all"]

@@ -62,20 +62,19 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
         numbered: Whether `cuda:1` is allowed; a training takes the first GPU that it sees.
 
     Raises:
-        InputError: It cannot; names the devices that there are.
+        InputError: It cannot.
     """
-    if device is None:
-        return
     import torch
 
-    gpus = torch.cuda.device_count()
-    there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
-    if numbered:
-        there += [f"cuda:{number}" for number in range(gpus)]
-    if device not in there:
-        choose = "; CUDA_VISIBLE_DEVICES chooses the GPU" if gpus and not numbered else ""
+    try:
+        torch.empty(0, device=device)
+        there = numbered or ":" not in (device or "")
+    except (RuntimeError, AssertionError, NotImplementedError):
+        there = False
+    if not there:
         raise InputError(
-            f"--device {device}: torch finds no such device here; there is {', '.join(there)}{choose}"
+            f"--device {device}: torch finds no such device here; give cpu, cuda or mps, or leave it out "
+            "(CUDA_VISIBLE_DEVICES chooses the GPU)"
         )
 
 
@@ -86,7 +85,17 @@ def backbone_identity(id_or_path: str) -> str:
     the same directory is another backbone. Reads the whole directory.
     """
     root = Path(id_or_path)
-    return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
+    if not root.is_dir():
+        return id_or_path
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        other = any(part.startswith(".") for part in inside.parts) or not _NOT_READ.isdisjoint(inside.parts)
+        if path.suffix in _MODEL_FILES and path.is_file() and not other:
+            with path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{inside.as_posix()}\0{content}\n".encode())
+    return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
 
 
 def hub_id(id_or_path: str) -> str | None:
@@ -96,30 +105,6 @@ def hub_id(id_or_path: str) -> str | None:
         return id_or_path
     in_cache = re.search(r"/models--([^/]+)--([^/]+)/snapshots/", path.resolve().as_posix() + "/")
     return f"{in_cache[1]}/{in_cache[2]}" if in_cache else None
-
-
-def _digest(root: Path) -> str:
-    """Return the SHA-256 of what decides the model in a directory."""
-    digest = hashlib.sha256()
-    for path in _model_files(root):
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
-    return digest.hexdigest()
-
-
-def _model_files(root: Path) -> Iterator[Path]:
-    """Yield the files that decide what a model is, in a fixed order."""
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root)
-        hidden = any(part.startswith(".") for part in inside.parts)
-        if (
-            not hidden
-            and path.suffix in _MODEL_FILES
-            and _NOT_READ.isdisjoint(inside.parts)
-            and path.is_file()
-        ):
-            yield path
 
 
 @contextmanager
@@ -185,14 +170,13 @@ def load_backbone(
                 model_kwargs=options or None,
             )
             bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
-        except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
+        except (
+            OSError, ValueError, ImportError, KeyError, RuntimeError,
+            SafetensorError, pickle.UnpicklingError, EOFError,
+        ) as error:  # fmt: skip
             raise InputError(
-                f"the weights of {id_or_path} are damaged, as after a download that was cut off or on a full "
-                f"disk; fetch or save the model again ({_reason(error)})"
-            ) from None
-        except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
-            raise InputError(
-                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}"
+                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}; take another, "
+                "or fetch or save it again"
             ) from error
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
@@ -299,51 +283,39 @@ def check_model(id_or_path: str) -> bool:
     Raises:
         InputError: It is a path without a model, an id that the hub does not know, or cannot be had.
     """
-    if check_model_path(id_or_path) or _hub_answers(id_or_path):
+    if check_model_path(id_or_path):
         return False
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
-    names = ("modules.json", "config.json")
-    if not any(isinstance(try_to_load_from_cache(i, n), str) for i in _hub_ids(id_or_path) for n in names):
+    from angle_train.data.sources import TOKEN_REFUSED
+
+    # Short names are Sentence Transformers' own models, too. One request each: loading would otherwise retry
+    # every file of the model for minutes without a network.
+    names = [id_or_path] if "/" in id_or_path else [id_or_path, f"sentence-transformers/{id_or_path}"]
+    for name in names:
+        try:
+            HfApi().model_info(name, timeout=10)
+        except HFValidationError:
+            raise InputError(f"{id_or_path!r} is neither a local directory nor a hub id") from None
+        except RepositoryNotFoundError:
+            continue
+        except Exception as error:  # noqa: BLE001 - the hub's HTTP library, and so its errors, differ
+            if getattr(getattr(error, "response", None), "status_code", None) == 401:
+                raise InputError(f"{id_or_path}: {TOKEN_REFUSED}") from None
+            break  # it cannot be asked, so the cache must do
+        return False
+    else:
+        raise InputError(
+            f"{id_or_path} is no local directory, and the hub has no such model open to you; check the id"
+        )
+    files = ("modules.json", "config.json")
+    if not any(isinstance(try_to_load_from_cache(name, file), str) for name in names for file in files):
         raise InputError(
             f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
             "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
         )
     return True
-
-
-def _hub_ids(model_id: str) -> list[str]:
-    """Return what a name may mean on the hub: short names are Sentence Transformers' own models, too."""
-    return [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
-
-
-def _hub_answers(model_id: str) -> bool:
-    """Return whether the hub has the model; False if it cannot be asked, so that the cache must do.
-
-    One request: loading would otherwise retry every file of the model for minutes without a network.
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
-
-    from angle_train.data.sources import TOKEN_REFUSED
-
-    for candidate in _hub_ids(model_id):
-        try:
-            HfApi().model_info(candidate, timeout=10)
-        except HFValidationError:
-            raise InputError(f"{model_id!r} is neither a local directory nor a hub id") from None
-        except RepositoryNotFoundError:
-            continue
-        except HfHubHTTPError as error:
-            if error.response is not None and error.response.status_code == 401:
-                raise InputError(f"{model_id}: {TOKEN_REFUSED}") from None
-            return False
-        except Exception:  # noqa: BLE001 - the hub's HTTP library, and so its errors, differ between versions
-            return False
-        return True
-    raise InputError(
-        f"{model_id} is no local directory, and the hub has no such model open to you; check the id"
-    )
 
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
@@ -375,6 +347,9 @@ def load_for_training(
         MissingExtraError: Something that is needed is not installed.
     """
     model = load_backbone(id_or_path, max_seq_length, device, config)
+    transformer = model.transformers_model
+    if transformer is None:
+        raise InputError(f"{id_or_path} is no transformer: it can be measured and encode, but not be tuned")
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
@@ -387,9 +362,6 @@ def load_for_training(
     if config.lora_rank:
         add_adapters(model, config, seed)
     if config.gradient_checkpointing:
-        transformer = model.transformers_model
-        if transformer is None:
-            raise InputError("gradient_checkpointing is for transformer models; set it to false")
         if not transformer.supports_gradient_checkpointing:
             raise InputError("this backbone has no gradient_checkpointing; set it to false")
         transformer.gradient_checkpointing_enable({"use_reentrant": False})

@@ -109,8 +109,5 @@ class CombinedLoss(nn.Module):
             embeddings = encode_cached(self.model, list(features))
         else:
             embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
-        return self.terms(gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings, labels)
-
-    def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""
+        embeddings = gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings
         return combined_objective(embeddings, labels, self.config)

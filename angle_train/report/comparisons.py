@@ -22,7 +22,6 @@ DEFINITION = (
 _MOST_PAIRS = 3_000  # 9 million comparisons
 _FEWEST_MISLED = 200  # comparisons
 _COIN = (0.45, 0.55)
-_NAMED_SETS = 3
 _WANTED = 5.0  # Spearman × 100: a smaller difference is hardly worth a new model
 Array = NDArray[np.float64]
 
@@ -73,23 +72,16 @@ def shares_sentence(sets: Sequence[RightShares], model: str, before: str = "", o
     """Return how many of 100 comparisons come out right, such as `of 100 comparisons 82 come out right`.
 
     Args:
-        sets: Of at least one set; of more than three the mean is told.
+        sets: Of at least one set; of several the mean is told.
         model: The model to tell of.
         before: The model to compare it with, if any.
         old: What to call that, such as `before`.
     """
-    told = [(one.pairs, *_of_hundred(one.right, model, before, old)) for one in sets]
-    if len(told) > _NAMED_SETS:
-        shown = [name for name in (model, before) if name in sets[0].right]
-        mean = {name: sum(one.right[name] for one in sets) / len(sets) for name in shown}
-        told = [(f"on average over {len(sets)} sets", *_of_hundred(mean, model, before, old))]
-    elif len(told) > 1:
-        told = [(f"on {name}", now, then) for name, now, then in told]
-    else:
-        told = [("", *told[0][1:])]
-    (where, now, then), *others = told
-    first = f"of 100 comparisons {now} come out right{where and f' {where}'}{then}"
-    return "; ".join([first, *(f"{now} {where}{then}" for where, now, then in others)])
+    shown = [name for name in (model, before) if name in sets[0].right]
+    mean = {name: sum(one.right[name] for one in sets) / len(sets) for name in shown}
+    now, then = _of_hundred(mean, model, before, old)
+    where = f" on average over {len(sets)} sets" if len(sets) > 1 else ""
+    return f"of 100 comparisons {now} come out right{where}{then}"
 
 
 def misled_sentence(sets: Sequence[RightShares], model: str, before: str = "", old: str = "") -> str:

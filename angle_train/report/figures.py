@@ -1,4 +1,4 @@
-"""The figures of a page as SVG text: intervals, gold against cosine, learning curve.
+"""The figures of a page as SVG text: intervals, gold against cosine.
 
 The page's style sheet gives the colours by class, `s0` … for models, so that one drawing suits light and dark
 pages. A figure is narrow enough for a phone. The same numbers give the same bytes.
@@ -7,9 +7,8 @@ pages. A figure is narrow enough for a phone. The same numbers give the same byt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +83,6 @@ class Plot:
         """Draw points as one path: a dot is a line of no length with round ends."""
         points = "".join(f"M{self._across(x)} {self._up(y)}h0" for x, y in zip(xs, ys, strict=True))
         self._parts.append(f'<path class="dots {style}" d="{points}"/>')
-
-    def ring(self, x: float, y: float, style: str) -> None:
-        """Draw a ring around a point."""
-        self._parts.append(f'<circle class="line {style}" cx="{self._across(x)}" cy="{self._up(y)}" r="6"/>')
 
     def interval(self, score: Interval, y: float, style: str) -> None:
         """Draw a score, times 100, as a dot on the line of its interval."""
@@ -182,23 +177,3 @@ def scatter_panels(view: View) -> list[Panel]:
             plot.line(ends, [float(column[inside].mean())] * 2, "ink mean")
         panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))
     return panels
-
-
-def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
-    """Return the dev Spearman over the steps (`result.FitReport.curve`), with a ring at the best one.
-
-    The first point is the untouched backbone, a dashed line.
-    """
-    steps = [float(point["step"]) for point in curve]
-    scores = [100 * float(point["dev"]) for point in curve]
-    room = max((max(scores) - min(scores)) * 0.1, 0.1)
-    end = max(steps[-1], 1)
-    plot = Plot((0, end), (min(scores) - room, max(scores) + room))
-    plot.y_axis("dev Spearman × 100")
-    plot.x_axis("step")
-    plot.line([0, end], [scores[0], scores[0]], "s1 dashed")
-    plot.line(steps, scores, "s2")
-    plot.dots(steps, scores, "big s2")
-    if best_step in steps:
-        plot.ring(best_step, scores[steps.index(best_step)], "ink")
-    return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")

@@ -25,7 +25,7 @@ from angle_train.report.comparisons import (
     shares_of,
     shares_sentence,
 )
-from angle_train.report.figures import interval_panel, learning_curve_panel, sample, scatter_panels
+from angle_train.report.figures import interval_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
 
@@ -57,7 +57,6 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         warnings=[f"{note}." for note in report.notes],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
         looks=[_look(view, BACKBONE) for view in views],
-        curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
         command=report.details.get("command"),
         made=made,
@@ -220,8 +219,7 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
     """Return the rows of the tables about a run, by the name of the table."""
     rows: dict[str, list[Row]] = {"data": [], "leaks": []}
     for note in report.data:
-        scores = "; ".join(f"{score}: {count:,}" for score, count in note.scores.items())
-        rows["data"].append(("", [note.role, note.name, f"{note.pairs:,}", note.scale, scores]))
+        rows["data"].append(("", [note.role, note.name, f"{note.pairs:,}", note.scale]))
     for leak in report.details.get("leaks", ()):
         pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]

@@ -17,7 +17,8 @@ from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
-from angle_train.evaluation.similarity import Embedder, pair_similarity, spearman
+from angle_train.evaluation.similarity import Embedder, pair_similarity
+from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,
@@ -96,28 +97,15 @@ def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
     return sum(spearmans(dev, columns)) / len(dev)
 
 
-def score_counts(scores: Sequence[float] | NDArray[np.float64]) -> dict[str, int]:
-    """Return how often each score (0..1) occurs, or each tenth of the range where there are more than 11."""
-    values, counts = np.unique(np.round(np.asarray(scores, dtype=np.float64), 4), return_counts=True)
-    if len(values) <= 11:
-        return {f"{value:g}": int(count) for value, count in zip(values, counts, strict=True)}
-    numbers, _ = np.histogram(scores, bins=10, range=(0.0, 1.0))
-    return {f"{i / 10:g}-{(i + 1) / 10:g}": int(count) for i, count in enumerate(numbers)}
-
-
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs of a run: its role (train, human, keep, dev, test), size, score scale and fingerprint.
-
-    `scores` says how often each gold score occurs, see `score_counts`.
-    """
+    """One set of pairs of a run: role (train, human, keep, dev, test), size, score scale and fingerprint."""
 
     role: str
     name: str
     pairs: int
     scale: str
     sha256: str
-    scores: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +119,7 @@ class FitReport:
         device: What it ran on, `cpu` or `cuda`.
         precision: What it computed in.
         data: The sets of pairs.
-        curve: Evaluations on the dev sets as dictionaries, see `train.watch.CurvePoint`; the first is step 0.
+        curve: Evaluations on the dev sets as dictionaries, see `train.watch.Point`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
         best_step: The step whose weights were chosen, 0 for the backbone.
@@ -250,9 +238,6 @@ class FitReport:
             for leak in self.leaks
             if leak.texts
         ]
-        if "kept_order" in self.details and self.kept == TUNED:
-            order = f"rank correlation {self.details['kept_order']:.2f}"
-            shared.append(f"the tuned model orders the pairs to keep as the backbone does ({order})")
         misled = misled_sentence(self.right_shares, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
 
@@ -287,7 +272,7 @@ class FitReport:
         """
         lines = [self.advice()]
         if self.kept == BACKBONE and not self._chosen:
-            return lines + self._hints()
+            return lines
         lines += map(compared_line, self.compared)
         if self.kept == BACKBONE:
             return lines
@@ -305,16 +290,6 @@ class FitReport:
     def _chosen(self) -> bool:
         """Whether the pairs that choose preferred the tuned weights."""
         return bool(self.details["choice"]["chosen"])
-
-    def _hints(self) -> list[str]:
-        """Return what test pairs say for tuned weights that were not chosen: more pairs may show it."""
-        return [
-            f"on {found.pairs} the tuned weights were better by {100 * found.difference.delta:.1f} "
-            f"[{100 * found.difference.low:.1f}, {100 * found.difference.high:.1f}]: the pairs that choose "
-            "were too few to see it, and more of them may"
-            for found in self.judged
-            if found.role == "test" and found.difference and found.difference.low > 0
-        ]
 
     def _why_kept(self) -> str:
         choice = self.details["choice"]
@@ -358,12 +333,6 @@ def make_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
-    if texts:
-        notes.append(
-            f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
-            "held out in turn: the dev scores are flattered"
-        )
     better = trained.details["choice"]["chosen"] > 0
     also = (("human", data.human), ("keep", data.kept))
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
@@ -373,14 +342,11 @@ def make_report(
         device=model.device.type,
         precision=resolve_precision(recipe.training.precision, model.device),
         data=[
-            DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256(), score_counts(pairs.score))
+            DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256())
             for role, pairs in [("train", data.train), *also, *data.evaluated]
             if pairs is not None
         ],
-        curve=[
-            {"step": 0, "epoch": 0.0, "dev": trained.dev_before},
-            *map(asdict, training.curve),
-        ],
+        curve=[{"step": 0, "epoch": 0.0, "dev": trained.dev_before}, *training.curve],
         steps=training.steps,
         planned_steps=training.planned_steps,
         best_step=training.best_step,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from angle_data.console import duration
 from angle_train.evaluation.bootstrap import Difference
@@ -148,18 +149,20 @@ def tone(found: Sequence[Result]) -> str:
     return "bad" if "worse" in verdicts else "good" if "better" in verdicts else ""
 
 
-def command_line(program: str, options: Sequence[tuple[str, str | Sequence[str] | bool | None]]) -> str:
+def command_line(program: str, options: Mapping[str, Any], *, moved: bool = False) -> str:
     """Return a command in a shell's quoting: its first words, and the names and values of its options.
 
-    A sequence repeats the option for each of its values, True makes a flag, and options with None, False or
-    nothing are left out.
+    A list repeats the option for each of its values, True makes a flag, and options with None, False or
+    nothing are left out. `moved` makes paths `portable`.
     """
     words = [program]
-    for name, value in options:
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
         if value is True:
-            words.append(name)
+            words.append(flag)
         elif value:
-            words += [f"{name} {shlex.quote(one)}" for one in ([value] if isinstance(value, str) else value)]
+            for one in map(str, value if isinstance(value, list | tuple) else [value]):
+                words.append(f"{flag} {shlex.quote(portable(one) if moved else one)}")
     return " ".join(words)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -16,13 +15,11 @@ from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
 from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
-from angle_train.train.watch import METRIC, CurvePoint
+from angle_train.train.watch import METRIC, Point
 
 log = logging.getLogger("angle.fit")
 
 _SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
-
-_TRACKER_FOLDER = "TENSORBOARD_LOGGING_DIR"
 
 
 class Schedule:
@@ -42,12 +39,10 @@ class Schedule:
         """Return the step where this share (0..1) of the training is done."""
         return max(1, round(progress * self.steps))
 
-    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[CurvePoint]:
+    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Point]:
         """Return the learning curve with these scores where these shares of the training are done."""
-        steps = map(self.step_at, progress)
-        return [
-            CurvePoint(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
-        ]
+        steps = zip(map(self.step_at, progress), scores, strict=True)
+        return [{"step": step, "epoch": step / self.per_epoch, "dev": score} for step, score in steps]
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -127,8 +122,15 @@ def training_arguments(
     return args
 
 
-def check_trackers(names: Sequence[str]) -> None:
-    """Check that the trainer can report to these programs.
+def tracker_names(given: str | Sequence[str] | None) -> list[str]:
+    """Return the names of programs that follow a run, given as a list or with commas between."""
+    return [name.strip() for name in (given.split(",") if isinstance(given, str) else given or ())]
+
+
+def check_trackers(names: Sequence[str], out: Path) -> None:
+    """Check that the trainer can report to these programs; TensorBoard's folder is in `out` by default.
+
+    Its own default is inside the checkpoints, which go when the run is finished.
 
     Raises:
         InputError: One is unknown or not installed; names those that are.
@@ -140,18 +142,5 @@ def check_trackers(names: Sequence[str]) -> None:
         if name not in installed:
             there = ", ".join(installed) or "none"
             raise InputError(f"--report-to {name} is not installed (installed: {there}); pip install it")
-
-
-@contextmanager
-def tracker_folder(out: Path) -> Iterator[None]:
-    """Let TensorBoard write into `out`/tensorboard during the block, unless the user chose a folder.
-
-    Its own default is inside the checkpoints, which go when the run is finished.
-    """
-    chosen = _TRACKER_FOLDER in os.environ
-    os.environ.setdefault(_TRACKER_FOLDER, str(out / "tensorboard"))
-    try:
-        yield
-    finally:
-        if not chosen:
-            del os.environ[_TRACKER_FOLDER]
+    if names:
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))

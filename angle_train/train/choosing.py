@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
 from angle_train.evaluation.bootstrap import draw
-from angle_train.evaluation.statistics import Ranked, SpearmanOf
+from angle_train.evaluation.statistics import Ranked, spearman_of
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
@@ -110,7 +110,7 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
     for number, pairs in enumerate(sets):
         ranked = Ranked(pairs.score)
-        found = [SpearmanOf(pairs.score, columns[number], ranked) for columns in candidates]
+        found = [spearman_of(pairs.score, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
         drawn += draw(found, resamples, seed=number, groups=_groups(pairs))
     return values / len(sets), drawn / len(sets)

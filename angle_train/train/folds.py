@@ -8,7 +8,7 @@ those of dev pairs: a mean over parts of ten pairs each would be mostly noise.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,36 +18,24 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import cut, shared_texts, together
-from angle_train.evaluation.similarity import spearman
+from angle_train.data.splits import cut, together
+from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Choice, choose, what_pairs_show
 from angle_train.train.merging import share_on_the_way, snapshot
 from angle_train.train.processes import on_first
 from angle_train.train.run_directory import RunDirectory
-from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 
 log = logging.getLogger("angle.fit")
 
 _FEWEST_TO_CHOOSE = 30  # with fewer pairs the planned length is kept
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class PartCurve:
-    """What the run without one part measured on that part.
-
-    Attributes:
-        rows: Positions of the part's B pairs among all graded ones.
-        similarity: Similarities (E, B) after each of E evaluations.
-        progress: Share (0..1) of the run's steps that was taken at each evaluation.
-    """
-
-    rows: list[int]
-    similarity: list[list[float]]
-    progress: list[float]
+Curve = tuple[Sequence[int], Sequence[Array], Sequence[float]]
+"""What the run without one part measured on that part: positions of its B pairs among all graded ones; their
+similarities (B,) after each evaluation; and the share (0..1) of the run's steps that was taken there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +46,24 @@ class CrossFit:
         choice: The choice among the backbone and every evaluation.
         evaluation: Which evaluation (from 1) to stop at; where the backbone was chosen, the last one.
         share: Share of the backbone that is mixed in, where the recipe names one.
-        backbone: Spearman of the untouched backbone on all graded pairs.
-        tuned: The same of the held-out similarities at that evaluation.
         after: Similarity (B,) of every graded pair there, by the run that did not train on the pair.
         progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
             all pairs are more steps, so that the number of an evaluation does not say when to stop there.
         curve: Spearman of the held-out similarities after every evaluation.
         sizes: Pairs of each part.
-        shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
     """
 
     choice: Choice
     evaluation: int
     share: float
-    backbone: float
-    tuned: float
     after: Array
     progress: list[float]
     curve: list[float]
     sizes: list[int]
-    shared_texts: tuple[int, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report shows."""
-        names = ("sizes", "evaluation", "share", "backbone", "tuned", "progress", "curve")
-        return {name: getattr(self, name) for name in names} | {"shared_texts": list(self.shared_texts)}
+        return {name: getattr(self, name) for name in ("sizes", "evaluation", "share", "progress", "curve")}
 
 
 def cross_fit(
@@ -116,66 +97,70 @@ def cross_fit(
         len(human),
         len(parts),
     )
-    recipe = recipe.with_overrides({"patience": NO_PATIENCE})
-    curves = []
+    share = share_on_the_way(recipe.training.average_with_backbone)
+    curves: list[Curve] = []
     for number, part in enumerate(parts, start=1):
         held_out = human.take(part, f"{human.name}/part {number}")
         log.info("part %d of %d: %d pairs", number, len(parts), len(part))
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        similarity = _part_run(load(), pairs, held_out, recipe, run)
-        schedule = Schedule(recipe.training, len(pairs))
-        progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(similarity))]
-        curves.append(PartCurve(part, similarity, progress))
-    share = share_on_the_way(recipe.training.average_with_backbone)
-    return chosen(curves, share, human, before, shared_texts(human, parts))
+        measured = measured_run(run, load, pairs, [held_out], recipe, share=share)
+        on_first(run.tidy)
+        steps = Schedule(recipe.training, len(pairs)).steps
+        columns = [column for (column,) in measured.values()]
+        curves.append((part, columns, [step / steps for step in measured]))
+    return chosen(curves, share, human, before)
 
 
-def _part_run(
-    model: SentenceTransformer, pairs: PairSet, part: PairSet, recipe: Recipe, run: RunDirectory
-) -> list[list[float]]:
-    """Train without one part, or go on with that, and return the similarities (E, B) of its pairs."""
-    file = run.path / "measured.jsonl"
-    status = on_first(lambda: run.status(overwrite=False))
+def measured_run(
+    directory: RunDirectory,
+    load: Callable[[], SentenceTransformer],
+    pairs: PairSet,
+    sets: Sequence[PairSet],
+    recipe: Recipe,
+    stop_at: int | None = None,
+    share: float = 0.0,
+) -> dict[int, list[Array]]:
+    """Train in a directory, or go on there, and return the similarities of the sets by step, in order.
 
-    def claim() -> Path | None:
-        run.path.mkdir(parents=True, exist_ok=True)
-        if status == "new":
-            file.unlink(missing_ok=True)
-        return run.claim(status, overwrite=False)
-
-    share = share_on_the_way(recipe.training.average_with_backbone)
-    evaluator = DevEvaluator([part], notes=file, share=share)
-    if status != "finished":
+    Trains to the end of the recipe, or up to a step, unless that has been measured; no evaluation stops it.
+    `share` is that of `DevEvaluator`.
+    """
+    end = Schedule(recipe.training, len(pairs)).steps if stop_at is None else stop_at
+    evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
+    status = on_first(lambda: directory.status(overwrite=False))
+    if on_first(lambda: end not in evaluator.measured()):
+        model = load()
         evaluator.backbone = snapshot(model) if share else {}
-        train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=on_first(claim))
-        on_first(run.finish)
-    return on_first(lambda: [column.tolist() for (column,) in evaluator.measured().values()])
+        train(
+            model,
+            pairs,
+            recipe.with_overrides({"patience": NO_PATIENCE}),
+            directory.checkpoints,
+            evaluator=evaluator,
+            resume=on_first(lambda: directory.claim(status)),
+            options=TrainOptions(stop_at=stop_at),
+        )
+    return on_first(evaluator.measured)
 
 
-def chosen(
-    curves: list[PartCurve],
-    share: float,
-    human: PairSet,
-    before: Array,
-    shared: tuple[int, int],
-) -> CrossFit:
+def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array) -> CrossFit:
     """Choose among the backbone and all evaluations, on the similarities of all parts together.
 
     A part that is a batch larger than another may have fewer evaluations. They are matched by how much of the
     training was done: the last of all is the planned end. `before` are the similarities (B,) of the graded
-    pairs under the untouched backbone, `shared` is `CrossFit.shared_texts`.
+    pairs under the untouched backbone.
     """
-    last = min(len(curve.similarity) for curve in curves)
+    last = min(len(columns) for _, columns, _ in curves)
 
-    def at(curve: PartCurve, evaluation: int) -> int:
-        return round(evaluation * len(curve.similarity) / last) - 1
+    def at(evaluation: int, columns: Sequence[Array]) -> int:
+        return round(evaluation * len(columns) / last) - 1
 
     def held_out(evaluation: int) -> Array:
         column = before.copy()
-        for curve in curves:
-            column[curve.rows] = curve.similarity[at(curve, evaluation)]
+        for rows, columns, _ in curves:
+            column[rows] = columns[at(evaluation, columns)]
         return column
 
     options = list(range(last, 0, -1))
@@ -194,13 +179,12 @@ def chosen(
         choice=choice,
         evaluation=evaluation,
         share=share,
-        backbone=choice.scores[0],
-        tuned=choice.scores[max(choice.chosen, 1)],
         after=columns[max(choice.chosen - 1, 0)],
-        progress=[float(np.mean([c.progress[at(c, e)] for c in curves])) for e in range(1, last + 1)],
+        progress=[
+            float(np.mean([done[at(e, columns)] for _, columns, done in curves])) for e in range(1, last + 1)
+        ],
         curve=[spearman(human.score, held_out(e)) for e in range(1, last + 1)],
-        sizes=[len(curve.rows) for curve in curves],
-        shared_texts=shared,
+        sizes=[len(rows) for rows, _, _ in curves],
     )
     mixed = f" with {100 * found.share:.0f} % of the backbone" if found.share else ""
     log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,23 +26,23 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
-from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.encoding import sparse_lookups
 from angle_train.objective.loss import CombinedLoss
-from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
+from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.train.merging import blended
 from angle_train.train.processes import any_process, is_first, process_count, process_number
 from angle_train.train.watch import (
     METRIC,
-    CurvePoint,
+    Point,
     RunCallback,
     catch_interrupt,
     disk_errors_in_one_line,
@@ -71,7 +71,7 @@ class Training:
         best_step: The step that was best on the dev sets; `run` chooses which weights to `restore`.
     """
 
-    curve: list[CurvePoint]
+    curve: list[Point]
     steps: int
     planned_steps: int
     best_step: int
@@ -84,13 +84,10 @@ class TrainOptions:
     Attributes:
         stop_at: Stop after this step; the learning rate falls as planned.
         trackers: Programs that the run is reported to, see `arguments.check_trackers`.
-        make_loss: Builds the loss from model, objective and `gradient_cache`; its batches are those of
-            `batches.PairCollator`.
     """
 
     stop_at: int | None = None
     trackers: Sequence[str] = ()
-    make_loss: Callable[[nn.Module, ObjectiveConfig, bool], nn.Module] = CombinedLoss
 
 
 class DevEvaluator(BaseEvaluator):
@@ -238,9 +235,7 @@ def _make_trainer(
 ) -> _Trainer:
     config = recipe.training
     if config.freeze_embeddings:
-        transformer = model.transformers_model
-        if transformer is None:
-            raise InputError("freeze_embeddings is for transformer models; set it to false for this backbone")
+        transformer: Any = model.transformers_model
         transformer.get_input_embeddings().requires_grad_(False)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
@@ -253,7 +248,7 @@ def _make_trainer(
                 config, len(pairs), directory, model.device, select=select, trackers=trackers
             ),
             train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
-            loss=options.make_loss(model, recipe.objective, config.gradient_cache),
+            loss=CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
             data_collator=cast(Any, make_collator(model, recipe)),

@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +35,9 @@ _ADVICE = (
 _TORCH_WRITER = ("inline_container", "PytorchStreamWriter")
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One point of the learning curve.
-
-    Attributes:
-        step: Optimiser steps so far.
-        epoch: The same in passes over the data.
-        dev: Mean Spearman over the dev sets.
-    """
-
-    step: int
-    epoch: float
-    dev: float
+Point = dict[str, Any]
+"""A point of the learning curve: optimiser steps so far (`step`), the same in passes over the data (`epoch`),
+and the mean Spearman over the dev sets (`dev`)."""
 
 
 class RunCallback(TrainerCallback):
@@ -80,7 +69,7 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Count the step; stop, with a checkpoint, if interrupted."""
-        scores = [evaluation.dev for evaluation in learning_curve(state)]
+        scores = [evaluation["dev"] for evaluation in learning_curve(state)]
         note = f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
         self._progress.advance(state.global_step - self._shown, note)
         self._shown = state.global_step
@@ -111,15 +100,15 @@ class RunCallback(TrainerCallback):
     ) -> None:
         """Log the evaluation; stop if the last ones brought nothing better."""
         *earlier, last = learning_curve(state)
-        is_best = last.dev > max([self._start, *(evaluation.dev for evaluation in earlier)])
+        is_best = last["dev"] > max([self._start, *(evaluation["dev"] for evaluation in earlier)])
         best = ", the best so far" if is_best else ""
         log.info(
             "step %d/%d, epoch %.2f: %s; dev Spearman %.2f%s",
-            last.step,
+            last["step"],
             state.max_steps,
-            last.epoch,
+            last["epoch"],
             self._terms,
-            100 * last.dev,
+            100 * last["dev"],
             best,
         )
         if evaluations_since_best(state) >= self._patience:
@@ -127,16 +116,16 @@ class RunCallback(TrainerCallback):
             control.should_training_stop = True
 
 
-def learning_curve(state: TrainerState) -> list[CurvePoint]:
+def learning_curve(state: TrainerState) -> list[Point]:
     """Return the evaluations in the trainer's log; it is part of every checkpoint, so resuming keeps it."""
     entries: list[dict[str, Any]] = state.log_history
     measured = f"eval_{METRIC}"
-    return [CurvePoint(e["step"], e["epoch"], e[measured]) for e in entries if measured in e]
+    return [{"step": e["step"], "epoch": e["epoch"], "dev": e[measured]} for e in entries if measured in e]
 
 
 def evaluations_since_best(state: TrainerState) -> int:
     """Return how many evaluations there were since the best one; the backbone's does not count."""
-    scores = [evaluation.dev for evaluation in learning_curve(state)]
+    scores = [evaluation["dev"] for evaluation in learning_curve(state)]
     return len(scores) - 1 - scores.index(max(scores)) if scores else 0
 
 

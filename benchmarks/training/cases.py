@@ -169,7 +169,8 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     if kept is not None:
         return kept
     recipe, settings, path = _unit(name, way, case, backbone, seed, out)
-    from angle_train.evaluation.similarity import evaluate_model, spearman
+    from angle_train.evaluation.similarity import evaluate_model
+    from angle_train.evaluation.statistics import spearman
     from angle_train.model.load import load_for_training
 
     model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])

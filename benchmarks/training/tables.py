@@ -59,14 +59,14 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     from scipy.stats import ttest_rel
 
     from angle_train.evaluation.bootstrap import difference_between, draw
-    from angle_train.evaluation.statistics import SpearmanOf
+    from angle_train.evaluation.statistics import spearman_of
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
         return ["", "", ""]
     differences = []
     for seed in shared:
-        old, new = (SpearmanOf(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
+        old, new = (spearman_of(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
         differences.append(difference_between(new.value() - old.value(), *draw([old, new], _RESAMPLES)))
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)

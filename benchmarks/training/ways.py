@@ -41,7 +41,7 @@ def ours(**values: Any) -> Way:
         dev = [pairs for pairs in (case.dev, case.more) if pairs is not None]
         evaluator = DevEvaluator(dev) if dev else None
         training = train(model, case.train, recipe.with_overrides(values), scratch, evaluator=evaluator)
-        best = max((point.dev for point in training.curve), default=None)
+        best = max((point["dev"] for point in training.curve), default=None)
         return {"dev": best, "steps": training.steps}
 
     chosen = {"presets": PRESETS} if values.get("loss") == AUTO else {}

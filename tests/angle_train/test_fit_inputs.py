@@ -14,9 +14,10 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
 from angle_train.model.load import backbone_identity
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -30,7 +31,7 @@ def write(path, rows):
 def config(rows, tiny_model_dir, tmp_path):
     """A run of two steps."""
     pairs = write(tmp_path / "pairs.jsonl", rows[:32])
-    return FitConfig(
+    return FitOptions(
         data=[pairs],
         backbone=str(tiny_model_dir),
         out=tmp_path / "out",
@@ -46,18 +47,6 @@ def edit_weights(model, change):
     name = max(tensors, key=lambda key: tensors[key].size)
     tensors[name] = change(tensors[name])
     save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
-
-
-def test_another_model_in_the_same_directory_is_another_run(config, tiny_model_dir, tmp_path):
-    backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
-    run = replace(config, backbone=str(backbone))
-    fit(run)
-    (backbone / "README.md").write_text("other words")
-    elsewhere = Path(shutil.copytree(backbone, tmp_path / "elsewhere" / "backbone"))
-    assert fit(replace(run, backbone=str(elsewhere))).already_finished
-    edit_weights(backbone, lambda weights: weights + np.float32(1e-3))
-    with pytest.raises(InputError, match=r"different backbone \(backbone@\w+ -> backbone@\w+\); give"):
-        fit(run)
 
 
 def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir):

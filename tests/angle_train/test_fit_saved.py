@@ -10,9 +10,11 @@ from sentence_transformers import SentenceTransformer
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 FAST = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 LORA = {"lora_rank": 4, "learning_rate": 2e-2, "lora_targets": "all"}
@@ -38,7 +40,7 @@ def start(rows, tmp_path, tiny_model_dir, monkeypatch):
             "test": [str(files["test"])],
         }
         recipe = Recipe().with_overrides(FAST | values)
-        fit(FitConfig(backbone=str(backbone), out=tmp_path / "out", recipe=recipe, device="cpu", **sources))
+        fit(FitOptions(backbone=str(backbone), out=tmp_path / "out", recipe=recipe, device="cpu", **sources))
         return tmp_path / "out", json.loads((tmp_path / "out" / "report.json").read_text())
 
     return run

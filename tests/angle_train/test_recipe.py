@@ -15,7 +15,6 @@ from angle_train.recipe import (
     Recipe,
     TrainingConfig,
     builtin_recipes,
-    changed_parts,
     find_recipe,
     parse_settings,
 )
@@ -68,21 +67,16 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\ncosine_wieght = 1\n",
             r"\[objective\] key 'cosine_wieght', did you mean 'cosine_weight'\?",
         ),
-        ("[training]\nepochs = 0\n", r"\[training\] epochs must be above 0, got 0"),
-        ("[training]\nepochs = '3'\n", r"\[training\] epochs must be a number, got '3'"),
-        ("[training]\nlearning_rate = nan\n", r"learning_rate must be a number, got nan"),
-        ("[training]\nbatch_size = 2.5\n", r"batch_size must be a whole number, got 2.5"),
-        ("[training]\nbatch_size = 1\n", r"batch_size must be at least 2"),
-        ("[training]\nwarmup_ratio = 1\n", r"warmup_ratio must be below 1, got 1"),
+        ("[training]\nepochs = 0\n", r"training.epochs: Input should be greater than 0, got 0"),
+        ("[training]\nepochs = '3'\n", r"training.epochs: Input should be a valid number, got '3'"),
+        ("[training]\nlearning_rate = nan\n", r"learning_rate: Input should be a finite number, got nan"),
+        ("[training]\nbatch_size = 2.5\n", r"batch_size: Input should be a valid integer.*, got 2.5"),
+        ("[training]\nscheduler = 'step'\n", r"scheduler: Input should be 'linear', 'cosine' or 'constant'"),
+        ("[training]\nmax_seq_length = 1\n", r"max_seq_length: Input should be greater .*; .* 'auto', got 1"),
         (
-            "[training]\nscheduler = 'step'\n",
-            r"scheduler must be 'linear', 'cosine' or 'constant', got 'step'",
+            "[training]\naverage_with_backbone = 1.5\n",
+            r"average_with_backbone \(fit --merge-back\): .*got 1.5",
         ),
-        ("[training]\nswap = 1\n", r"swap must be true or false, got 1"),
-        ("[training]\nprompt = 1\n", r"prompt must be a text, got 1"),
-        ("[training]\nmax_seq_length = 1\n", r"max_seq_length must be at least 2 or 'auto', got 1"),
-        ("[training]\naverage_with_backbone = 1.5\n", r"must be below 1 or 'auto', got 1.5"),
-        ("[training]\nmax_seq_length = 'long'\n", r"must be a whole number or 'auto', got 'long'"),
         (
             "[objective]\npositive_score = 0.8\nnegative_score = 0.8\n",
             r"negative_score must be below positive_score",
@@ -91,10 +85,7 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\nflourish = 'mnrl'\n",
             r"unknown \[objective\] key 'flourish' \(known: loss, ",
         ),
-        ("[backbone]\nlora_save = 'adapter'\n", r"\[backbone\] key 'lora_save' was removed"),
-        ("[objective]\nloss = 'cosent'\n", r"loss must be 'auto', 'graded', 'degrees', .*, got 'cosent'"),
-        ("[objective]\nmatryoshka_dims = 128\n", r"matryoshka_dims must be a list, got 128"),
-        ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims must be a whole number, got \[64.0\]"),
+        ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims: Input should be a valid integer"),
         (
             "[objective]\nmatryoshka_dims = [64, 64]\n",
             r"must be different numbers, got \[64, 64\]",
@@ -103,8 +94,8 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
             r"at least one of the three weights must be above 0",
         ),
-        ("description = 3\n", r"description must be a text"),
-        ("training = 3\n", r"training must be a section: \[training\]"),
+        ("description = 3\n", r"description: Input should be a valid string"),
+        ("training = 3\n", r"training: Input should be .*, got 3"),
         ("[training\n", r"not a valid TOML file"),
     ],
 )
@@ -135,7 +126,7 @@ def test_overrides_replace_single_values_of_either_section():
     assert recipe.objective == ObjectiveConfig(angle_tau=2.0)
     with pytest.raises(InputError, match=r"unknown recipe key 'epoch', did you mean 'epochs'\?"):
         Recipe().with_overrides({"epoch": 7})
-    with pytest.raises(InputError, match="epochs must be above 0, got -1"):
+    with pytest.raises(InputError, match="epochs: Input should be greater than 0, got -1"):
         Recipe().with_overrides({"epochs": -1})
 
 
@@ -164,32 +155,6 @@ def test_malformed_settings_are_named(setting, message):
         parse_settings([setting])
 
 
-def test_a_recipe_of_an_earlier_version_is_read_with_todays_defaults():
-    text = Recipe(training=TrainingConfig(epochs=7)).to_toml_text()
-    earlier = "\n".join(line for line in text.splitlines() if not line.startswith(("folds", "human_weight")))
-    assert changed_parts({"recipe": earlier}, {"recipe": text}) == []
-    named = Recipe().with_overrides({"epochs": 7, "loss": "graded"}).to_toml_text()
-    assert changed_parts({"recipe": text}, {"recipe": named}) == []
-    assert changed_parts({"recipe": "[wheels]"}, {"recipe": "[wheels]"}) == []
-    assert changed_parts({"recipe": "[wheels]"}, {"recipe": text}) == ["recipe (of another version)"]
-
-
-def test_what_two_runs_differ_in_is_named_unless_it_leaves_the_result_the_same():
-    same = {"chunk_size": 8, "chunking": "fixed", "gradient_cache": True, "gradient_checkpointing": True}
-    texts = [recipe.to_toml_text() for recipe in (Recipe(), Recipe().with_overrides(same))]
-    parts = {"recipe": texts[0], "backbone": "a@1", "dev pairs": "x"}
-    assert changed_parts(parts, {**parts, "recipe": texts[1]}) == []
-    values = {"epochs": 1, "max_seq_length": 16, "angle_mode": "published", "matryoshka_dims": [8]}
-    other = {"recipe": Recipe().with_overrides(values).to_toml_text(), "backbone": "b@1", "dev pairs": "y"}
-    assert changed_parts(parts, other) == [
-        'recipe (angle_mode "symmetric" -> "published", matryoshka_dims [] -> [8], epochs none -> 1.0, '
-        "max_seq_length none -> 16)",
-        "backbone (a@1 -> b@1)",
-        "dev pairs",
-    ]
-    assert changed_parts({**parts, "pairs to keep": "z"}, parts) == ["pairs to keep"]
-
-
 def test_a_value_is_given_in_one_way_only():
     options = {"epochs": ("--epochs", 2.0), "seed": ("--seed", None)}
     assert parse_settings(["seed=3"], options) == {"epochs": 2.0, "seed": 3}
@@ -216,15 +181,3 @@ def test_recipes_are_found_by_name_or_path(tmp_path):
         find_recipe("defualt")
     with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
         Recipe.from_toml(tmp_path / "missing.toml")
-
-
-def test_keys_of_earlier_releases_are_read_with_their_old_default_alone():
-    """Every recipe.toml that a run wrote spells them all out."""
-    old = {
-        "objective": {"loss": "angle", "hard_negative_weight": 1.0, "cosine_weight": 0.5},
-        "backbone": {"max_windows": 8, "window_memory": 0},
-        "training": {"label_diverse": False},
-    }
-    assert Recipe.from_tables(old) == Recipe().with_overrides({"cosine_weight": 0.5})
-    with pytest.raises(InputError, match="'label_diverse' was removed"):
-        Recipe().with_overrides({"label_diverse": True})

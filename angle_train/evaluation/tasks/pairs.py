@@ -18,78 +18,53 @@ from angle_train.data.columns import SCORES, class_in, number_in, pair_in
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.pairs import judge
 from angle_train.evaluation.similarity import Encode, pair_similarity
-from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.task import Outcome, Settings, TaskData
 from angle_train.evaluation.tasks.sources import Source
 
 MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
 
 
 @dataclass(frozen=True, slots=True)
-class StsTask:
-    """Graded pairs; their subsets, where a file names some, are taken together.
-
-    `standard_size` is the number of pairs of the published test set.
-    """
-
-    data: TaskData
-    standard_size: int | None
-
-    def load(self, source: Source) -> PairSet:
-        """Read the pairs; see `Task`."""
-        rows = source.rows(self.data, "test")
-        return _pair_set(self.data.folder, "test", rows, [number_in(row, SCORES, at) for at, row in rows])
-
-    def measure(self, data: PairSet, encode: Encode, settings: Settings) -> Outcome:
-        """Correlate the cosines with the gold scores."""
-        return judge(data, pair_similarity(data, encode))
-
-
-@dataclass(frozen=True, slots=True)
-class PairData:
-    """The pairs that are judged, gold 1 or 0, and the split, if any, that the thresholds are found on."""
-
-    test: PairSet
-    dev: PairSet | None
-
-
-@dataclass(frozen=True, slots=True)
 class PairTask:
-    """Pairs with a binary label.
+    """Graded pairs, whose subsets, where a file names some, are taken together; or pairs of two kinds.
 
     Attributes:
         data: Where they are.
         standard_size: Pairs of the published test set.
         split: The split that is judged.
         dev_splits: Splits to find thresholds on; the first that exists is taken.
-        positive: The label of the pairs that belong together.
+        positive: The label of the pairs that belong together; None where pairs are graded.
     """
 
     data: TaskData
     standard_size: int | None
     split: str = "test"
     dev_splits: tuple[str, ...] = ("validation", "train")
-    positive: int = 1
+    positive: int | None = 1
 
-    def load(self, source: Source) -> PairData:
-        """Read both splits; see `Task`."""
+    def load(self, source: Source) -> tuple[PairSet, PairSet | None]:
+        """Read the split that is judged, and the one, if any, that the threshold is found on; see `Task`."""
         test = self._read(source, self.split)
         split = next((name for name in self.dev_splits if source.has(self.data, name)), None)
         dev = self._read(source, split) if split else None
         if dev is not None and len(dev) > MOST_DEV_PAIRS:
             chosen = np.sort(np.random.default_rng(0).permutation(len(dev))[:MOST_DEV_PAIRS])
             dev = dev.take(chosen.tolist(), dev.name)
-        return PairData(test, dev and replace(dev, name=str(split)))
+        return test, dev and replace(dev, name=str(split))
 
-    def measure(self, data: PairData, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[PairSet, PairSet | None], encode: Encode, settings: Settings) -> Outcome:
         """Compute the cosines and judge them."""
-        similarity = pair_similarity(data.test, encode)
-        dev = (data.dev, pair_similarity(data.dev, encode)) if data.dev is not None else None
-        return judge(data.test, similarity, dev)
+        test, dev = data
+        similarity = pair_similarity(test, encode)
+        return judge(test, similarity, (dev, pair_similarity(dev, encode)) if dev is not None else None)
 
     def _read(self, source: Source, split: str) -> PairSet:
         rows = source.rows(self.data, split)
         labels = []
         for place, row in rows:
+            if self.positive is None:
+                labels.append(number_in(row, SCORES, place))
+                continue
             label = class_in(row, place)
             if label not in ("0", "1"):  # a grade, or a label that is kept secret (-1 in GLUE)
                 raise InputError(
@@ -112,26 +87,28 @@ def _pair_set(
     return PairSet(task, first, second, np.array(scores, np.float64), np.ones(len(rows)), scale="as given")
 
 
-def _year(year: int, size: int) -> StsTask:
-    return StsTask(TaskData(f"sts{year}", HubData(f"mteb/sts{year}-sts")), size)
+def _graded(data: TaskData, size: int) -> PairTask:
+    return PairTask(data, size, dev_splits=(), positive=None)
+
+
+def _year(year: int, size: int) -> PairTask:
+    return _graded(TaskData(f"sts{year}", f"mteb/sts{year}-sts"), size)
 
 
 STS12, STS13, STS14 = _year(12, 3108), _year(13, 1500), _year(14, 3750)
 STS15, STS16 = _year(15, 3000), _year(16, 1186)
-STS_B = StsTask(TaskData("stsb", HubData("mteb/stsbenchmark-sts")), 1379)
+STS_B = _graded(TaskData("stsb", "mteb/stsbenchmark-sts"), 1379)
 # mteb's own SICK-R joins all splits (9,927 pairs); the papers take the test split.
-SICK_R = StsTask(
-    TaskData("sick-r", HubData("RobZamp/sick", splits={"test": "test"}, revision="refs/convert/parquet")),
+SICK_R = _graded(
+    TaskData("sick-r", "RobZamp/sick", splits={"test": "test"}, revision="refs/convert/parquet"),
     4927,
 )
 _GIS_SPLITS = {"train": "train", "validation": "valid", "test": "test"}
-GIS = PairTask(TaskData("gis", HubData("WhereIsAI/github-issue-similarity", splits=_GIS_SPLITS)), 1548)
-MRPC = PairTask(TaskData("mrpc", HubData("nyu-mll/glue", "mrpc")), 1725)
-QQP = PairTask(
-    TaskData("qqp", HubData("nyu-mll/glue", "qqp")), 40_430, split="validation", dev_splits=("train",)
-)
+GIS = PairTask(TaskData("gis", "WhereIsAI/github-issue-similarity", splits=_GIS_SPLITS), 1548)
+MRPC = PairTask(TaskData("mrpc", "nyu-mll/glue", "mrpc"), 1725)
+QQP = PairTask(TaskData("qqp", "nyu-mll/glue", "qqp"), 40_430, split="validation", dev_splits=("train",))
 QNLI = PairTask(  # label 0 is "the sentence answers the question"
-    TaskData("qnli", HubData("nyu-mll/glue", "qnli")),
+    TaskData("qnli", "nyu-mll/glue", "qnli"),
     5463,
     split="validation",
     dev_splits=("train",),

@@ -4,8 +4,7 @@ Captions (flickr30k, test split, five an image; the AnglE paper): the first one 
 five sentences retrieved are equal to the five reference sentences". It does not say whether the query is
 among the captions to be found. Taken literally it is, and then it always comes first, so that the task is to
 find the other four: `strict_accuracy`. Without it, the first captions of all images leave the index, and the
-top four must be the other four: `strict_accuracy_without_query`. A caption that reads like one of the
-image's counts as it, but once.
+top four must be the other four: `strict_accuracy_without_query`.
 
 Duplicates: each report that has some should find them first. Recall at k (share of its duplicates among the
 best k), mean reciprocal rank of the first one, and mean average precision. Equally similar reports count
@@ -15,7 +14,6 @@ bootstrap draws are clusters.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,20 +23,12 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_train.data.columns import text_in
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
-from angle_train.evaluation.statistics import MeanOf
-from angle_train.evaluation.task import HubData, Outcome, Settings, TaskData
+from angle_train.evaluation.statistics import Statistic, mean_of
+from angle_train.evaluation.task import Outcome, Settings, TaskData
 from angle_train.evaluation.tasks.sources import Source
 
 _DEPTHS = (1, 5, 10, 100)
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Captions:
-    """All captions, those of an image together, and how many each image has (the same for all)."""
-
-    texts: Sequence[str]
-    per_image: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +39,8 @@ class CaptionTask:
     standard_size: int | None
     split: str = "test"
 
-    def load(self, source: Source) -> Captions:
-        """Read the captions; see `Task`."""
+    def load(self, source: Source) -> tuple[list[str], int]:
+        """Read the captions, those of an image together, and how many each has; see `Task`."""
         texts: list[str] = []
         counts: set[int] = set()
         for place, row in source.rows(self.data, self.split):
@@ -64,31 +54,22 @@ class CaptionTask:
                 f"{self.data.folder}/{self.split}: images have {sorted(counts)} captions; all must have the "
                 "same number, at least two"
             )
-        return Captions(texts, counts.pop())
+        return texts, counts.pop()
 
-    def measure(self, data: Captions, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[list[str], int], encode: Encode, settings: Settings) -> Outcome:
         """Search with the first caption of every image."""
-        unit = unit_rows(encode(data.texts))
-        first = np.arange(0, len(unit), data.per_image)
+        texts, per_image = data
+        unit = unit_rows(encode(texts))
+        first = np.arange(0, len(unit), per_image)
         others = np.setdiff1d(np.arange(len(unit)), first)
-        found = top_k(unit[first], unit, data.per_image)
-        own = _own(data, found, first, data.per_image)
-        k = data.per_image - 1
-        own_of_others = _own(data, others[top_k(unit[first], unit[others], k)], first, k)
-        return Outcome(
-            {
-                "strict_accuracy": MeanOf((own == data.per_image).astype(np.float64)),
-                "recall": MeanOf(own / data.per_image),
-                "strict_accuracy_without_query": MeanOf((own_of_others == k).astype(np.float64)),
-            }
-        )
-
-
-def _own(data: Captions, found: Ints, first: Ints, k: int) -> Ints:
-    """Return how many (Q,) of the last k captions of each query's image are among the found ones (Q, k)."""
-    wanted = [Counter(data.texts[end - k : end]) for end in first + data.per_image]
-    read = [Counter(data.texts[row] for row in line) for line in found]
-    return np.array([(a & b).total() for a, b in zip(wanted, read, strict=True)])
+        found = {
+            "strict_accuracy": top_k(unit[first], unit, per_image),
+            "strict_accuracy_without_query": others[top_k(unit[first], unit[others], per_image - 1)],
+        }
+        own = {
+            name: (rows // per_image == first[:, None] // per_image).all(1) for name, rows in found.items()
+        }
+        return Outcome({name: mean_of(correct.astype(np.float64)) for name, correct in own.items()})
 
 
 def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) -> Ints:
@@ -102,8 +83,8 @@ def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) 
     return found
 
 
-_HUB = HubData("nlphuji/flickr_1k_test_image_text_retrieval", None, {"test": "test"}, "refs/convert/parquet")
-FLICKR30K = CaptionTask(TaskData("flickr30k", _HUB), 1000)
+_IMAGES = "nlphuji/flickr_1k_test_image_text_retrieval"
+FLICKR30K = CaptionTask(TaskData("flickr30k", _IMAGES, None, {"test": "test"}, "refs/convert/parquet"), 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +138,13 @@ class DuplicateTask:
             "map": [np.mean(np.arange(1, len(rank) + 1) / rank) for rank in ranks],
             "mrr": [1 / rank[0] for rank in ranks],
         } | {f"recall@{depth}": [np.mean(rank <= depth) for rank in ranks] for depth in _DEPTHS}
-        statistics = {name: _over_clusters(values, data.cluster) for name, values in figures.items()}
-        sizes = {"pool": len(data.texts), "queries": len(ranks), "clusters": int(data.cluster.max()) + 1}
-        return Outcome(statistics, sizes)
+        return Outcome({name: _over_clusters(values, data.cluster) for name, values in figures.items()})
 
 
-def _over_clusters(values: Sequence[float], cluster: Ints) -> MeanOf:
+def _over_clusters(values: Sequence[float], cluster: Ints) -> Statistic:
     """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
     sizes = np.bincount(cluster).astype(np.float64)
-    return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
+    return mean_of(np.bincount(cluster, weights=values) / sizes, sizes)
 
 
 def ranks_of(relevant: Sequence[Ints], queries: Ints, embeddings: NDArray[np.float64]) -> list[Ints]:

@@ -27,7 +27,7 @@ class Source:
         """Return whether the split exists there, as far as that is known without the network."""
         if self.root:
             return self._file(data, split) is not None
-        return data.hub is not None and split in data.hub.splits
+        return data.hub is not None and split in data.splits
 
     def rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
         """Return all rows of a split, each with its place: `file:line`, or `hub:ID: row N`.
@@ -35,36 +35,31 @@ class Source:
         Raises:
             InputError: The split is not there, cannot be read, or is empty.
         """
-        rows = list(self._folder_rows(data, split) if self.root else _hub_rows(data, split))
-        if not rows:
+        path = self._file(data, split)
+        if self.root and path is None:
+            wanted = f"{self.root}/{data.folder}/{split}{SUFFIXES[0]}"
+            raise InputError(f"{wanted} does not exist (nor {', '.join(SUFFIXES[1:])}); put the data there")
+        if not (rows := list(read_table(path) if path else _hub_rows(data, split))):
             raise InputError(f"{data.folder}/{split}: no rows in it")
         return rows
 
-    def _folder_rows(self, data: TaskData, split: str) -> Rows:
-        path = self._file(data, split)
-        if path is None:
-            wanted = f"{self.root}/{data.folder}/{split}{SUFFIXES[0]}"
-            raise InputError(f"{wanted} does not exist (nor {', '.join(SUFFIXES[1:])}); put the data there")
-        return read_table(path)
-
     def _file(self, data: TaskData, split: str) -> Path | None:
         paths = (Path(f"{self.root}/{data.folder}/{split}{suffix}") for suffix in SUFFIXES)
-        return next((path for path in paths if path.is_file()), None)
+        return next((path for path in paths if self.root and path.is_file()), None)
 
 
 def _hub_rows(data: TaskData, split: str) -> Rows:
-    hub = data.hub
-    if hub is None or split not in hub.splits:
+    if data.hub is None or split not in data.splits:
         raise InputError(f"{data.folder} has no split {split} on the hub; give a folder with --data-dir")
-    log.info("loading %s (split %s) from the hub", hub.id, hub.splits[split])
+    log.info("loading %s (split %s) from the hub", data.hub, data.splits[split])
     rows = load_hub_dataset(
-        hub.id,
-        hub.splits[split],
-        config=hub.config,
-        revision=hub.revision,
+        data.hub,
+        data.splits[split],
+        config=data.config,
+        revision=data.revision,
         instead=", or give a folder with --data-dir",
     )
     # Decoding pictures takes longer than everything else.
     images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
     rows = rows.remove_columns(images)
-    return ((f"hub:{hub.id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
+    return ((f"hub:{data.hub}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))

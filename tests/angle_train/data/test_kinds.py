@@ -4,7 +4,6 @@ import json
 import logging
 import random
 from dataclasses import asdict
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, nearness_of_negatives, settle
 from angle_train.data.pairs import PairSet, join, load_pairs
 from angle_train.data.splits import load_run_data
-from angle_train.recipe import Kind, Recipe, builtin_recipes, find_recipe
+from angle_train.recipe import Recipe, find_recipe
 
 
 @pytest.mark.parametrize(
@@ -142,14 +141,6 @@ def test_words_that_say_nothing_leave_binary_labels_binary():
         assert kind_of(pairs)[0] == "binary"
 
 
-def test_a_handful_of_negatives_decides_nothing():
-    near = [(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS] * 7  # 28
-    first, second = zip(*PAIRS * 100, *near, strict=True)
-    assert nearness_of_negatives(binary(first, second, [1] * 400 + [0] * 28)) == 0
-    first, second = zip(*PAIRS * 100, *near, *near[:2], strict=True)
-    assert nearness_of_negatives(binary(first, second, [1] * 400 + [0] * 30)) > 0.5
-
-
 def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
     recipe = Recipe().with_overrides({"in_batch_weight": 0.3, "epochs": 5})
     with caplog.at_level(logging.INFO, logger="angle"):
@@ -165,14 +156,6 @@ def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("kind", PRESETS)
-def test_a_recipe_names_its_kind_and_every_preset_leaves_nothing_open(kind):
-    settled = settle(Recipe().with_overrides({"loss": kind}), pairs_of([0.0, 0.3, 1.0] * 1000))
-    values = asdict(settled.objective) | asdict(settled.training)
-    assert {key: values[key] for key in PRESETS[kind]} == PRESETS[kind]
-    assert [key for key, value in values.items() if value is None] == ["max_seq_length"]
-
-
 @pytest.mark.parametrize(
     ("kind", "pairs", "epochs"),
     [("degrees", 3000, 3), ("degrees", 300, 13), ("polarity", 900, 5), ("mixed", 30, 20), ("graded", 30, 3)],
@@ -186,29 +169,10 @@ def test_few_pairs_of_an_llm_train_for_more_epochs(kind, pairs, epochs):
     assert settle(recipe.with_overrides({"epochs": 2}), pairs_of([0.0, 1.0])).training.epochs == 2
 
 
-@pytest.mark.parametrize("kind", ["degrees", "mixed"])
-def test_degrees_5_and_4_are_positives_and_only_0_is_a_negative(kind):
-    positive, negative = PRESETS[kind]["positive_score"], PRESETS[kind]["negative_score"]
-    degrees = [n / 5 for n in range(6)]
-    assert [score >= positive for score in degrees] == [False, False, False, False, True, True]
-    assert [score <= negative for score in degrees] == [True, False, False, False, False, False]
-
-
-def test_presets_are_those_that_a_recipe_can_name():
-    assert set(get_args(Kind)) == {"auto", *PRESETS}
-
-
 def test_values_that_do_not_go_with_the_kind_are_refused():
     recipe = Recipe().with_overrides({"loss": "positives", "in_batch_weight": 0})
     with pytest.raises(InputError, match="at least one of the three weights must be above 0"):
         settle(recipe, pairs_of([1.0, 1.0]))
-
-
-@pytest.mark.parametrize("name", sorted(builtin_recipes().keys() - {"default", "topics"}))
-def test_recipes_of_published_results_leave_nothing_to_the_presets(name):
-    recipe = Recipe.from_toml(builtin_recipes()[name])
-    values = asdict(recipe.objective) | asdict(recipe.training)
-    assert not [key for key in PRESETS["papers"] if values[key] is None and "_score" not in key]
 
 
 @pytest.mark.parametrize("column", ["supervision", "polarity"])

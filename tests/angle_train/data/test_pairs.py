@@ -1,6 +1,5 @@
 """Pairs from every kind of source, their score scales, what is refused and in which words."""
 
-import gzip
 import json
 
 import numpy as np
@@ -22,6 +21,12 @@ def write_jsonl(path, rows):
     return str(path)
 
 
+def write_parquet(path, rows):
+    from datasets import Dataset
+
+    Dataset.from_list(rows).to_parquet(path)
+
+
 def scored(tmp_path, scores, name="pairs.jsonl", **columns):
     rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} | columns for i, score in enumerate(scores)]
     return write_jsonl(tmp_path / name, rows)
@@ -37,44 +42,6 @@ def make(pairs, scores=None, source_ids=None):
         weight=np.ones(len(pairs)),
         source_ids=source_ids,
     )
-
-
-def write_csv(path, rows):
-    path.write_text(
-        "text1,text2,score\n" + "".join(f'"{r["text1"]}",{r["text2"]},{r["score"]}\n' for r in rows)
-    )
-
-
-def write_gzip(path, rows):
-    with gzip.open(path, "wt") as stream:
-        stream.write("\n".join(map(json.dumps, rows)))
-
-
-def write_parquet(path, rows):
-    from datasets import Dataset
-
-    Dataset.from_list(rows).to_parquet(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [
-        ("pairs.jsonl", write_jsonl),
-        ("pairs.jsonl.gz", write_gzip),
-        ("pairs.csv", write_csv),
-        ("pairs.parquet", write_parquet),
-    ],
-)
-def test_every_format_gives_the_same_pairs(tmp_path, name, write):
-    write(tmp_path / name, ROWS)
-    pairs = load_pairs(str(tmp_path / name))
-    assert pairs.name == "pairs"
-    assert list(pairs.text1) == ["disk full"] * 3
-    assert list(pairs.text2) == ["no space left", "disk empty", "login fails"]
-    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
-    assert pairs.weight.tolist() == [1.0, 1.0, 1.0]
-    assert pairs.source_ids is None
-    assert pairs.sha256() == load_pairs(write_jsonl(tmp_path / "other.jsonl", ROWS)).sha256()
 
 
 def test_other_names_weights_and_sources_are_understood(tmp_path):
@@ -252,23 +219,6 @@ def test_join_keeps_order_and_separates_sources():
     assert len(set(both.source_ids)) == 3
     assert join([first, make([("g", "h")], [0.5])]).source_ids is None
     assert join([first]) is first
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.csv", "text1,text2,score\na,b,1\na,b\n", r"x.csv:3: expected 3 fields as in the header"),
-        ("x.parquet", "no parquet", r"x.parquet: not a readable parquet file"),
-        ("x.xls", "", r"x.xls: unknown kind of file; give .jsonl"),
-        ("missing.jsonl", None, r"missing.jsonl does not exist"),
-        ("missing", None, r"missing does not exist; check the path, or write hub:ID"),
-    ],
-)
-def test_broken_files_are_named(tmp_path, name, content, message):
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=message):
-        load_pairs(str(tmp_path / name))
 
 
 def test_score_is_preferred_to_label_and_half_a_surrogate_pair_replaced(tmp_path):

@@ -53,14 +53,6 @@ def test_positives_need_no_negatives(anchor):
     assert made(scored) == scored
 
 
-@pytest.mark.parametrize("score", ["score", "label"])
-def test_scored_rows_pass_through(score):
-    rows = [{"text1": "a", "text2": "b", "negative": "c", score: 0.5}]
-    assert made(rows) == rows
-    assert made([{"text1": "a", "text2": "b"}]) == [{"text1": "a", "text2": "b"}]
-    assert pairs_of_triplets([]) == []
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -9,7 +9,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from angle_data.jsonl import write_jsonl
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 
 
@@ -49,7 +50,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
         (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
         (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
-        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
+        (["--device", "gpu"], "--device gpu: torch finds no such device here; give cpu"),
         (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
         (["--report", "."], "--report .: give the name of a page, such as report.html"),
     ],

@@ -15,9 +15,9 @@ from angle_train.evaluation.similarity import (
     cosine_rows,
     evaluate_model,
     pair_similarity,
-    spearman,
     word_overlap,
 )
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 
@@ -30,22 +30,24 @@ def make(pairs, scores):
     return PairSet("made", [a for a, _ in pairs], [b for _, b in pairs], score, np.ones(len(pairs)))
 
 
-def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model):
+def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model, monkeypatch):
+    own, computed, encode = tiny_model.encode(TEXTS), [], tiny_model.encode
+    monkeypatch.setattr(tiny_model, "encode", lambda new, **how: computed.extend(new) or encode(new, **how))
     embed = Embedder(tiny_model, "tiny")
     first = embed(TEXTS)
-    assert np.allclose(first, tiny_model.encode(TEXTS), atol=1e-6)
-    assert embed.computed == 3
+    assert np.allclose(first, own, atol=1e-6)
+    assert len(computed) == 3
     assert np.array_equal(embed([TEXTS[1], TEXTS[0]]), first[[1, 0]])
     embed(["new one", TEXTS[0]])
-    assert embed.computed == 4
+    assert len(computed) == 4
 
 
 def test_two_sentences_as_one_input_are_not_their_text_joined(tiny_model):
     embed = Embedder(tiny_model, "tiny")
     pair = embed([("node failed", "disk node")])
     assert np.allclose(pair, tiny_model.encode([("node failed", "disk node")]), atol=1e-6)
-    embed(['["node failed", "disk node"]', "node failed [SEP] disk node", "('node failed', 'disk node')"])
-    assert embed.computed == 4
+    written = embed(['["node failed", "disk node"]', "('node failed', 'disk node')"])
+    assert not np.allclose(written, pair, atol=1e-3)
 
 
 def test_a_template_has_no_place_for_two_sentences(tiny_model):
@@ -76,31 +78,9 @@ def test_other_programs_get_the_same_embeddings_from_a_saved_model(tiny_model, t
     assert not np.allclose(opened.encode(TEXTS, prompt=""), ours, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("gold", "column", "expected"),
-    [
-        ([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], 1.0),
-        ([1, 2, 3, 4], [4, 3, 2, 1], -1.0),
-        ([1, 2, 3, 4], [1, 3, 2, 4], 0.8),  # 1 - 6·(0+1+1+0)/(4·15)
-        ([0, 0, 1, 1], [1, 2, 3, 4], 0.894427),  # ranks 1.5 1.5 3.5 3.5: 4 / √(4·5)
-        ([1, 1, 1], [1, 2, 3], 0.0),
-        ([1, 2, 3], [5, 5, 5], 0.0),
-        ([1, 2, 3], [1, float("nan"), 3], 0.0),
-    ],
-)
-def test_spearman(gold, column, expected):
-    assert spearman(np.array(gold, dtype=float), np.array(column, dtype=float)) == pytest.approx(expected)
-
-
 def test_word_overlap_is_the_jaccard_index_of_words():
     pairs = make([("Disk full!", "disk FULL"), ("disk full", "disk empty"), ("a b", "c d")], [1, 0.5, 0])
     assert word_overlap(pairs).tolist() == pytest.approx([1, 1 / 3, 0])
-
-
-def test_zero_embeddings_have_similarity_zero(tiny_model):
-    for parameter in tiny_model.parameters():
-        parameter.data.zero_()
-    assert evaluate_model(tiny_model, make([("a", "b"), ("c", "d")], [0, 1])).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("block", [4096, 3])

@@ -1,41 +1,52 @@
-"""Statistics of tasks against scikit-learn and slow loops, on whole sets and on resamples."""
+"""Statistics and their bootstrap intervals against scipy, scikit-learn and slow loops; the verdicts."""
+
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from scipy.stats import spearmanr
+from sklearn.metrics import average_precision_score, roc_auc_score
 
-from angle_train.evaluation.bootstrap import difference_between, draw, interval_around
-from angle_train.evaluation.similarity import spearman
+from angle_train.evaluation.bootstrap import (
+    Difference,
+    difference_between,
+    draw,
+    interval_around,
+    resamples_for,
+)
 from angle_train.evaluation.statistics import (
-    AreaUnderCurve,
-    AveragePrecision,
-    FScore,
-    MeanOf,
-    SpearmanOf,
+    area_under_curve,
+    average_precision,
+    mean_of,
+    spearman,
+    spearman_of,
 )
 
 RNG = np.random.default_rng(0)
 GOLD = RNG.random(40) < 0.4
 TIED = RNG.integers(0, 6, size=40).astype(np.float64)  # few levels: ties between the classes and inside them
-GUESS = RNG.random(40) < 0.5
 WEIGHTS = RNG.random(40) + 0.5
+FINE = RNG.random(40)
+
+
+def slow_spearman(gold, column):
+    with warnings.catch_warnings(action="ignore"):  # scipy warns of constant columns and returns nan
+        return np.nan_to_num(spearmanr(gold, column).statistic)
+
 
 CASES = {
-    "auc": (AreaUnderCurve(GOLD, TIED), lambda rows: roc_auc_score(GOLD[rows], TIED[rows])),
+    "auc": (area_under_curve(GOLD, TIED), lambda rows: roc_auc_score(GOLD[rows], TIED[rows])),
     "average precision": (
-        AveragePrecision(GOLD, TIED),
+        average_precision(GOLD, TIED),
         lambda rows: average_precision_score(GOLD[rows], TIED[rows]),
     ),
-    "f1": (FScore(GOLD, GUESS), lambda rows: f1_score(GOLD[rows], GUESS[rows])),
-    "mean": (MeanOf(TIED), lambda rows: TIED[rows].mean()),
+    "mean": (mean_of(TIED), lambda rows: TIED[rows].mean()),
     "weighted mean": (
-        MeanOf(TIED, WEIGHTS),
+        mean_of(TIED, WEIGHTS),
         lambda rows: (TIED[rows] * WEIGHTS[rows]).sum() / WEIGHTS[rows].sum(),
     ),
-    "spearman": (
-        SpearmanOf(GOLD.astype(float), TIED),
-        lambda rows: spearman(GOLD[rows].astype(float), TIED[rows]),
-    ),
+    "spearman": (spearman_of(GOLD, TIED), lambda rows: slow_spearman(GOLD[rows], TIED[rows])),
+    "spearman, fine": (spearman_of(TIED, FINE), lambda rows: slow_spearman(TIED[rows], FINE[rows])),
 }
 
 
@@ -45,20 +56,36 @@ def test_value_and_every_resample_equal_the_slow_way(name):
     assert statistic.size == 40
     assert statistic.value() == pytest.approx(slow(np.arange(40)))
     drawn = np.random.default_rng(3).integers(40, size=(25, 40))
-    counts = np.stack([np.bincount(rows, minlength=40) for rows in drawn]).astype(np.float64)
-    assert statistic.resampled(counts) == pytest.approx([slow(rows) for rows in drawn])
+    found = draw([statistic], 25, seed=3)
+    assert found[0] == pytest.approx([slow(rows) for rows in drawn])
+    interval = interval_around(statistic.value(), *found)
+    assert [interval.low, interval.high] == pytest.approx(np.percentile(found[0], [2.5, 97.5]))
+
+
+@pytest.mark.parametrize(
+    ("gold", "column", "expected"),
+    [
+        ([1, 2, 3, 4], [4, 3, 2, 1], -1.0),
+        ([1, 2, 3, 4], [1, 3, 2, 4], 0.8),  # 1 - 6·(0+1+1+0)/(4·15)
+        ([0, 0, 1, 1], [1, 2, 3, 4], 0.894427),  # ranks 1.5 1.5 3.5 3.5: 4 / √(4·5)
+        ([1, 1, 1], [1, 2, 3], 0.0),
+        ([1, 2, 3], [5, 5, 5], 0.0),
+        ([1, 2, 3], [1, float("nan"), 3], 0.0),
+    ],
+)
+def test_spearman(gold, column, expected):
+    assert spearman(gold, np.array(column, dtype=float)) == pytest.approx(expected)
 
 
 def test_a_resample_of_one_class_says_nothing():
     counts = np.where(GOLD, 1.0, 0.0)[None, :]
     for one_class in (counts, 1 - counts):
-        assert np.isnan(AreaUnderCurve(GOLD, TIED).resampled(one_class)).tolist() == [True]
-    assert np.isnan(AveragePrecision(GOLD, TIED).resampled(1 - counts)).tolist() == [True]
-    assert AveragePrecision(GOLD, TIED).resampled(counts).tolist() == [1.0]  # all that there is is found
-    assert FScore(GOLD, np.zeros(40, bool)).resampled(1 - counts).tolist() == [0.0]
+        assert np.isnan(area_under_curve(GOLD, TIED).resampled(one_class)).tolist() == [True]
+    assert np.isnan(average_precision(GOLD, TIED).resampled(1 - counts)).tolist() == [True]
+    assert average_precision(GOLD, TIED).resampled(counts).tolist() == [1.0]  # all that there is is found
 
 
-@pytest.mark.parametrize("kind", [AreaUnderCurve, AveragePrecision])
+@pytest.mark.parametrize("kind", [area_under_curve, average_precision])
 def test_a_rare_class_does_not_widen_the_interval_of_a_perfect_ranking(kind):
     gold = np.arange(60) < 3  # a twentieth of all resamples have none of them
     perfect, poor = kind(gold, -np.arange(60.0)), kind(gold, np.arange(60.0))
@@ -67,3 +94,39 @@ def test_a_rare_class_does_not_widen_the_interval_of_a_perfect_ranking(kind):
     interval = interval_around(perfect.value(), best)
     assert (interval.value, interval.low, interval.high) == (1.0, 1.0, 1.0)
     assert difference_between(1.0, worst, best).verdict == "better"
+
+
+def test_many_pairs_are_worked_on_in_blocks():
+    gold, noise = np.random.default_rng(0).normal(size=(2, 2000))
+    interval = interval_around(0.7, *draw([spearman_of(gold, gold + noise)], resamples=100, seed=5))
+    # 1/√2 is the correlation of x with x + y; Spearman's is a little below, and 2,000 pairs pin it down.
+    assert interval.low == pytest.approx(0.66, abs=0.04)
+    assert interval.high == pytest.approx(0.71, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.01, 0.2, "better"),
+        (0.0, 0.2, "no reliable difference"),
+        (-0.2, 0.0, "no reliable difference"),
+        (-0.2, -0.01, "worse"),
+    ],
+)
+def test_verdict_follows_from_the_interval(low, high, verdict):
+    assert Difference(delta=0.0, low=low, high=high).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted", "resamples"),
+    [(20_000, 10_000, 10_000), (100_000, 10_000, 2000), (10**6, 10_000, 1000), (10**6, 50, 50)],
+)
+def test_large_sets_get_fewer_resamples_but_never_too_few(count, wanted, resamples):
+    assert resamples_for(count, wanted) == resamples
+
+
+def test_resamples_that_say_nothing_are_left_out():
+    before, after = np.array([0.1, 0.2, np.nan, 0.3]), np.array([0.2, np.nan, np.nan, 0.3])
+    assert interval_around(0.2, before) == interval_around(0.2, np.array([0.1, 0.2, 0.3]))
+    difference = difference_between(0.1, before, after)
+    assert (difference.low, difference.high) == pytest.approx(tuple(np.percentile([0.0, 0.1], [2.5, 97.5])))

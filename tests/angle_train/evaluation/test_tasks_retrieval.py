@@ -73,13 +73,9 @@ def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
     # a finds its own. b has b2 beside it, but a3 (38° away) comes before b3 (40°). c has b3 beside it.
     assert outcome.statistics["strict_accuracy"].value() == pytest.approx(1 / 3)
     assert outcome.statistics["strict_accuracy_without_query"].value() == pytest.approx(1 / 3)
-    assert outcome.statistics["recall"].value() == pytest.approx(np.mean([3, 2, 1]) / 3)
 
 
-def test_captions_that_read_alike_are_the_same_caption(tmp_path):
-    task, data = captions(tmp_path, [["x", "dog"], ["y", "dog"]])
-    encode = table({"x": 0, "y": 90, "dog": 30})
-    assert task.measure(data, encode, SETTINGS).statistics["strict_accuracy"].value() == 1
+def test_captions_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"images have \[1, 2\] captions"):
         captions(tmp_path, [["x", "y"], ["z"]])
     with pytest.raises(InputError, match="captions must be a list of texts, got 'x'"):
@@ -126,26 +122,7 @@ def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, 
     task, data = pool(tmp_path, "acbbba")
     assert data.cluster.tolist() == [0, 1, 1, 1, 0]
     outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SETTINGS)
-    assert outcome.details == {"pool": 6, "queries": 5, "clusters": 2}
     recall = outcome.statistics["recall@1"]
     assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
     # Only a; only b; a twice and b once: four of seven queries.
     assert recall.resampled(np.array([[2, 0], [0, 2], [2, 1]])) == pytest.approx([1, 0, 4 / 7])
-
-
-def test_a_twin_of_another_image_stands_for_one_caption_not_for_two(tmp_path):
-    task, data = captions(tmp_path, [["a", "dog", "cat"], ["b", "dog", "far"]])
-    degrees = {"a": 0, "dog": 5, "cat": 30, "b": 90, "far": 100}
-    found = task.measure(data, table(degrees), SETTINGS)
-    # a finds itself and both dogs: the second takes the place of cat. b finds itself, far and cat.
-    assert found.statistics["recall"].value() == pytest.approx((2 + 2) / 6)
-    assert found.statistics["strict_accuracy"].value() == 0
-
-
-def test_without_the_queries_a_twin_of_the_query_is_no_caption_to_be_found(tmp_path):
-    task, data = captions(tmp_path, [["a", "dog"], ["b", "a"]])
-    degrees = {"a": 0, "dog": 5, "b": 40}
-    found = task.measure(data, table(degrees), SETTINGS)
-    # The index holds dog and the second image's a: a finds its twin, b finds dog.
-    assert found.statistics["strict_accuracy_without_query"].value() == 0
-    assert found.statistics["strict_accuracy"].value() == 0  # itself and its twin in place of dog

@@ -4,11 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from sentence_transformers import SentenceTransformer
-from tiny_backbones import CAUSAL, FAMILIES, checkpoint
+from tiny_backbones import checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model import load as backbones
@@ -18,7 +16,6 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     say_once,
-    usable_positions,
 )
 from angle_train.recipe import BackboneConfig
 
@@ -44,25 +41,6 @@ def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
     assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_families_load_without_a_vocabulary_head_and_pool_as_they_should(tmp_path, family, caplog):
-    directory = checkpoint(family, tmp_path / family, pad=False)
-    with caplog.at_level("INFO", logger="angle"):
-        model = load_backbone(str(directory), device="cpu")
-    causal = family in CAUSAL
-    assert model[1].pooling_mode == ("lasttoken" if causal else "mean")
-    assert ("read at its last token and without its chat template" in caplog.text) == causal
-    assert ("no padding token, texts are padded with <|im_end|>" in caplog.text) == causal
-    assert not any("lm_head" in name for name, _ in model.named_parameters())
-    positions = {"bert": 64, "roberta": 64, "modernbert": 8192}.get(family, 2048)
-    assert (usable_positions(model), model.max_seq_length) == (positions, positions)
-    if positions == 64:
-        longest = model.encode("word " * 200)  # as many tokens as there are positions for
-        assert np.isfinite(longest).all()
-        with pytest.raises(InputError, match=r"has positions for 64 tokens; max_seq_length 65 is too long"):
-            load_backbone(str(directory), max_seq_length=65, device="cpu")
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -76,9 +54,7 @@ def test_weights_that_are_cut_off_or_none_are_one_line(tmp_path, name, content):
     whole = (directory / "model.safetensors").read_bytes()
     (directory / "model.safetensors").unlink()
     (directory / name).write_bytes(whole[:content] if isinstance(content, int) else content)
-    with pytest.raises(
-        InputError, match=r"^the weights of .*bert are damaged, .* save the model again \(.+\)$"
-    ):
+    with pytest.raises(InputError, match=r"bert cannot be loaded as .*; take .* save it again$"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -100,33 +76,17 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
     assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
 
 
-@pytest.mark.parametrize(
-    ("device", "gpus", "message"),
-    [
-        ("cuda", 0, "--device cuda: torch finds no such device here; there is cpu$"),
-        ("gpu", 0, "--device gpu: torch finds no such device here"),
-        ("meta", 0, "torch finds no such device here"),
-        (
-            "cuda:2",
-            2,
-            "--device cuda:2: torch finds .*; there is cpu, cuda, cuda:0, cuda:1$",
-        ),
-    ],
-)
-def test_devices_that_are_not_there_are_named(monkeypatch, device, gpus, message):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_devices_that_are_not_there_are_named(device):
+    for there in (None, "cpu"):
+        check_device(there)
+    with pytest.raises(InputError, match=f"--device {device}: torch finds no such device here; give cpu,"):
         check_device(device)
 
 
-def test_devices_that_are_there_are_taken(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    for device in (None, "cpu", "cuda", "cuda:1", "mps"):
-        check_device(device)
-    with pytest.raises(InputError, match="there is cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
-        check_device("cuda:1", numbered=False)
+def test_a_training_takes_the_first_gpu_that_it_sees():
+    with pytest.raises(InputError, match=r"--device cpu:0: .*CUDA_VISIBLE_DEVICES chooses the GPU"):
+        check_device("cpu:0", numbered=False)
 
 
 def test_a_tokenizer_without_any_end_is_refused(tmp_path):

@@ -5,20 +5,21 @@ import json
 import numpy as np
 import pytest
 import torch
-from cut_runs import CutOff, cut_off
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
+from angle_train.options import FitOptions
 from angle_train.recipe import BackboneConfig, Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {
@@ -56,7 +57,9 @@ def run(monkeypatch, tmp_path, tiny_model_dir, pairs_file):
 
 def configured(backbone, out, pairs_file, **values):
     recipe = Recipe().with_overrides(FAST | values)
-    return FitConfig([str(pairs_file)], str(backbone), out, recipe, dev=[str(pairs_file)], device="cpu")
+    return FitOptions(
+        str(backbone), out, [str(pairs_file)], recipe=recipe, dev=[str(pairs_file)], device="cpu"
+    )
 
 
 def similarity(model, pairs_file):
@@ -103,19 +106,6 @@ def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file):
     changed = {name for name, weights in before.items() if not torch.equal(after[name], weights)}
     assert changed
     assert all(name.endswith(("query.weight", "value.weight")) for name in changed)
-
-
-def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
-    whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1, **LEARNS)
-    assert report.kept == "tuned"
-    with cut_off("on_save", 2), pytest.raises(CutOff):
-        run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
-    checkpoint_directory = whole.out.parent / "cut" / "checkpoints" / "checkpoint-2"
-    assert (checkpoint_directory / "adapter_model.safetensors").is_file()
-    assert not (checkpoint_directory / "model.safetensors").exists()
-    again, resumed = run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
-    assert resumed.curve == report.curve
-    assert (again.out / "model.safetensors").read_bytes() == (whole.out / "model.safetensors").read_bytes()
 
 
 def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
@@ -169,19 +159,10 @@ def test_the_first_token_of_a_causal_model_is_not_read(tmp_path):
         load_for_training(directory, BackboneConfig(pooling="cls"), device="cpu")
 
 
-def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):
+def test_what_is_no_transformer_is_not_tuned(tmp_path):
     from sentence_transformers.sentence_transformer.modules import BoW
 
     model = SentenceTransformer(modules=[BoW(vocab=["node", "api"])], device="cpu")
     model.save_pretrained(str(tmp_path / "bow"), create_model_card=False)
-    for values, message in (
-        ({"pooling": "cls"}, r"pooling cls needs a transformer with a pooling after it"),
-        ({"lora_rank": 2}, r"lora_rank is for transformer models; set it to 0"),
-        ({"gradient_checkpointing": True}, r"gradient_checkpointing is for transformer models; set it to"),
-        (
-            {"long_text": "head_tail"},
-            r"long_text head_tail needs a model with a fast tokenizer; set it",
-        ),
-    ):
-        with pytest.raises(InputError, match=message):
-            load_for_training(str(tmp_path / "bow"), BackboneConfig(**values), device="cpu")
+    with pytest.raises(InputError, match="bow is no transformer: it can be measured and encode, but not be"):
+        load_for_training(str(tmp_path / "bow"), BackboneConfig(), device="cpu")

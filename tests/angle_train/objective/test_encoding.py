@@ -11,7 +11,6 @@ from process_runs import run_program
 from sentence_transformers import SentenceTransformer
 
 from angle_train.data.pairs import PairSet
-from angle_train.objective import loss as loss_module
 from angle_train.objective.encoding import encode_cached, sparse_lookups
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import Recipe, TrainingConfig
@@ -161,50 +160,6 @@ def test_every_chunk_but_the_last_is_encoded_once_more_from_the_last_to_the_firs
     encode_cached(model, chunks).square().sum().backward()
     assert [set(chunk) for chunk in chunks] == [{"input_ids"}] * 3
     assert [shape[0] for shape, _ in model.calls] == [4, 3, 2, 3, 4]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_trainer_trains_the_same_model(tiny_model_dir, tmp_path, monkeypatch, precision):
-    # Accumulation, clipping and mixed precision as the trainer does them.
-    encoded, trained = [], []
-
-    def spy(model, chunks):
-        encoded.append(len(chunks))
-        return encode_cached(model, chunks)
-
-    monkeypatch.setattr(loss_module, "encode_cached", spy)
-    pairs = PairSet(
-        name="pairs",
-        text1=[row["text1"] for row in ROWS] * 4,
-        text2=[row["text2"] for row in ROWS] * 4,
-        score=np.array([row["score"] for row in ROWS] * 4),
-        weight=np.ones(len(ROWS) * 4),
-    )
-    for cached in (False, True):
-        training = TrainingConfig(
-            epochs=1,
-            batch_size=6,
-            chunk_size=4,
-            gradient_cache=cached,
-            gradient_accumulation=2,
-            max_grad_norm=0.5,
-            learning_rate=1e-3,
-            precision=precision,
-            evals_per_epoch=1,
-        )
-        model = SentenceTransformer(str(tiny_model_dir), device="cpu")
-        recipe = Recipe(ALL_TERMS, training=training)
-        train(model, pairs, recipe, tmp_path / str(cached), evaluator=DevEvaluator([pairs]))
-        trained.append(model.state_dict())
-    assert encoded  # the setting reaches the loss
-    plain, cached = trained
-    before = SentenceTransformer(str(tiny_model_dir), device="cpu").state_dict()
-    moved = sum((plain[name] - before[name]).norm() for name in plain).item()
-    # AdamW makes whole steps of the rounding errors where a gradient is zero, as that of a key's bias is.
-    names = [name for name in plain if not name.endswith("key.bias")]
-    apart = sum((plain[name] - cached[name]).norm() for name in names).item()
-    assert apart < (1e-5 if precision == "fp32" else 1e-3) * moved
 
 
 # --- several processes: two train like one -----------------------------------------------------------

@@ -29,11 +29,9 @@ from angle_train.report.result import (
     FitReport,
     Trained,
     make_report,
-    score_counts,
 )
 from angle_train.report.text import command_line, portable, results_table
 from angle_train.train.trainer import Training
-from angle_train.train.watch import CurvePoint
 
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
@@ -147,12 +145,7 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):
-    found, *hints = made.verdict()
-    assert found == f"{why}, so the untouched backbone was saved."
-    # Only test pairs that were surely ranked better say that more pairs may show it.
-    tested = [r for r in made.judged if r.role == "test" and r.difference and r.difference.low > 0]
-    assert len(hints) == len(tested)
-    assert all(hint.endswith("too few to see it, and more of them may") for hint in hints)
+    assert made.verdict() == [f"{why}, so the untouched backbone was saved."]
 
 
 def test_results_are_named_after_what_was_saved():
@@ -174,20 +167,14 @@ def test_json_report_holds_the_verdict_and_reads_back(tmp_path, details):
     assert FitReport.read(tmp_path / "report.json") == made
 
 
-def test_scores_are_counted_by_value_or_by_tenth():
-    assert score_counts([0, 1, 1, 0.2]) == {"0": 1, "0.2": 1, "1": 2}
-    many = score_counts(np.linspace(0, 1, 101))
-    assert next(iter(many)) == "0-0.1"
-    assert sum(many.values()) == 101
-
-
 def test_command_is_quoted_and_names_no_place_on_the_machine():
     line = command_line(
         "angle-train fit",
-        [("--data", ["my pairs.jsonl", "b"]), ("--x", None), ("--drop-leaks", True), ("--y", False)],
+        {"data": ["my pairs.jsonl", "/b/c"], "x": None, "drop_leaks": True, "y": False},
+        moved=True,
     )
     assert shlex.split(line) == [
-        "angle-train", "fit", "--data", "my pairs.jsonl", "--data", "b", "--drop-leaks",
+        "angle-train", "fit", "--data", "my pairs.jsonl", "--data", "c", "--drop-leaks",
     ]  # fmt: skip
     assert portable("runs/pairs/dataset") == "runs/pairs/dataset"
     assert portable("hub:some/data") == "hub:some/data"
@@ -215,7 +202,7 @@ def reported(data, training, dev_before, dev_after, **details):
 )
 def test_the_choice_decides_what_is_saved(chosen, after, kept):
     dev = pair_set("dev")
-    training = Training([CurvePoint(2, 1.0, after)], 2, 2, 2)
+    training = Training([{"step": 2, "epoch": 1.0, "dev": after}], 2, 2, 2)
     made = reported(RunData(dev, [dev], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
     assert made.kept == kept
     assert made.results[-1].model == made.tuned_name == ("tuned" if kept == "tuned" else NOT_SAVED)
@@ -223,9 +210,8 @@ def test_the_choice_decides_what_is_saved(chosen, after, kept):
 
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
     human = pair_set("human")
-    training = Training([CurvePoint(2, 1.0, 0.4)], 0, 2, 0)
-    found = {"folds": FOLDS | {"shared_texts": [2, 6]}, "choice": CHOICE | {"chosen": 0}}
+    training = Training([{"step": 2, "epoch": 1.0, "dev": 0.4}], 0, 2, 0)
+    found = {"folds": FOLDS, "choice": CHOICE | {"chosen": 0}}
     made = reported(RunData(human, [], [], human), training, 0.6, 0.6, **found)
     assert (made.kept, made.tuned_name) == ("backbone", None)
     assert [result.model for result in made.results] == ["word overlap", "backbone"]
-    assert any(note.startswith("2 of the 6 texts of the human-graded pairs") for note in made.notes)

@@ -17,8 +17,9 @@ from cut_runs import cut_off, interrupt
 from process_runs import in_processes
 
 from angle_train import run as fit_module
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 PROCESSES = 2
 RECIPE = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
@@ -67,7 +68,7 @@ def main(model, pairs, out):
     """Everything that the tests look at."""
     fit_module.write_fit_page = lambda *given: None  # its figures take longer than the training
     calm = calm_copy(model, Path(out) / "calm")
-    base = FitConfig(
+    base = FitOptions(
         data=[pairs],
         backbone=model,
         out=Path(out),

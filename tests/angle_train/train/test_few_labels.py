@@ -12,10 +12,12 @@ from angle_train import run as fit_module
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 from angle_train.train import folds as cross_fitting
 from angle_train.train import trainer
 
@@ -50,7 +52,7 @@ def config(rows, tiny_model_dir, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("few")
     alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[40:64]]
-    return FitConfig(
+    return FitOptions(
         data=[write(folder / "machine.jsonl", [*rows[16:40], *alike])],
         human=[write(folder / "human.jsonl", rows[32:64])],
         test=[write(folder / "test.jsonl", rows[64:80])],
@@ -80,9 +82,9 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     assert folds["sizes"] == [16, 16]
     # The planned end, and another evaluation; without dev pairs `auto` mixes nothing in.
     assert (folds["evaluation"], folds["share"], report.details["choice"]["compared"]) == (2, 0.0, 2)
-    assert report.dev_before == folds["backbone"]
-    assert report.dev_after == folds["tuned"] == folds["curve"][1] > report.dev_before
-    assert [point["dev"] for point in report.curve] == [folds["backbone"], *folds["curve"]]
+    assert report.dev_before == report.details["choice"]["simplest"]
+    assert report.dev_after == folds["curve"][1] > report.dev_before
+    assert [point["dev"] for point in report.curve] == [report.dev_before, *folds["curve"]]
     # 40 + 32 pairs are 5 batches.
     assert [point["step"] for point in report.curve] == [0, 5, 10]
     assert report.planned_steps == report.steps == report.best_step == 10
@@ -161,19 +163,6 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
         assert (run.out / name).read_bytes() == (config.out / name).read_bytes(), name
 
 
-def test_a_run_killed_where_it_was_to_stop_takes_no_step_more(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(cross_fitting, "choose", choosing_evaluation(1, 2))
-    report = fit(replace(config, out=tmp_path / "whole")).report
-    assert (report.steps, report.planned_steps) == (5, 10)
-    run = replace(config, out=tmp_path / "cut")
-    with cut_off("on_save", 5), pytest.raises(CutOff):
-        fit(run)
-    assert (run.out / "checkpoints" / "checkpoint-5").is_dir()
-    fit(run)
-    for name in ("model.safetensors", "report.json"):
-        assert (run.out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-
-
 def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_path):
     # Dev pairs that are training pairs: tuning is surely better.
     given = replace(changed(config, average_with_backbone=0.0), dev=config.human, out=tmp_path / "one")
@@ -186,17 +175,6 @@ def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_pa
     assert weights(heavier.out) != weights(given.out)
     data = load_run_data(given.data, given.human, given.dev, (), recipe=heavier.recipe)
     assert sorted(set(data.train.weight.tolist())) == [1.0, 5.0]
-
-
-def test_human_pairs_alone_are_enough(config, tmp_path):
-    run = replace(changed(config, epochs=1, average_with_backbone=0.0), data=(), out=tmp_path / "out")
-    report = fit(run).report
-    assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 32), ("human", 32)]
-    few = tmp_path / "few.jsonl"
-    with open(config.human[0]) as stream:
-        few.write_text("".join(stream.readlines()[:15]))
-    with pytest.raises(InputError, match="pairs are too few to choose the number of steps on"):
-        fit(replace(run, human=[str(few)], out=tmp_path / "few", backbone=str(tmp_path / "not looked for")))
 
 
 @pytest.fixture
@@ -256,7 +234,7 @@ def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, ca
     assert report.details["folds"]["sizes"] == [10, 10]
     assert (report.kept, report.steps) == ("tuned", report.planned_steps)
     # One figure for one thing: all pairs ranked together, each by the run that did not train on it.
-    tuned = report.details["folds"]["tuned"]
+    tuned = report.details["choice"]["best"]
     (row,) = [r for r in report.results if (r.pairs, r.model) == ("human/held out in turn", "tuned")]
     assert report.dev_after == tuned == row.score.value
     assert report.details["folds"]["curve"][-1] == report.curve[-1]["dev"] == tuned
@@ -280,18 +258,6 @@ def test_held_out_pairs_that_show_no_gain_keep_the_backbone(config, rows, tmp_pa
     backbone = load_backbone(config.backbone, device="cpu").state_dict()
     saved = load_backbone(str(run.out), device="cpu").state_dict()
     assert all(saved[name].equal(backbone[name]) for name in backbone)
-
-
-def test_parts_that_share_texts_and_texts_of_the_other_pairs_are_told(config, rows, tmp_path):
-    hub = [row | {"sentence1": rows[0]["sentence1"]} for row in rows[:20]]
-    short = changed(config, epochs=1, average_with_backbone=0.0)
-    run = replace(short, human=[write(tmp_path / "hub.jsonl", hub)], out=tmp_path / "out")
-    report = fit(run).report
-    note = "of the human-graded pairs are in several of the parts that were held out in turn"
-    (found,) = [told for told in report.notes if note in told]
-    texts, total = report.details["folds"]["shared_texts"]
-    assert found.startswith(f"{texts} of the {total} texts ")
-    assert texts >= 1
 
 
 @pytest.mark.parametrize("settings", [{}, {"cosine_weight": 0.0}])

@@ -8,10 +8,12 @@ from html import unescape
 import pytest
 
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}
@@ -26,7 +28,7 @@ def run(rows, tiny_model_dir, tmp_path, caplog):
         for name, found in (("trained", trained), ("dev", dev)):
             files.append(tmp_path / f"{name}.jsonl")
             files[-1].write_text("\n".join(map(json.dumps, found)))
-        config = FitConfig(
+        config = FitOptions(
             data=[str(files[0])],
             dev=[str(files[1])],
             backbone=str(tiny_model_dir),

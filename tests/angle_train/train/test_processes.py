@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from process_runs import check_alike, differences, run_program
 
 from angle_data.errors import InputError
-from angle_train.objective.batches import PairCollator
 from angle_train.train.processes import any_process, connect, is_first, on_first, process_count
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
@@ -56,37 +54,6 @@ def test_two_processes_end_where_one_does(runs, tiny_model_dir, one, two):
 def test_a_run_of_two_processes_that_was_cut_off_twice_writes_the_same_bytes(runs):
     for name in ("model.safetensors", "report.json", "recipe.toml"):
         assert (runs[0] / "cut" / name).read_bytes() == (runs[0] / "noisy" / name).read_bytes(), name
-
-
-class Tokens:
-    """A tokeniser of one token a character, which notes what it was given."""
-
-    def __init__(self):
-        self.texts = []
-
-    def __call__(self, texts, prompt=None):
-        self.texts += texts
-        return {"input_ids": torch.zeros(len(texts), max(map(len, texts)))}
-
-
-@pytest.mark.parametrize("processes", [2, 3, 5])
-@pytest.mark.parametrize("count", [1, 4, 6])
-def test_processes_share_the_texts_and_agree_on_the_labels(processes, count):
-    rows = [{"text1": "a" * (i + 1), "text2": "b" * (2 * i + 1), "score": i % 2} for i in range(count)]
-    whole = Tokens()
-    expected = PairCollator(whole, chunk_size=2, swap=False)(rows)["label"]
-    read, chunks = [], []
-    for process in range(processes):
-        tokens = Tokens()
-        collate = PairCollator(tokens, chunk_size=2, swap=False, process=process, processes=processes)
-        batch = collate(rows)
-        labels = batch.pop("label")
-        read += tokens.texts
-        chunks.append(len(batch))
-        assert len(tokens.texts) == labels["counts"][process]
-        assert all(labels[name].equal(expected[name]) for name in expected)
-    assert [read[row] for row in labels["rows"]] == whole.texts
-    assert len(set(chunks)) == 1  # a sharded model's processes must call it equally often
 
 
 def test_one_process_needs_no_launcher(monkeypatch):

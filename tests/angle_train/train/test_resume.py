@@ -9,8 +9,9 @@ from cut_runs import CutOff, cut_off, interrupt
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
+from angle_train.run import fit
 from angle_train.train import trainer
 
 # Too high a rate: the dev score rises, and after a few epochs it falls for good.
@@ -36,7 +37,7 @@ def peaked(tmp_path_factory, tiny_model_dir, rows):
     """A run, with its result, that stops early because nothing was better than an earlier checkpoint."""
     pairs = tmp_path_factory.mktemp("data") / "pairs.jsonl"
     pairs.write_text("\n".join(map(json.dumps, rows)))
-    config = FitConfig(
+    config = FitOptions(
         data=[str(pairs)],
         backbone=str(tiny_model_dir),
         out=tmp_path_factory.mktemp("peaked") / "out",
@@ -129,7 +130,7 @@ def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peake
         ({"dev": [str(fewer)]}, "dev pairs"),
         ({"data": [str(fewer)]}, "training pairs"),
         ({"test": [str(fewer)]}, "test pairs"),
-        ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"recipe \(seed 42 -> 7\)"),
+        ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"seed \(42 -> 7\)"),
     ):
         with pytest.raises(InputError, match=f"holds a run with different {named}; give another directory"):
             fit(replace(run, **change))
@@ -157,41 +158,3 @@ def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one
     assert weights(run.out) == weights(whole.out)
     for name in ("report.json", "report.html"):
         assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
-
-
-def test_a_run_begun_with_overwrite_goes_on_like_any_other(peaked, tmp_path, monkeypatch):
-    config, report = peaked
-    run = replace(config, out=tmp_path / "out", overwrite=True)
-    shown = []
-    monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given[0]) or Progress(*given))
-    for step in (3, 6):
-        with cut_off("on_step_end", step, interrupt), pytest.raises(KeyboardInterrupt):
-            fit(run)
-    assert shown == ["training", "training, on from step 3"]
-    (run.out / "thesis.txt").write_text("stays where a run goes on")
-    assert fit(run).report == report
-    assert weights(run.out) == weights(config.out)
-    assert (run.out / "thesis.txt").exists()
-    # Finished, it is replaced; and so is one that was cut off and had other settings.
-    with cut_off("on_step_end", 3, interrupt), pytest.raises(KeyboardInterrupt):
-        fit(run)
-    assert not {"thesis.txt", "model.safetensors"} & {path.name for path in run.out.iterdir()}
-    other = replace(run, recipe=config.recipe.with_overrides({"epochs": 1}))
-    assert fit(other).report.steps == 3
-
-
-def test_parts_held_out_in_turn_outlive_an_interruption_of_a_run_with_overwrite(
-    peaked, tmp_path, monkeypatch
-):
-    config, _ = peaked
-    recipe = config.recipe.with_overrides({"epochs": 2, "folds": 2})
-    run = replace(config, recipe=recipe, out=tmp_path / "out", overwrite=True)
-    run = replace(run, human=config.data, data=(), dev=())
-    labels = []
-    with cut_off("on_save", 2, folder="part-2"), pytest.raises(CutOff):
-        fit(run)
-    monkeypatch.setattr(trainer, "Progress", lambda *given: labels.append(given[0]) or Progress(*given))
-    fit(run)
-    # Part 1 was finished and is not trained again; what is left is part 2 and perhaps the run on all pairs.
-    assert len(labels) <= 2
-    assert labels[0] == "training, on from step 2"

@@ -1,30 +1,19 @@
 """Trackers of a run: what is refused before it starts, and that they are told of it."""
 
 import json
-import os
 
 import pytest
 
 from angle_data.errors import InputError
+from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.run import FitConfig, fit
-from angle_train.train.arguments import check_trackers, tracker_folder
+from angle_train.run import fit
+from angle_train.train.arguments import check_trackers
 
 
-def test_trackers_that_are_not_there_are_refused():
+def test_trackers_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"--report-to notebook is not installed \(installed: .*pip install"):
-        check_trackers(["notebook"])
-
-
-def test_the_folder_is_the_users_or_else_that_of_the_run(monkeypatch, tmp_path):
-    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
-    with tracker_folder(tmp_path):
-        assert os.environ["TENSORBOARD_LOGGING_DIR"] == str(tmp_path / "tensorboard")
-    assert "TENSORBOARD_LOGGING_DIR" not in os.environ
-    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "mine")
-    with tracker_folder(tmp_path):
-        assert os.environ["TENSORBOARD_LOGGING_DIR"] == "mine"
-    assert os.environ["TENSORBOARD_LOGGING_DIR"] == "mine"
+        check_trackers(["notebook"], tmp_path)
 
 
 # What the libraries use of the package, writing down what it is told.
@@ -53,21 +42,22 @@ def test_a_tracker_is_told_of_losses_and_dev_scores(monkeypatch, tmp_path, tiny_
     (tmp_path / "site" / "tensorboardX").mkdir(parents=True)
     (tmp_path / "site" / "tensorboardX" / "__init__.py").write_text(WRITER)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "")  # what the run sets is undone
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR")
     lines = (examples / "eval_natural.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text("\n".join(map(json.dumps, rows[:32])))
     recipe = Recipe().with_overrides({"epochs": 2, "batch_size": 16, "evals_per_epoch": 1})
     fit(
-        FitConfig(
-            [str(pairs)],
+        FitOptions(
             str(tiny_model_dir),
             tmp_path / "out",
-            recipe,
+            [str(pairs)],
+            recipe=recipe,
             dev=[str(pairs)],
             device="cpu",
-            report_to=["tensorboard"],
+            report_to="tensorboard",
         )
     )
     told = (tmp_path / "out" / "tensorboard" / "told.txt").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
+"""Every setting of a recipe has its effect on the training; `test_fit` covers whole runs."""
 
 import re
 from copy import deepcopy
@@ -8,67 +8,56 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformerTrainer
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, spearman
-from angle_train.model.load import load_backbone
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.prompt import set_prompt
-from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
-from angle_train.train import arguments, trainer
+from angle_train.train import arguments
 from angle_train.train.arguments import resolve_precision, training_arguments
 from angle_train.train.merging import snapshot
 from angle_train.train.trainer import (
     DevEvaluator,
-    TrainOptions,
     choose_chunking,
-    make_collator,
     restore,
     train,
 )
-from angle_train.train.watch import METRIC, RunCallback
+from angle_train.train.watch import METRIC
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_training_settings_reach_the_trainer(tmp_path):
-    config = TrainingConfig(
-        epochs=1.5,
-        batch_size=8,
-        learning_rate=3e-4,
-        warmup_ratio=0.25,
-        weight_decay=0.07,
-        scheduler="cosine",
-        evals_per_epoch=2,
-        seed=7,
-        gradient_accumulation=3,
-        max_grad_norm=0.4,
-        precision="bf16",
-    )
-    arguments = training_arguments(config, 480, tmp_path, torch.device("cpu"))
-    expected = {
-        "num_train_epochs": 1.5,
-        "per_device_train_batch_size": 8,
-        "learning_rate": 3e-4,
-        "warmup_steps": 0.25,
-        "weight_decay": 0.07,
-        "lr_scheduler_type": "cosine",
-        "seed": 7,
-        "data_seed": 7,
-        "gradient_accumulation_steps": 3,
-        "max_grad_norm": 0.4,
-        "bf16": True,
-        "fp16": False,
-        # 480 pairs are 60 batches or 20 steps an epoch, evaluated twice
-        "eval_steps": 10,
-        "save_steps": 10,
-        "save_total_limit": 2,  # the last one and the best one on the dev sets
-        "metric_for_best_model": METRIC,
-        "greater_is_better": True,
-        "load_best_model_at_end": False,
-    }
-    assert {name: getattr(arguments, name) for name in expected} == expected
+SETTINGS = [
+    {"epochs": 3.0}, {"batch_size": 2}, {"learning_rate": 3e-3}, {"warmup_ratio": 0.9}, {"weight_decay": 0.9},
+    {"scheduler": "constant"}, {"seed": 7}, {"gradient_accumulation": 2}, {"max_grad_norm": 1e-3},
+    {"precision": "bf16"}, {"positive_score": 0.95}, {"negative_score": 0.35}, {"isp": "none"},
+    {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"freeze_embeddings": True},
+    {"source_block": 2}, {"matryoshka_dims": [8]}, {"angle_mode": "published"}, {"in_batch_mean": "pairs"},
+    {"human": True},
+]  # fmt: skip
+
+
+def test_every_setting_changes_what_is_learned(tiny_model, tmp_path):
+    """As do the kinds of supervision, which decide what is compared; without a change nothing differs."""
+    base = {"epochs": 2.0, "batch_size": 4, "learning_rate": 1e-3, "swap": False, "loss": "papers"}
+
+    def learned(human=False, **changes):
+        model, recipe = deepcopy(tiny_model), Recipe().with_overrides(base | changes)
+        set_prompt(model, recipe.training.prompt)
+        texts = ["the node failed", "the node broke", "disk full", "no space left", "a cable", "rain"]
+        rows = [(0, 1, 1.0), (2, 3, 0.9), (0, 2, 0.2), (1, 4, 0.4), (0, 3, 0.0), (2, 5, 0.3), (4, 5, 0.6)]
+        first, second, score = zip(*rows, strict=True)
+        made = PairSet(
+            "made", [texts[i] for i in first], [texts[i] for i in second], np.array(score), np.ones(7),
+            source_ids=[str(i) for i in first], supervision=["human" if human and i else "" for i in first],
+        )  # fmt: skip
+        train(model, made, recipe, tmp_path / "run")
+        return torch.cat([weights.detach().flatten() for weights in model.parameters()])
+
+    plain = learned()
+    assert torch.equal(learned(), plain)
+    assert [changes for changes in SETTINGS if torch.equal(learned(**changes), plain)] == []
 
 
 def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
@@ -95,32 +84,10 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.parametrize("number", [0, 2])
-def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
-    monkeypatch.setattr(trainer, "process_number", lambda: number)
-    monkeypatch.setattr(SentenceTransformerTrainer, "train", lambda self, **given: None)
-    train(tiny_model, few_pairs(), Recipe(), tmp_path)
-    assert torch.initial_seed() == TrainingConfig().seed + number
-
-
 def few_pairs():
     texts = ["the node failed", "disk full", "a network cable", "the host restarted", "no space left"]
     scores = np.array([0.0, 0.2, 1.0, 0.4])
     return PairSet("few", texts[:-1], texts[1:], scores, np.ones(4))
-
-
-def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_path):
-    pairs = few_pairs()
-    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1, learning_rate=1e-3, precision="bf16")
-    for directory in ("once", "again"):  # a model that was trained can be trained again
-        evaluator = DevEvaluator([pairs])
-        train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=evaluator)
-        ((measured,),) = evaluator.measured().values()
-        tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
-        saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
-        expected = evaluate_model(saved, pairs)
-        np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), expected)
-        np.testing.assert_array_equal(measured, expected)
 
 
 def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_model, tmp_path):
@@ -133,7 +100,7 @@ def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_
     evaluator = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl")
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
     done = train(tiny_model, opposite, recipe, tmp_path, evaluator=evaluator)
-    scores, measured = [point.dev for point in done.curve], evaluator.measured()
+    scores, measured = [point["dev"] for point in done.curve], evaluator.measured()
     assert scores.index(max(scores)) == done.best_step - 1 < 2
     assert scores[-1] < max(scores)
     assert {path.name for path in tmp_path.glob("checkpoint-*")} == {
@@ -168,73 +135,6 @@ def test_dev_sets_are_measured_with_the_share_of_the_backbone(tiny_model, share)
     np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), moved)
 
 
-def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_path):
-    seen = []
-
-    class Watch(RunCallback):
-        def on_step_begin(self, *given, **options):
-            seen.append("forward" in tiny_model.__dict__)
-
-    training = TrainingConfig(epochs=2, batch_size=4, evals_per_epoch=1, precision="bf16")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "RunCallback", Watch)
-        for directory in ("once", "again"):
-            train(tiny_model, few_pairs(), Recipe(training=training), tmp_path / directory)
-    assert seen == [True] * 4
-
-
-def test_settings_of_the_batches_reach_the_collator(tiny_model, monkeypatch):
-    objective = ObjectiveConfig(positive_score=0.6, negative_score=0.3, transitive=True, isp="equal")
-    training = TrainingConfig(chunk_size=2, chunking="adaptive", swap=False, seed=7)
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    monkeypatch.setenv("RANK", "1")
-    set_prompt(tiny_model, "query: ")
-    collate = make_collator(tiny_model, Recipe(objective=objective, training=training))
-    expected = {
-        "positive_score": 0.6,
-        "negative_score": 0.3,
-        "transitive": True,
-        "isp": "equal",
-        "chunk_size": 2,
-        "chunking": "adaptive",
-        "swap": False,
-        "seed": 7,
-        "prompt": "query: ",
-        "process": 1,
-        "processes": 3,
-    }
-    assert {name: getattr(collate, name) for name in expected} == expected
-
-
-def test_supervision_decides_what_is_compared(tiny_model, tmp_path):
-    """One kind is as none, to the last bit."""
-    seen = []
-
-    class Seen(CombinedLoss):
-        def terms(self, embeddings, labels):
-            seen.append(labels)
-            return super().terms(embeddings, labels)
-
-    def trained(supervision):
-        seen.clear()
-        model = deepcopy(tiny_model)
-        training = TrainingConfig(epochs=3, batch_size=4, learning_rate=1e-2)
-        pairs = replace(few_pairs(), supervision=supervision)
-        options = TrainOptions(make_loss=Seen)
-        recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
-        train(model, pairs, recipe, tmp_path / "run", options=options)
-        scales = sorted(seen[0]["scale"].tolist())
-        return torch.cat([weights.detach().flatten() for weights in model.parameters()]), scales
-
-    none, scales = trained(None)
-    assert scales == [1, 1, 1, 1]
-    for one_kind in (["", "", "random", ""], ["degrees", "polarity", "random", "grades"]):
-        assert torch.equal(trained(one_kind)[0], none)
-    weights, scales = trained(["degrees", "random", "human", "human"])
-    assert scales == [0, 1, 2, 2]
-    assert not torch.equal(weights, none)
-
-
 def test_dev_sets_are_averaged_not_merged(tiny_model):
     texts = ["the node failed", "disk full", "a network cable", "the host restarted"]
     sets = []
@@ -267,24 +167,6 @@ def test_auto_is_adaptive_for_one_thread_of_a_cpu(monkeypatch, chunking, device,
     assert choose_chunking(model, TrainingConfig(chunking=chunking)) == chosen
 
 
-class HalfLoss(CombinedLoss):
-    """A loss of somebody else's: half the objective, as one term, beside a term that is always 2."""
-
-    def terms(self, embeddings, labels):
-        return {"half": sum(super().terms(embeddings, labels).values()) / 2, "constant": torch.tensor(2.0)}
-
-
-def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
-    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1)
-    options = TrainOptions(make_loss=HalfLoss)
-    recipe, evaluator = Recipe(training=training), DevEvaluator([few_pairs()])
-    with caplog.at_level("INFO", logger="angle"):
-        train(tiny_model, few_pairs(), recipe, tmp_path, evaluator=evaluator, options=options)
-    (found,) = re.findall(r"loss ([\d.]+), half ([\d.]+), constant 2.000; dev Spearman", caplog.text)
-    loss, half = map(float, found)
-    assert loss == pytest.approx(half + 2, abs=2e-3)
-
-
 def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog):
     """Five steps with an evaluation every two: the fifth is logged for the evaluation at the end."""
     training = TrainingConfig(epochs=2.5, batch_size=2, evals_per_epoch=1, learning_rate=1e-3)
@@ -301,19 +183,3 @@ def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
     assert train(tiny_model, few_pairs(), recipe, tmp_path).steps == 1
     assert any(not torch.equal(before[name], weight) for name, weight in tiny_model.state_dict().items())
-
-
-def test_dropout_follows_the_seed(tiny_model_dir, tmp_path, caplog):
-    caplog.set_level("INFO", logger="angle")
-
-    def loss(seed, out):
-        model = load_backbone(str(tiny_model_dir), device="cpu")
-        # One batch, and no text swapped: what dropout draws is all that is left to vary.
-        recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
-        caplog.clear()
-        train(model, few_pairs(), recipe, tmp_path / out, evaluator=DevEvaluator([few_pairs()]))
-        return float(re.search(r"loss ([\d.]+)", caplog.text)[1])
-
-    one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
-    assert one == again
-    assert one != pytest.approx(other, abs=1e-3)
