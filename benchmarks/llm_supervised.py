@@ -16,7 +16,7 @@ and degrees-mined alone, written and graded by a language model (folder bug-titl
 pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
+MiniLM); --epochs 5 (passes over the pairs); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
 keep what the backbone knew, --general measures that. `stsb`, `stsb-1000`, `bug-titles` and --general need
 $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
 """
@@ -307,6 +307,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
     parser.add_argument("--texts", type=int, help="so many of them; default all")
     parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--epochs", type=float, help="passes over the pairs; default the recipe's")
     parser.add_argument("--layers", type=int, help="of MiniLM, 1 to 6; default the task's")
     parser.add_argument(
         "--keep", type=int, default=0, help="pairs of general text that keep their similarity"
@@ -322,8 +323,10 @@ def main() -> None:
         task = replace(task, layers=arguments.layers)
         home = home.with_name(f"{task.purpose}-{arguments.layers}-layers")
     values = {"precision": arguments.precision, "average_with_backbone": arguments.merge_back}
+    values |= {"epochs": arguments.epochs} if arguments.epochs else {}
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(values)
-    kept = f"-keep-{arguments.keep}" if arguments.keep else ""
+    kept = f"-epochs-{arguments.epochs:g}" if arguments.epochs else ""
+    kept += f"-keep-{arguments.keep}" if arguments.keep else ""
     kept += f"-merge-{arguments.merge_back:g}" if arguments.merge_back else ""
     kept += "-general" if arguments.general else ""
     if arguments.general:
