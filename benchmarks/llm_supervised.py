@@ -16,9 +16,9 @@ and degrees-mined alone, written and graded by a language model (folder bug-titl
 pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM); --epochs 5 (passes over the pairs); --texts 100 takes so many of the texts, of which fewer lie in more; --keep 2000 --merge-back 0.3
-keep what the backbone knew, --general measures that. `stsb`, `stsb-1000`, `bug-titles` and --general need
-$ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
+MiniLM), --epochs 5 (passes over the pairs); --texts 100 takes so many of the texts, of which fewer lie in
+more; --keep 2000 --merge-back 0.3 keep what the backbone knew, --general measures that. `stsb`, `stsb-1000`,
+`bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
 """
 
 from __future__ import annotations

@@ -62,19 +62,20 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
         numbered: Whether `cuda:1` is allowed; a training takes the first GPU that it sees.
 
     Raises:
-        InputError: It cannot.
+        InputError: It cannot; names the devices that there are.
     """
+    if device is None:
+        return
     import torch
 
-    try:
-        torch.empty(0, device=device)
-        there = numbered or ":" not in (device or "")
-    except (RuntimeError, AssertionError, NotImplementedError):
-        there = False
-    if not there:
+    gpus = torch.cuda.device_count()
+    there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
+    if numbered:
+        there += [f"cuda:{number}" for number in range(gpus)]
+    if device not in there:
+        choose = "; CUDA_VISIBLE_DEVICES chooses the GPU" if gpus and not numbered else ""
         raise InputError(
-            f"--device {device}: torch finds no such device here; give cpu, cuda or mps, or leave it out "
-            "(CUDA_VISIBLE_DEVICES chooses the GPU)"
+            f"--device {device}: torch finds no such device here; there is {', '.join(there)}{choose}"
         )
 
 

@@ -58,7 +58,8 @@ class RunDirectory:
     def status(self, *, overwrite: bool) -> Status:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
-        With `overwrite` a run that differs or is finished counts for nothing; this very run goes on.
+        With `overwrite` a run that differs or is finished counts for nothing; this very run goes on. So does
+        one that differs and has no checkpoint yet.
 
         Raises:
             InputError: The directory holds something else, or a run that differs.
@@ -73,6 +74,8 @@ class RunDirectory:
         before, now = state["fingerprint"], self.fingerprint
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
         if overwrite and (changed or state["status"] == "finished"):
+            return "new"
+        if changed and not self._holds_work(state):
             return "new"
         if changed:
             # Of pairs only a hash is known.
@@ -115,6 +118,11 @@ class RunDirectory:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
         for folder in () if self.files else (self.checkpoints, self.folds):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _holds_work(self, state: Mapping[str, Any]) -> bool:
+        """Return whether the run got as far as a checkpoint: what ended before that is no loss."""
+        parts = (self.checkpoints, self.folds, self.trials)
+        return state["status"] == "finished" or any(folder.is_dir() for folder in parts)
 
     def _state(self) -> dict[str, Any]:
         """Return what `_write` wrote, atomically; nothing if there is no run."""

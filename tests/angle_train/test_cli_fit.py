@@ -155,7 +155,7 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
         ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
         ("--data", "equal.jsonl", "equal: all 2 training pairs have score 0 on the scale 0-1; nothing"),
         ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; nothing can be ranked"),
-        ("--device", "gpu", "--device gpu: torch finds no such device here; give cpu"),
+        ("--device", "gpu", "--device gpu: torch finds no such device here; there is cpu"),
         ("--set", "seed=abc", "seed is given twice: leave out --seed or --set seed"),
         ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
         ("--scale", "0-3", "train.jsonl:5: score 4 is outside the scale 0-3"),

@@ -50,7 +50,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
         (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
         (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
-        (["--device", "gpu"], "--device gpu: torch finds no such device here; give cpu"),
+        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
         (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
         (["--report", "."], "--report .: give the name of a page, such as report.html"),
     ],

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
 
@@ -76,17 +77,33 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
     assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
-def test_devices_that_are_not_there_are_named(device):
-    for there in (None, "cpu"):
-        check_device(there)
-    with pytest.raises(InputError, match=f"--device {device}: torch finds no such device here; give cpu,"):
+@pytest.mark.parametrize(
+    ("device", "gpus", "message"),
+    [
+        ("cuda", 0, "--device cuda: torch finds no such device here; there is cpu$"),
+        ("gpu", 0, "--device gpu: torch finds no such device here"),
+        ("meta", 0, "torch finds no such device here"),
+        (
+            "cuda:2",
+            2,
+            "--device cuda:2: torch finds .*; there is cpu, cuda, cuda:0, cuda:1$",
+        ),
+    ],
+)
+def test_devices_that_are_not_there_are_named(monkeypatch, device, gpus, message):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(InputError, match=message):
         check_device(device)
 
 
-def test_a_training_takes_the_first_gpu_that_it_sees():
-    with pytest.raises(InputError, match=r"--device cpu:0: .*CUDA_VISIBLE_DEVICES chooses the GPU"):
-        check_device("cpu:0", numbered=False)
+def test_devices_that_are_there_are_taken(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for device in (None, "cpu", "cuda", "cuda:1", "mps"):
+        check_device(device)
+    with pytest.raises(InputError, match="there is cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
+        check_device("cuda:1", numbered=False)
 
 
 def test_a_tokenizer_without_any_end_is_refused(tmp_path):

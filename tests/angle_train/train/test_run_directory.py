@@ -84,3 +84,14 @@ def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch
     other.claim("new")
     assert [path.name for path in run.path.iterdir()] == [".angle"]
     assert other.status(overwrite=True) == "interrupted"  # it goes on
+
+
+def test_settings_may_change_until_there_is_a_checkpoint(tmp_path):
+    other = RunDirectory(tmp_path / "out", PARTS | {"epochs": "5"})
+    run = RunDirectory(tmp_path / "out", PARTS)
+    run.claim("new")
+    assert other.status(overwrite=False) == "new"
+    other.claim("new")
+    (other.checkpoints / "checkpoint-5").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"a run with different epochs \(5 -> 3\); give another directory"):
+        run.status(overwrite=False)
