@@ -34,10 +34,6 @@ class MissingExtraError(AngleError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f'{feature} needs the "{extra}" extra: {install_command(extra)}')
-        self._parts = feature, extra
-
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
-        return type(self), self._parts
 
 
 class AnnotatorError(AngleError):

@@ -6,6 +6,7 @@ llama.cpp speaks the chat protocol of `transport`, so requests and replies are m
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
-from angle_data.annotators.loaded.worker import Kind, LoadedModel
+from angle_data.annotators.loaded.worker import SEE_LOG, Kind, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import bounded_schema, one_line, read_reply, request_body
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
@@ -27,6 +28,7 @@ LLAMA_CPP = Kind(
     "llama.cpp",
     "angle_data.annotators.loaded.llamacpp:LlamaEngine",
     log="llama.log",
+    cause=re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE),
     environment={},
 )
 
@@ -89,7 +91,7 @@ class LlamaEngine:
         try:
             self._server = xllamacpp.Server(params)
         except RuntimeError as error:
-            raise AnnotatorError(f"llama.cpp cannot load {arguments['model']}") from error
+            raise AnnotatorError(f"llama.cpp cannot load {arguments['model']} ({SEE_LOG})") from error
         self._grammar = xllamacpp.json_schema_to_grammar
 
     def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:

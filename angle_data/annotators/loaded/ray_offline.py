@@ -12,7 +12,6 @@ import gc
 import logging
 import math
 import os
-import pickle
 import queue
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -23,7 +22,7 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
-from angle_data.annotators.loaded.worker import ChunkServer, outcomes_of
+from angle_data.annotators.loaded.worker import ChunkServer, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, MissingExtraError
@@ -31,7 +30,7 @@ from angle_data.errors import AnnotatorError, MissingExtraError
 log = logging.getLogger("angle.annotators")
 
 _CHUNKS_PER_ENGINE = 2
-_OPENING = b"first"
+_OPENING = "first"
 _SEE_LOGS = "see the workers' logs of Ray, on one machine in /tmp/ray/session_latest/logs"
 
 
@@ -55,7 +54,7 @@ class RayOffline:
         self._arguments = engine_arguments(spec, options)
         self._started = False
         self._feed: Any = None
-        self._answers: Iterator[bytes] = iter(())
+        self._answers: Iterator[str] = iter(())
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Answer chunk by chunk, as they are ready, each in the order of its requests.
@@ -74,7 +73,7 @@ class RayOffline:
             while (answer := await in_thread(next, self._answers, None)) is not None:
                 # One chunk in for each that comes out; None says that there are no more.
                 await in_thread(self._feed.put, self._take(source))
-                for outcome in outcomes_of(pickle.loads(answer)):
+                for outcome in decode(answer):
                     yield outcome
         except asyncio.CancelledError:
             in_thread.is_abandoned = True  # it waits for a chunk; Ray and its processes end with this one
@@ -86,11 +85,11 @@ class RayOffline:
         finally:
             await in_thread.end(self._stop)
 
-    def _take(self, source: Iterator[ChatRequest]) -> bytes | None:
+    def _take(self, source: Iterator[ChatRequest]) -> str | None:
         chunk = list(islice(source, self._chunk))
-        return pickle.dumps(chunk) if chunk else None
+        return encode(chunk) if chunk else None
 
-    def _start(self, first: list[bytes]) -> None:
+    def _start(self, first: list[str]) -> None:
         """Start Ray and the engines, with the first chunks on their way."""
         # Read when Ray is imported: a late call must not start Ray anew while the program ends.
         os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
@@ -117,7 +116,7 @@ class RayOffline:
             num_gpus=self._gpus(),
         )
         batches = answers.iter_batches(batch_size=None, prefetch_batches=0)
-        self._answers = (bytes(answer) for batch in batches for answer in batch["answer"])
+        self._answers = (str(answer) for batch in batches for answer in batch["answer"])
 
     def _stop(self) -> None:
         """End what is still worked on, and Ray unless it was there before."""
@@ -187,7 +186,7 @@ class _Thread:
 
 
 class _Engine:
-    """What Ray Data runs in each actor: a batch of pickled chunks in, their pickled answers out."""
+    """What Ray Data runs in each actor: a batch of encoded chunks in, their encoded answers out."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         os.environ.update({**VLLM.environment, **os.environ})
@@ -195,8 +194,8 @@ class _Engine:
         os.dup2(2, 1)
         self._server = ChunkServer(VLLM.name, VLLM.engine, arguments)
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
-        return {"answer": [pickle.dumps(self._server(pickle.loads(chunk))) for chunk in batch["chunk"]]}
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        return {"answer": [self._server(str(chunk)) for chunk in batch["chunk"]]}
 
 
 def _source(feed: Any) -> Any:

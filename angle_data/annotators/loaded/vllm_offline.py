@@ -28,6 +28,9 @@ VLLM = Kind(
     "vLLM",
     "angle_data.annotators.loaded.vllm_offline:VLLMEngine",
     log="vllm.log",
+    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
+    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
+    cause=re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE),
     environment={"VLLM_NO_USAGE_STATS": "1"},
 )
 

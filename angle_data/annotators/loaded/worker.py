@@ -4,18 +4,19 @@ A process of its own, because the engines print as they like, go on while a Ctrl
 and take their process along when memory runs out. What it prints goes to a log in the run folder. A kill
 loses at most one chunk.
 
-`LoadedModel` is the annotator. `ChunkServer` is the other end: it loads an `Engine` and answers chunks. This
-module as a program serves them, pickled, on stdin and stdout; `ray_offline` runs the same in the actors of a
-cluster.
+`LoadedModel` is the annotator. `ChunkServer` is the other end: it loads an `Engine` and answers encoded
+chunks, each a line of JSON. This module as a program serves them on stdin and stdout; `ray_offline` runs the
+same in the actors of a cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
-import pickle
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -25,12 +26,13 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data import errors
+from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError
 from angle_data.resources import load_object
@@ -38,6 +40,7 @@ from angle_data.resources import load_object
 log = logging.getLogger("angle.annotators")
 
 _END_S = 10.0
+_LOG_TAIL_BYTES = 200_000
 
 
 class Engine(Protocol):
@@ -52,13 +55,14 @@ class Engine(Protocol):
 class Kind:
     """What the process of an engine is told and called.
 
-    `engine` is the "module:Class" of the `Engine`, `log` the file that takes what it prints. `environment` is
-    for the process, unless set already.
+    `engine` is the "module:Class" of the `Engine`, `log` the file that takes what it prints. `cause` finds
+    the errors in that log, the text in its last group. `environment` is for the process, unless set already.
     """
 
     name: str
     engine: str
     log: str
+    cause: re.Pattern[str]
     environment: Mapping[str, str]
 
 
@@ -103,10 +107,10 @@ class LoadedModel:
             if self._process is None:
                 started = time.monotonic()
                 log.info("loading %s with %s", self._arguments["model"], self._kind.name)
-                self._exchange(self._start(), [])
+                self._exchange(self._start(), encode([]))
                 log.info("loaded in %.0f s", time.monotonic() - started)
             assert self._process is not None
-            return self._exchange(self._process, chunk)
+            return self._exchange(self._process, encode(chunk))
         except AngleError:
             self.close()  # it would give the same error again, and hold its memory
             raise
@@ -115,7 +119,7 @@ class LoadedModel:
         """Start the process, in a session of its own: signals of the terminal do not reach it."""
         if not log.isEnabledFor(logging.DEBUG):
             path = self._log_path
-            self._log = path.open("wb") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
+            self._log = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
         self._process = subprocess.Popen(
             # -P: a folder named vllm or torch in the working directory is not meant.
             [sys.executable, "-P", "-m", __spec__.name],
@@ -126,46 +130,52 @@ class LoadedModel:
             env={**self._kind.environment, **os.environ},
         )
         self._finalizer = weakref.finalize(self, _end, self._process, self._log)
-        _send(self._process, (self._kind.name, self._kind.engine, self._arguments))
+        _send(self._process, json.dumps([self._kind.name, self._kind.engine, self._arguments]))
         return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], chunk: list[ChatRequest]) -> list[Reply | Failure]:
-        """Send a chunk and wait for its outcomes.
+    def _exchange(self, process: subprocess.Popen[bytes], chunk: str) -> list[Reply | Failure]:
+        """Send an encoded chunk and wait for its outcomes.
 
         Raises:
             AngleError: The engine could not be loaded, or it failed.
         """
         _send(process, chunk)
         assert process.stdout is not None
+        name, answer = self._kind.name, process.stdout.readline()
         place = f" (more in {self._log_path})" if self._log and self._log_path else ""
+        if not answer.endswith(b"\n"):
+            if (status := process.wait()) == -signal.SIGKILL:
+                raise AnnotatorError(f"the {name} process was killed, perhaps for want of memory{place}")
+            cause = self._cause()
+            said = f": {cause}" if cause else ""
+            raise AnnotatorError(f"the {name} process ended with status {status}{said}{place}")
         try:
-            answer: list[Reply | Failure] | AngleError = pickle.load(process.stdout)
-        except (EOFError, pickle.UnpicklingError):
-            status = process.wait()
-            killed = "was killed, perhaps for want of memory"
-            said = killed if status == -signal.SIGKILL else f"ended with status {status}"
-            raise AnnotatorError(f"the {self._kind.name} process {said}{place}") from None
-        if isinstance(answer, AnnotatorError):
-            raise AnnotatorError(f"{answer}{place}")
-        return outcomes_of(answer)
+            return decode(answer)
+        except AnnotatorError as error:
+            cause = self._cause() if SEE_LOG in str(error) else None
+            message = f"{name} cannot load the model: {cause}" if cause else str(error)
+            raise type(error)(message + place) from None
+
+    def _cause(self) -> str | None:
+        """Return the first error in the log that is not the consequence of another."""
+        if self._log is None:
+            return None
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
+        for found in self._kind.cause.finditer(self._log.read().decode(errors="replace")):
+            if SEE_LOG not in found[0]:
+                return one_line(found[found.lastindex or 0])
+        return None
 
 
-def outcomes_of(answer: list[Reply | Failure] | AngleError) -> list[Reply | Failure]:
-    """Return what a `ChunkServer` answered, in the order of the chunk.
-
-    Raises:
-        AngleError: The error that the engine ended with.
-    """
-    if isinstance(answer, AngleError):
-        raise answer
-    return answer
-
-
-def _send(process: subprocess.Popen[bytes], item: Any) -> None:
+def _send(process: subprocess.Popen[bytes], line: str) -> None:
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it has died; reading its answer finds out why
-        pickle.dump(item, process.stdin)
+        process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
+
+
+SEE_LOG = "root cause above"
+"""What the message of an engine holds whose cause stands in its log only."""
 
 
 def _end(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> None:
@@ -187,7 +197,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 class ChunkServer:
-    """Answers chunks; loads the model on the first, which may be empty, and after an error never.
+    """Answers encoded chunks; loads the model on the first, which may be empty, and after an error never.
 
     `name` is the engine's for people, `engine` its "module:Class".
     """
@@ -195,49 +205,71 @@ class ChunkServer:
     def __init__(self, name: str, engine: str, arguments: Mapping[str, Any]) -> None:
         self._name, self._class, self._arguments = name, engine, arguments
         self._engine: Engine | None = None
-        self._error: AngleError | None = None
+        self._error: dict[str, str] | None = None
 
-    def __call__(self, chunk: Sequence[ChatRequest]) -> list[Reply | Failure] | AngleError:
-        """Return the outcomes of a chunk, or the error of the engine."""
+    def __call__(self, line: str) -> str:
+        """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
         if self._error is None:
             try:
                 self._engine = self._engine or load_object(self._class)(self._arguments)
                 assert self._engine is not None
-                return self._engine.answer(chunk)
+                outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
+                return json.dumps({"outcomes": list(map(asdict, outcomes))})
             except AngleError as error:
-                self._error = error
+                self._error = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:
                 # A defect of the model's code or of its engine: the log has its traceback, the user one line.
                 log.exception("%s failed", self._name)
-                self._error = AnnotatorError(f"{self._name} failed: {one_line(error)}")
-        return self._error
+                self._error = {
+                    "error": "AnnotatorError",
+                    "message": f"{self._name} failed: {one_line(error)}",
+                }
+        return json.dumps(self._error)
+
+
+def encode(requests: Iterable[ChatRequest]) -> str:
+    """Return a chunk as one line, without its end."""
+    return json.dumps([asdict(request) for request in requests])
+
+
+def _request(row: dict[str, Any]) -> ChatRequest:
+    changed = {"messages": tuple(row["messages"]), "sampling": Sampling(**row["sampling"])}
+    return ChatRequest(**(row | changed))
+
+
+def decode(line: str | bytes) -> list[Reply | Failure]:
+    """Return the outcomes of an encoded answer, in the order of the chunk.
+
+    Raises:
+        AngleError: The error that the engine ended with.
+    """
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
+        raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
+    return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
 
 
 def main() -> None:
     """Serve the process on the other end of stdin and stdout until it closes them."""
     # What engines and their libraries print must not mix with the answers: it goes to stderr.
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    source = sys.stdin.buffer
-    server = ChunkServer(*pickle.load(source))
+    server = ChunkServer(*json.loads(sys.stdin.readline()))
     working = threading.Event()
-    chunks: queue.SimpleQueue[list[ChatRequest] | None] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(source, chunks, working), daemon=True).start()
+    chunks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, chunks, working), daemon=True).start()
     while (chunk := chunks.get()) is not None:
         answer = server(chunk)
         working.clear()  # before the answer is out: the next chunk may follow at once
-        pickle.dump(answer, answers)
+        answers.write(answer + "\n")
         answers.flush()
 
 
-def _read(
-    source: IO[bytes], chunks: queue.SimpleQueue[list[ChatRequest] | None], working: threading.Event
-) -> None:
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            chunk = pickle.load(source)
-            working.set()
-            chunks.put(chunk)
+def _read(source: IO[str], chunks: queue.SimpleQueue[str | None], working: threading.Event) -> None:
+    for line in source:
+        working.set()
+        chunks.put(line)
     # Nobody waits for the answer any more, and the engine's own processes would outlive this one.
     if working.is_set() and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The Ray engine on a local Ray, around a fake vLLM; with the real one see test_vllm_models."""
+"""The Ray engine on a local Ray: with the real vLLM, and around a fake one for what goes wrong."""
 
 import asyncio
 import os
@@ -8,12 +8,17 @@ from contextlib import aclosing
 import pytest
 from programs import journalled
 from tiny_llm import (
+    ENGINE_OPTIONS,
     ask,
     chat_request,
+    needs_vllm,
     ray_marks,
+    shared_engine,
+    shared_llama,
     wait_until,
 )
 
+from angle_data.annotators.base import Failure
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError
@@ -21,6 +26,27 @@ from angle_data.errors import AnnotatorError
 
 def annotator(checkpoint, **options):
     return load_annotator(AnnotatorSpec("m", "ray", str(checkpoint), engine_options=options))
+
+
+@ray_marks
+@needs_vllm
+def test_ray_gives_the_replies_of_the_offline_engine(monkeypatch):
+    """The same chunks and seeds in a second start of vLLM, in a Ray actor: the same tokens."""
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    requests = [chat_request(f"Node {number} is down.", number, seed=number) for number in range(10)]
+    requests.append(chat_request("word " * 600, 10))
+    replies = {
+        outcome.key: outcome
+        for outcome in ask(annotator(shared_llama(), chunk=4, **ENGINE_OPTIONS), requests)
+    }
+    expected = {outcome.key: outcome for outcome in ask(shared_engine(), requests)}
+    assert len(replies) == 11
+    too_long = requests[10].key
+    assert isinstance(replies[too_long], Failure)
+    assert replies.pop(too_long) == expected.pop(too_long)
+    assert {key: (r.text, r.usage) for key, r in replies.items()} == {
+        key: (r.text, r.usage) for key, r in expected.items()
+    }
 
 
 @ray_marks

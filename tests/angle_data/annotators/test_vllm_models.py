@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 
@@ -13,15 +12,14 @@ from tiny_llm import (
     ask,
     chat_request,
     needs_vllm,
-    ray_marks,
     shared_engine,
     shared_llama,
     tiny_chatglm,
 )
 
 from angle_data.annotators.base import Failure, Reply
-from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.loaded.vllm_offline import engine_arguments
+from angle_data.annotators.loaded.worker import decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError
 
@@ -99,14 +97,12 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
 
 
 LOADS = """
-import pickle, sys
-from angle_data.annotators.choice import load_annotator
+import json, sys
 from angle_data.annotators.loaded.vllm_offline import VLLM
 from angle_data.annotators.loaded.worker import ChunkServer
 
-loads, chunk = pickle.load(sys.stdin.buffer)
-found = [ChunkServer(VLLM.name, VLLM.engine, arguments)(chunk) for arguments in loads]
-print("FOUND", pickle.dumps(found).hex())
+for arguments in json.loads(sys.argv[1]):
+    print("FOUND", ChunkServer(VLLM.name, VLLM.engine, arguments)(sys.argv[2]))
 """
 
 
@@ -120,38 +116,21 @@ def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_pa
     arguments = [engine_arguments(AnnotatorSpec("m", "offline", name), options) for name, options in loads]
     requests = [chat_request("One?", 0, schema=CHOICE, max_tokens=64), chat_request("One?", 1, max_tokens=64)]
     done = subprocess.run(
-        [sys.executable, "-c", LOADS],
-        input=pickle.dumps((arguments, requests)),
+        [sys.executable, "-c", LOADS, json.dumps(arguments), encode(requests)],
         capture_output=True,
+        text=True,
         check=False,
         env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )
-    found = [line[6:] for line in done.stdout.splitlines() if line.startswith(b"FOUND ")]
-    assert len(found) == 1, done.stderr
-    option, checkpoint, (bound, free) = pickle.loads(bytes.fromhex(found[0].decode()))
-    assert type(option) is InputError
-    assert str(option).startswith("--engine-option gpu_memory: vLLM has no such option")
-    assert type(checkpoint) is AnnotatorError
-    assert str(checkpoint).startswith("vLLM cannot load nobody/nothing (")
+    found = [line[6:] for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert len(found) == 3, done.stderr
+    with pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"):
+        decode(found[0])
+    with pytest.raises(AnnotatorError, match=r"^vLLM cannot load nobody/nothing \(.*$"):
+        decode(found[1])
+    bound, free = decode(found[2])
     assert set(json.loads(bound.text)["answer"]) <= {"yes", "no"}
     assert free.usage["completion_tokens"] > 1
-
-
-@ray_marks
-def test_ray_gives_the_replies_of_the_offline_engine():
-    """The same chunks and seeds in a second start of vLLM, in a Ray actor: the same tokens."""
-    requests = [chat_request(f"Node {number} is down.", number, seed=number) for number in range(10)]
-    requests.append(chat_request("word " * 600, 10))
-    spec = AnnotatorSpec("m", "ray", str(shared_llama()), engine_options={**ENGINE_OPTIONS, "chunk": 4})
-    replies = {outcome.key: outcome for outcome in ask(load_annotator(spec), requests)}
-    expected = {outcome.key: outcome for outcome in ask(shared_engine(), requests)}
-    assert len(replies) == 11
-    too_long = requests[10].key
-    assert isinstance(replies[too_long], Failure)
-    assert replies.pop(too_long) == expected.pop(too_long)
-    assert {key: (r.text, r.usage) for key, r in replies.items()} == {
-        key: (r.text, r.usage) for key, r in expected.items()
-    }
 
 
 def label(texts, out):
