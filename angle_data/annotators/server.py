@@ -12,10 +12,12 @@ retries here are the only ones. What a failed request means for the run:
 - 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
   from then on always, once per address
 - no reply in an answer, an answer that is cut off, a text that a filter stops: a `Failure`, of the first two
-  after four attempts
-- 400 and other refusals of the request itself: a `Failure`
+  after four attempts; a hundred in a row end the run
+- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
+  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
 - no connection at all before the first answer: ends the run after three attempts
+- twenty failed requests in a row end the run, after the first reply with `StoppedError`
 
 With several addresses, one that fails is set aside, and its requests go to the others.
 """
@@ -32,7 +34,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import TEXT_KINDS, ChatRequest, Failure, Reply
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
 from angle_data.annotators.models import DEFAULT_URL
@@ -46,7 +48,7 @@ from angle_data.annotators.transport import (
     read_reply,
     request_body,
 )
-from angle_data.errors import AnnotatorError, CredentialsError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 from angle_data.http import (
     BadAnswer,
     CallError,
@@ -65,6 +67,9 @@ log = logging.getLogger("angle.annotators")
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _ATTEMPTS_NO_REPLY = 4
+_EQUAL_REFUSALS = 5
+_FAILURES_IN_A_ROW = 20
+_REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
 
 
 class OpenAIServer:
@@ -76,8 +81,10 @@ class OpenAIServer:
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
-        self._timed_out = False
+        self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
+        self._failed_in_a_row = 0
+        self._refusal, self._refusals = "", 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Answer the requests as replies come in; see the module's docstring for what ends the stream.
@@ -184,6 +191,7 @@ class OpenAIServer:
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
             else:
+                self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
                 self._limited_until = math.inf
                 return replace(reply, usage=dict(tokens + Counter(reply.usage))) if tokens else reply
             with suppress(TimeoutError):
@@ -302,7 +310,28 @@ class OpenAIServer:
             kind = "no_reply" if isinstance(error, NoReply) else "bad_answer"
         elif is_blocked(error):
             kind = "blocked"
+        if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
+            raise ending
         return Failure(request.key, kind, message)
+
+    def _ending(self, address: str, kind: str, message: str, *, refused: bool) -> AngleError | None:
+        """Count a failed request; return the error that ends the run when there are too many in a row."""
+        most = _FAILURES_IN_A_ROW
+        if kind in TEXT_KINDS:
+            most, refused = _REFUSALS_IN_A_ROW, False
+        elif refused:
+            self._refusals = self._refusals + 1 if message == self._refusal else 1
+            self._refusal = message
+            if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
+                return AnnotatorError(f"{address} rejects every request: {message}")
+            most = _REFUSALS_IN_A_ROW if self._replied else most
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row < most:
+            return None
+        said = f"{address}: {most} requests in a row failed, the last one with: {message}"
+        if refused or not self._replied:
+            return AnnotatorError(said)
+        return StoppedError(f"{said}; run the same command again to go on")
 
     def _names(self) -> str:
         return ", ".join(self._spec.base_urls) or "the OpenAI API"

@@ -22,7 +22,7 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
-from angle_data.annotators.loaded.worker import ChunkServer, decode, encode
+from angle_data.annotators.loaded.worker import ChunkServer, check_refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, MissingExtraError
@@ -61,7 +61,7 @@ class RayOffline:
 
         Raises:
             InputError: vLLM does not know one of the options.
-            AnnotatorError: The model cannot be loaded, or Ray failed.
+            AnnotatorError: The model cannot be loaded, a whole chunk was refused, or Ray failed.
         """
         source = iter(requests)
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
@@ -73,8 +73,10 @@ class RayOffline:
             while (answer := await in_thread(next, self._answers, None)) is not None:
                 # One chunk in for each that comes out; None says that there are no more.
                 await in_thread(self._feed.put, self._take(source))
-                for outcome in decode(answer):
+                outcomes = decode(answer)
+                for outcome in outcomes:
                     yield outcome
+                check_refusals(outcomes, VLLM.name)
         except asyncio.CancelledError:
             in_thread.is_abandoned = True  # it waits for a chunk; Ray and its processes end with this one
             raise

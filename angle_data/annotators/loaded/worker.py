@@ -41,6 +41,7 @@ log = logging.getLogger("angle.annotators")
 
 _END_S = 10.0
 _LOG_TAIL_BYTES = 200_000
+_ALIKE = 5
 
 
 class Engine(Protocol):
@@ -83,9 +84,11 @@ class LoadedModel:
 
         Raises:
             InputError: The engine does not know one of the options.
-            AnnotatorError: The model cannot be loaded, or the engine failed.
+            AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
         """
         source = iter(requests)
+        latest: list[Reply | Failure] = []
+        replied = False
         while chunk := list(islice(source, self._chunk)):
             try:
                 outcomes = await asyncio.to_thread(self._ask, chunk)
@@ -94,6 +97,11 @@ class LoadedModel:
                 raise
             for outcome in outcomes:
                 yield outcome
+            # A few refusals say nothing of the others, and none does once something was answered.
+            latest = [*latest, *outcomes][-max(_ALIKE, len(outcomes)) :]
+            replied = replied or any(isinstance(outcome, Reply) for outcome in outcomes)
+            if not replied and len(latest) >= _ALIKE:
+                check_refusals(latest, self._kind.name)
 
     def close(self) -> None:
         """End the engine at once; what is being answered is lost. The next request loads the model anew."""
@@ -248,6 +256,17 @@ def decode(line: str | bytes) -> list[Reply | Failure]:
         kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
         raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
     return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
+
+
+def check_refusals(outcomes: list[Reply | Failure], name: str) -> None:
+    """End a run that gets nothing but the same refusal from the engine of this name.
+
+    Raises:
+        AnnotatorError: All was refused for the same reason.
+    """
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, Failure) and outcome.kind == "refused"]
+    if len(refusals) == len(outcomes) and len({refusal.message for refusal in refusals}) == 1:
+        raise AnnotatorError(f"{name} refuses every request: {refusals[0].message}")
 
 
 def main() -> None:

@@ -29,7 +29,6 @@ from angle_data.annotators.base import (
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
 from angle_data.console import Progress
-from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
 from angle_data.text import counted, whole_characters
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("angle.labelling")
 
 _BREATHE_EVERY = 64
-_FEW, _MANY = 20, 100  # failures in a row that end a session
 _ALIKE = 5
 _TEN = 10
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
@@ -53,7 +51,7 @@ class Collector:
 
     - `asked`: the number of replies and failures in this session; `journal.failures` holds the latter
     - `has_reply`: whether any request has a reply, from this session or an earlier one
-    - `stopped`: whether it ended early: by the user, or because to go on was pointless
+    - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
 
     When nothing has come for `silent_s` seconds from the start, it says what it waits for.
@@ -64,8 +62,6 @@ class Collector:
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
-        self._failed_in_a_row = 0
-        self._ending: AngleError | None = None  # with too many of them
         self._reasons: Counter[tuple[str, str]] = Counter()
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._anew: set[str] = set()
@@ -85,8 +81,7 @@ class Collector:
         """Ask everything open and journal what comes.
 
         Raises:
-            AnnotatorError: The annotator cannot go on, or answers nothing.
-            StoppedError: It has answered, and does so no more.
+            AnnotatorError: The annotator cannot go on.
         """
         asyncio.run(self._ask(annotator))
 
@@ -104,8 +99,11 @@ class Collector:
                         async for outcome in outcomes:
                             silence.cancel()
                             self._settle(outcome)
-                            if not self.stopped and self._is_in_vain(outcome):
-                                self._wind_down(annotator)
+                            if self._journal.unwritten and not self.stopped:
+                                log.warning("no room for the journal: nothing more is asked")
+                                self.stopped = True
+                                if isinstance(annotator, Retrier):
+                                    annotator.wind_down()
                             progress.skip(self._passed - passed)
                             passed = self._passed
                             count = len(self._journal.failures)
@@ -121,37 +119,6 @@ class Collector:
                 for (kind, message), count in self._reasons.items():
                     if count > 1:
                         log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
-        if self._ending is not None:
-            raise self._ending
-
-    def _is_in_vain(self, outcome: Reply | Failure) -> bool:
-        """Whether to go on is pointless: there is no room for replies, or nothing but failures.
-
-        Twenty failures in a row say so before the first reply, a hundred after it, or where the service gives
-        answers without a reply: a working one may well refuse a stretch of long texts. The rows of a batch
-        and of a file of replies are there already, and say nothing of what comes.
-        """
-        if self._journal.unwritten:
-            log.warning("no room for the journal: nothing more is asked")
-            return True
-        if isinstance(outcome, Reply) or self._spec.engine in ("batch", "recorded"):
-            self._failed_in_a_row = 0
-            return False
-        self._failed_in_a_row += 1
-        most = _MANY if self._replied or outcome.kind in TEXT_KINDS else _FEW
-        if self._failed_in_a_row < most:
-            return False
-        said = f"{most} requests in a row failed, the last one with {outcome.kind}: {outcome.message}"
-        if self._replied and outcome.kind not in REFUSED_KINDS - TEXT_KINDS:
-            self._ending = StoppedError(f"{said}; run the same command again to go on")
-        else:
-            self._ending = AnnotatorError(said)
-        return True
-
-    def _wind_down(self, annotator: Annotator) -> int:
-        """Ask nothing more; return how many answers are still to come."""
-        self.stopped = True
-        return annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
 
     def _say_what_for(self) -> None:
         spec = self._spec
@@ -319,7 +286,8 @@ class Collector:
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
-                waiting = self._wind_down(annotator)
+                self.stopped = True
+                waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
                 replies = "1 reply" if waiting == 1 else f"{waiting} replies"
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from smollm2 import local_spec, needs_smollm2
@@ -58,11 +59,14 @@ def test_a_schema_holds_with_lengths_and_without_white_space(smollm2):
 
 
 @needs_smollm2
-def test_a_refusal_costs_no_other_request():
+def test_what_all_requests_are_refused_for_ends_the_run_and_one_refusal_does_not():
     faulty = request("Say hello.", params={"top_p": "x"})
+    refused = [replace(faulty, key=f"{n}") for n in range(6)]
     annotator = load_annotator(local_spec())
-    refused, reply = ask(annotator, [faulty, request("Say hello.", 9)])
-    assert (refused.kind, refused.message[:13], type(reply)) == ("refused", "Field 'top_p'", Reply)
+    mixed = [refused[0], request("Say hello.", 9), *refused[1:4]]
+    assert [type(outcome) is Reply for outcome in ask(annotator, mixed)] == [False, True, False, False, False]
+    with pytest.raises(AnnotatorError, match=r"llama\.cpp refuses every request: Field 'top_p'"):
+        ask(annotator, refused)
     annotator.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from contextlib import aclosing
 
@@ -79,12 +80,20 @@ def test_chunks_are_pulled_as_answers_come(ray_calls, tmp_path):
 
 
 @ray_marks
-def test_a_model_that_cannot_be_loaded_is_one_line(ray_calls):
+@pytest.mark.parametrize(
+    ("checkpoint", "content", "message"),
+    [
+        ("missing", "a", r"vLLM cannot load missing \(We couldn't connect .*"),
+        ("tiny", "forbidden", "vLLM refuses every request: that is forbidden"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, message):
     import ray
 
     ray.init()  # a Ray of the caller's own stays
-    with pytest.raises(AnnotatorError, match=r"^vLLM cannot load missing \(We couldn't connect .*"):
-        ask(annotator("missing"), [chat_request("a")])
+    with pytest.raises(AnnotatorError) as caught:
+        ask(annotator(checkpoint), [chat_request(content)])
+    assert re.fullmatch(message, str(caught.value))
     assert ray.is_initialized()
     ray.shutdown()
 

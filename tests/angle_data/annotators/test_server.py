@@ -14,7 +14,7 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.endpoints import Patience
 from angle_data.annotators.server import OpenAIServer
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AngleError, CredentialsError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 
 KEY = "sk-test-0123456789"
 SCHEMA = {"type": "object", "properties": {"sentences": {"type": "array"}}}
@@ -120,6 +120,15 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     all_replied(outcomes, ended, 3)
     message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
     assert caplog.text.count(f"{server.url}: {message}") == 1
+
+
+def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
+    """Long texts may stand together; a server that works refuses them one by one."""
+    several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
+    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -374,6 +383,33 @@ def test_what_no_retry_helps_ends_the_run_with_the_services_words(server, words,
     assert outcomes == []
     assert str(ended).replace(fake.url, "URL").startswith(words)
     assert len(fake.seen) == attempts
+
+
+BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
+
+
+@pytest.mark.parametrize(
+    ("faults", "kept", "kind", "words"),
+    [
+        ([Fault(400, message="no seed")] * 9, 4, AnnotatorError, "URL rejects every request: no seed"),
+        ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
+        ([None, *[Fault(400, message="no")] * 30], 20, AnnotatorError, "URL rejects every request: no"),
+        ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
+        (
+            [None, *[BROKEN] * 120],
+            20,
+            StoppedError,
+            "URL: 20 requests in a row failed, the last one with: out",
+        ),
+    ],
+    ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
+)
+def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(200))
+    assert len(outcomes) == kept
+    assert type(ended) is kind
+    assert str(ended).replace(server.url, "URL").startswith(words)
 
 
 TOO_LARGE = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")

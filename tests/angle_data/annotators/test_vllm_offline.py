@@ -96,6 +96,19 @@ def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
     assert outcomes[4].message == "the prompt has 50 tokens, the model holds 50 with the reply"
 
 
+def test_the_same_refusal_of_everything_ends_the_run(calls):
+    got, said = [], "vLLM refuses every request: that is forbidden"
+    with annotator(chunk=2) as engine, pytest.raises(AnnotatorError, match=said):
+        ask(engine, requests(*["forbidden"] * 6, "never asked"), got)
+    assert [outcome.kind for outcome in got] == ["refused"] * 6
+
+
+def test_refusals_after_a_reply_say_nothing_of_the_others(calls):
+    with annotator(chunk=2) as engine:
+        outcomes = ask(engine, requests("a", "b", *["forbidden"] * 6, "c"))
+    assert [type(outcome) is Reply for outcome in outcomes] == [True, True, *[False] * 6, True]
+
+
 def test_vllm_refuses_an_option_that_it_does_not_know(calls):
     with (
         annotator(gpu_memory="0.5") as engine,
