@@ -1,5 +1,6 @@
 """Labelled pairs and what their maker says about them in; a data set folder with its card out.
 
-- `dataset`: writes the parquet files and the card, in place of those of an earlier build
+- `dataset`: writes the parquet files and the card
+- `folder`: puts a finished folder in the place of the old one
 - `card`: the card's text and statistics
 """

@@ -11,7 +11,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.publish.card import data_file
-from angle_data.publish.dataset import replace_dataset
+from angle_data.publish.folder import replace_dataset
 from angle_data.splits import SPLITS
 from angle_data.tables import read_table
 

@@ -387,7 +387,7 @@ def test_an_unfinished_run_is_named(tmp_path, caplog):
 def test_a_killed_build_can_be_done_again(runs, tmp_path):
     build_ensemble(EnsembleConfig(runs, tmp_path / "whole"))
     out = tmp_path / "out"
-    part = out / ".dataset.writing" / "data"
+    part = out / ".dataset.writing-abc" / "new" / "data"
     part.mkdir(parents=True)
     (part / "train-00000-of-00001.parquet").write_text("half")
     (out / ".rejected.jsonl.x1").write_text("{")

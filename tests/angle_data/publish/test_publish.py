@@ -1,7 +1,7 @@
-"""The data set folder as others load it, and what a rebuild does to one that the user has worked in."""
-
-import logging
+import errno
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -22,7 +22,20 @@ PAIRS = [
 ]
 
 
-def test_write_dataset_round_trips_through_load_dataset(tmp_path):
+BAD = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Path]:
+    """A data set that stands there at the end as at the beginning, and nothing else does."""
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    yield tmp_path / "set"
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+def test_write_dataset_round_trips_through_load_dataset(tmp_path: Path) -> None:
     write_dataset(tmp_path / "set", {"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
     loaded = load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache"))
     assert {name: list(split) for name, split in loaded.items()} == {
@@ -37,7 +50,7 @@ def test_write_dataset_round_trips_through_load_dataset(tmp_path):
     assert [type(label) for label in loaded["train"]["label"]] == [int, int]
 
 
-def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path):
+def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path: Path) -> None:
     for name, pairs in (("one", PAIRS[:1]), ("two", PAIRS[1:])):
         write_dataset(tmp_path / name / "dataset", {"train": pairs}, CARD)
     write_dataset(tmp_path / "one" / "dataset", {"train": PAIRS[:2]}, CARD)
@@ -51,138 +64,95 @@ def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path):
     assert again["train"].to_list() == [PAIRS[0].to_dict()]
 
 
+def test_card_states_no_licence() -> None:
+    text = render_card({"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
+    front = yaml.safe_load(text.split("---\n")[1])
+    assert "license" not in front
+    assert front["size_categories"] == ["n<1K"]
+
+
+def test_card_statistics() -> None:
+    text = render_card({"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
+    # synonym: 1 shared word ("is") of 7; antonym: 4 of 5.
+    assert "| train | synonym | 1 | 1 | 4.0 | 4.0 | 0.14 | 0 |" in text
+    assert "| train | antonym | 1 | 1 | 4.0 | 5.0 | 0.80 | 1 |" in text
+    assert "| test | random | 1 | 1 | 2.0 | 2.0 | 0.33 | 0 |" in text
+    assert "| a | 1 | 1 |\n| b | 1 | 0 |\n" in text
+    assert "- made so\n- and so\n" in text
+    assert "- a limit\n" in text
+
+
 @pytest.mark.parametrize(("count", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
-def test_card_size_class(count, size):
+def test_card_size_class(count: int, size: str) -> None:
     assert f"size_categories:\n- {size}\n" in render_card({"train": PAIRS[:1] * count}, CARD)
 
 
-def test_a_build_clears_what_a_killed_one_left_and_keeps_the_old_data_set_when_it_fails(tmp_path):
-    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+def test_write_dataset_replaces_the_earlier_one_completely(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS, "validation": PAIRS}, CARD)
     write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    half = tmp_path / ".set.writing" / "data"
+    assert sorted(p.name for p in (tmp_path / "set" / "data").iterdir()) == ["train-00000-of-00001.parquet"]
+    assert os.listdir(tmp_path) == ["set"]  # nothing temporary stays
+
+
+def test_write_dataset_clears_what_a_killed_process_left(tmp_path: Path) -> None:
+    half = tmp_path / ".set.writing-x1" / "new" / "data"
     half.mkdir(parents=True)
-    (half / "test-00000-of-00001.parquet").write_text("half")
+    (half / "train-00000-of-00001.parquet").write_text("half")
+    (tmp_path / ".settings").mkdir()
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    assert sorted(os.listdir(tmp_path)) == [".settings", "set"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_write_dataset_keeps_the_old_one_when_the_new_fails(kept: Path, killed: bool) -> None:
+    if killed:  # just after the old one was moved aside
+        (kept.parent / ".set.writing-x1").mkdir()
+        os.replace(kept, kept.parent / ".set.writing-x1" / "old")
     with pytest.raises(Exception, match="x"):
-        write_dataset(tmp_path / "set", {"train": PAIRS, "validation": [bad]}, CARD)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    half.mkdir(parents=True)
-    (half / "test-00000-of-00001.parquet").write_text("half")
-    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert os.listdir(tmp_path) == ["set"]
+        write_dataset(kept, {"train": [BAD]}, CARD)
 
 
-def test_a_build_that_is_killed_while_files_move_leaves_no_splits_of_two_builds(tmp_path, monkeypatch):
-    write_dataset(tmp_path / "set", {"train": PAIRS, "test": PAIRS}, CARD)
-    replace, moved = os.replace, []
-
-    def stop(source, target):
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(target)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        write_dataset(tmp_path / "set", {"train": PAIRS[:1], "test": PAIRS[:1]}, CARD)
-    monkeypatch.setattr(os, "replace", replace)
-    assert moved == list((tmp_path / "set" / "data").iterdir())
-    write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
-    assert [path.name for path in (tmp_path / "set" / "data").iterdir()] == ["train-00000-of-00001.parquet"]
-
-
-def test_write_dataset_refuses_to_replace_a_file(tmp_path):
+def test_write_dataset_refuses_to_replace_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match=r"file is a file; give another folder"):
         write_dataset(tmp_path / "file", {"train": PAIRS}, CARD)
-    with pytest.raises(InputError, match=r"cannot write to .*file: Not a directory; choose another folder"):
+    with pytest.raises(InputError, match=r"cannot write to .*file: File exists; choose another folder"):
         write_dataset(tmp_path / "file" / "set", {"train": PAIRS}, CARD)
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.fixture
-def build(tmp_path, monkeypatch, caplog):
-    """Write the data set with so many pairs; returns its folder and what was said."""
-    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "the disk is gone"), KeyboardInterrupt()])
+def test_the_old_data_set_is_put_back_when_the_new_cannot_take_its_place(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    replace = os.replace
 
-    def call(count=3):
-        caplog.clear()
-        write_dataset(tmp_path / "set", {"train": [PAIRS[0]] * count}, CARD)
-        return tmp_path / "set", [record.getMessage() for record in caplog.records]
+    def fail(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise error
+        replace(source, target)
 
-    return call
-
-
-def edit(path, *changes):
-    text = path.read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new, 1)
-    path.write_text(text)
-    return text
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(type(error)):
+        write_dataset(kept, {"train": PAIRS[:1]}, CARD)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [".DS_Store", "data/.DS_Store", "thesis.txt", ".git/x/ab", "figures/mine.png", "data/more.parquet"],
-)
-def test_other_files_stay_where_they_are(build, name):
-    folder, _ = build()
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("mine")
-    (folder / "data" / "link").symlink_to("nowhere")
-    (folder / "data" / "test-00000-of-00001.parquet").write_text("of an earlier build")
-    folder, said = build()
-    assert (folder / name).read_text() == "mine"
-    assert os.readlink(folder / "data" / "link") == "nowhere"
-    assert not (folder / "data" / "test-00000-of-00001.parquet").exists()
-    assert said == []
+def test_the_old_data_set_outlasts_a_disk_that_fails_altogether(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be put back at once is put back by the next build."""
+    before = (kept / "README.md").read_bytes()
+    replace = os.replace
 
+    def fail(source: Path, target: Path) -> None:
+        if Path(target).name == "set":
+            raise OSError(errno.EIO, "the disk is gone")
+        replace(source, target)
 
-def test_fields_of_the_front_matter_that_we_do_not_write_are_kept(build):
-    folder, _ = build()
-    note = "# No licence is stated"
-    assert note in (folder / "README.md").read_text()
-    edit(folder / "README.md", ("---\n", "---\nlicense: cc-by-4.0\npretty_name: Größe\nlanguage: [en, de]\n"))
-    for count in (3, 2, 1):
-        folder, said = build(count)
-        text = (folder / "README.md").read_text()
-        front = yaml.safe_load(text.split("---\n")[1])
-        assert (front["license"], front["pretty_name"]) == ("cc-by-4.0", "Größe")
-        assert front["language"] == ["en", "de"]
-        assert front["task_categories"] == ["sentence-similarity"]
-        assert f"| train | synonym | {count} |" in text
-        assert note not in text
-        assert said == []
-    assert sorted(os.listdir(folder)) == ["README.md", "data"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("Summary.", "Summary. Mine, too."),
-        ("- sentence-pairs\n", "- sentence-pairs\n- mine\n"),
-        ("---\n", "---\n[no yaml: {\n"),
-        ("---\n", ""),
-    ],
-)
-def test_an_edited_card_is_kept_beside_the_new_one_and_said(build, change):
-    folder, _ = build()
-    new = (folder / "README.md").read_text()
-    edited = edit(folder / "README.md", change)
-    folder, said = build()
-    assert (folder / "README.md").read_text() == new
-    assert (folder / "README.md.bak").read_text() == edited
-    assert len(said) == 1
-    assert f"{folder / 'README.md'} was edited" in said[0]
-    assert "README.md.bak" in said[0]
-    assert build()[1] == []  # said once
-
-
-def test_a_card_of_which_it_is_unknown_who_wrote_it_is_kept(build, tmp_path):
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "README.md").write_text("# My notes\n")
-    folder, said = build()
-    assert (folder / "README.md.bak").read_text() == "# My notes\n"
-    assert len(said) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            write_dataset(kept, {"train": PAIRS[:1]}, CARD)
+    assert [path.read_bytes() for path in kept.parent.glob(".set.writing-*/old/README.md")] == [before]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(kept, {"train": [BAD]}, CARD)

@@ -1,0 +1,106 @@
+"""What a rebuild does to a data set folder that the user has worked in."""
+
+import logging
+import os
+
+import pytest
+import yaml
+
+from angle_data.publish.card import Card
+from angle_data.publish.dataset import write_dataset
+from angle_data.records import LabelledPair
+
+CARD = Card("Title", "Summary.", ("made so",), ("a limit",))
+PAIRS = [LabelledPair("the disk is full", f"no space {n}", 1, 1.0, 0.9, "synonym", "t") for n in range(3)]
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch, caplog):
+    """Write the data set with so many pairs; returns its folder and what was said."""
+    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
+
+    def call(count=3):
+        caplog.clear()
+        write_dataset(tmp_path / "set", {"train": PAIRS[:count]}, CARD)
+        return tmp_path / "set", [record.getMessage() for record in caplog.records]
+
+    return call
+
+
+def edit(path, *changes):
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+    return text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".DS_Store", "data/.DS_Store", "thesis.txt", ".git/x/ab", "figures/mine.png", "data/more.parquet"],
+)
+def test_other_files_stay_where_they_are(build, name):
+    folder, _ = build()
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("mine")
+    (folder / "data" / "link").symlink_to("nowhere")
+    (folder / "data" / "test-00000-of-00001.parquet").write_text("of an earlier build")
+    folder, said = build()
+    assert (folder / name).read_text() == "mine"
+    assert os.readlink(folder / "data" / "link") == "nowhere"
+    assert not (folder / "data" / "test-00000-of-00001.parquet").exists()
+    assert said == []
+
+
+def test_fields_of_the_front_matter_that_we_do_not_write_are_kept(build):
+    folder, _ = build()
+    note = "# No licence is stated"
+    assert note in (folder / "README.md").read_text()
+    edit(folder / "README.md", ("---\n", "---\nlicense: cc-by-4.0\npretty_name: Größe\nlanguage: [en, de]\n"))
+    for count in (3, 2, 1):
+        folder, said = build(count)
+        text = (folder / "README.md").read_text()
+        front = yaml.safe_load(text.split("---\n")[1])
+        assert (front["license"], front["pretty_name"]) == ("cc-by-4.0", "Größe")
+        assert front["language"] == ["en", "de"]
+        assert front["task_categories"] == ["sentence-similarity"]
+        assert f"| train | synonym | {count} |" in text
+        assert note not in text
+        assert said == []
+    assert sorted(os.listdir(folder)) == ["README.md", "data"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("Summary.", "Summary. Mine, too."),
+        ("- sentence-pairs\n", "- sentence-pairs\n- mine\n"),
+        ("---\n", "---\n[no yaml: {\n"),
+        ("---\n", ""),
+    ],
+)
+def test_an_edited_card_is_kept_beside_the_new_one_and_said(build, change):
+    folder, _ = build()
+    new = (folder / "README.md").read_text()
+    edited = edit(folder / "README.md", change)
+    folder, said = build()
+    assert (folder / "README.md").read_text() == new
+    assert (folder / "README.md.bak").read_text() == edited
+    assert len(said) == 1
+    assert f"{folder / 'README.md'} was edited" in said[0]
+    assert "README.md.bak" in said[0]
+    # Said once; a second edit does not overwrite the first.
+    assert build()[1] == []
+    again = edit(folder / "README.md", ("Summary.", "Another summary."))
+    build()
+    assert (folder / "README.md.bak").read_text() == edited
+    assert (folder / "README.md.bak2").read_text() == again
+
+
+def test_a_card_of_which_it_is_unknown_who_wrote_it_is_kept(build, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "README.md").write_text("# My notes\n")
+    folder, said = build()
+    assert (folder / "README.md.bak").read_text() == "# My notes\n"
+    assert len(said) == 1
