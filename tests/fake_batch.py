@@ -5,12 +5,10 @@ finalizing, completed. Results come in shuffled order; a share of the rows fails
 Shapes follow https://developers.openai.com/api/reference/resources/batches and the guide to batches.
 """
 
-import asyncio
 import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from aiohttp import web
 from fake_openai import KNOWN_FIELDS, Fault, error_response
@@ -38,6 +36,7 @@ class StoredBatch:
     errors: list[dict] = field(default_factory=list)
     rows: list[dict] = field(default_factory=list)
     created_at: int = 1_800_000_000
+    looks: int = 0
 
     @property
     def tokens(self) -> int:
@@ -65,14 +64,14 @@ class StoredBatch:
 class FakeBatch(FakeServer):
     """The server. `url` is the base URL, `batches` and `files` what it holds by id.
 
-    `faults` maps an operation (upload, content, create, look, list) to faults that are used up one a
+    `faults` maps an operation (upload, file, content, create, look, list) to faults that are used up one a
     call. Of their kinds, `lost` carries the operation out and breaks the connection instead of answering,
-    `cut` sends half of the body. `failing` is the share of rows that fail,
+    `cut` sends half of the body, `short` sends a well-formed half. `failing` is the share of rows that fail,
     `vanishing` of those without any result; `strangers` is how many rows of nobody's are added. `ending` is
     how batches end (completed, expired, cancelled, failed); expired and cancelled ones have done half of
     their rows. `max_enqueued` bounds the tokens of the batches that are worked on. With `held`, batches stay
-    in_progress until it is set to False. `refusals` are codes of errors with
-    which the next batches are refused. A batch that was created is not named while `gate` is no file.
+    in_progress until it is set to False, otherwise for `looks` looks. `refusals` are codes of errors with
+    which the next batches are refused.
     """
 
     def __init__(
@@ -87,14 +86,14 @@ class FakeBatch(FakeServer):
         ending: str = "completed",
         max_enqueued: int | None = None,
         held: bool = False,
+        looks: int = 1,
         refusals: Iterable[str] = (),
-        gate: Path | None = None,
     ) -> None:
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
         self.calls: list[str] = []
         self.held, self.ending, self.failing, self.max_enqueued = held, ending, failing, max_enqueued
-        self.refusals, self._gate = list(refusals), gate
+        self.looks, self.refusals = looks, list(refusals)
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
         self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
         self._random = random.Random(0)
@@ -112,6 +111,7 @@ class FakeBatch(FakeServer):
     def add_routes(self, app: web.Application) -> None:
         routes = [
             ("POST", "/v1/files", "upload", self._upload),
+            ("GET", "/v1/files/{id}", "file", self._file),
             ("GET", "/v1/files/{id}/content", "content", self._file),
             ("POST", "/v1/batches", "create", self._create),
             ("GET", "/v1/batches", "list", self._list),
@@ -142,6 +142,9 @@ class FakeBatch(FakeServer):
                 return web.Response(text="<html>gateway</html>", content_type="text/html")
             answer = await handler(request)
             body = answer.body
+            if fault.kind == "short":
+                lines = body.splitlines(keepends=True)
+                return web.Response(body=b"".join(lines[: len(lines) // 2]))
             if fault.kind == "cut":
                 stream = web.StreamResponse(headers={"Content-Length": str(len(body))})
                 await stream.prepare(request)
@@ -157,15 +160,20 @@ class FakeBatch(FakeServer):
             return error_response(400, "'purpose' must be batch")
         name = f"file-{len(self.files) + 1}"
         self.files[name] = (form["file"].filename, form["file"].file.read())
+        return web.json_response(self._describe(name))
+
+    def _describe(self, name: str) -> dict:
         filename, content = self.files[name]
         kind = {"id": name, "object": "file", "filename": filename, "purpose": "batch", "status": "processed"}
-        return web.json_response({**kind, "bytes": len(content), "created_at": 0})
+        return {**kind, "bytes": len(content), "created_at": 0}
 
     async def _file(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
         if name not in self.files:
             return error_response(404, f"No such File object: {name}")
-        return web.Response(body=self.files[name][1], content_type="application/octet-stream")
+        if request.path.endswith("/content"):
+            return web.Response(body=self.files[name][1], content_type="application/octet-stream")
+        return web.json_response(self._describe(name))
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -177,8 +185,6 @@ class FakeBatch(FakeServer):
             f"batch_{len(self.batches) + 1}", asked["input_file_id"], asked["metadata"], asked["endpoint"]
         )
         self.batches[batch.id] = batch
-        while self._gate is not None and not self._gate.exists():
-            await asyncio.sleep(0.01)
         return web.json_response(batch.to_dict())
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -201,7 +207,9 @@ class FakeBatch(FakeServer):
         if batch.status == "validating":
             self.validate(batch)
         elif batch.status == "in_progress":
-            batch.status = "in_progress" if self.held else "finalizing"
+            batch.looks += 1
+            if batch.looks >= self.looks and not self.held:
+                batch.status = "finalizing"
         elif batch.status == "finalizing":
             self.end(batch, self.ending)
 

@@ -12,7 +12,8 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `endpoints`: which address takes the next request
 - `limits`: when the next request to an address may go out: rates, requests in flight, Retry-After, pauses
 - `transport`: the chat protocol over HTTP, keys and proxies
-- `batch`: OpenAI's Batch API; what a run submits, remembers on disk and fetches
+- `batch`: OpenAI's Batch API; what a run submits and fetches
 - `batch_service`: the calls of the Batch API and the rows of its files
+- `batch_state`: what a run has submitted, on disk
 - `loaded/`: engines that load the model themselves: llama.cpp, vLLM, vLLM on Ray
 """

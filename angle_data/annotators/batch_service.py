@@ -14,6 +14,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -43,7 +44,7 @@ _ENDPOINT: Final = "/v1/chat/completions"
 _ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
 _CONNECT_S = 10.0
 _PAGE = 100
-_MARK = "angle_part"
+_RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
@@ -88,20 +89,20 @@ class BatchService:
 
         return await self._call(attempt, f"{self.address} takes no batch files (use --engine server)")
 
-    async def create(self, input_file: str, name: str) -> str:
-        """Create the batch of an uploaded file, marked with our name, and return the service's id."""
+    async def create(self, input_file: str, run: str, part: str) -> str:
+        """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
         unsure = False
 
         async def attempt() -> str:
             nonlocal unsure
-            if unsure and (found := (await self._search()).get(name)):
+            if unsure and (found := (await self._search(run)).get(part)):
                 return found
             try:
                 batch = await self._client.batches.create(
                     completion_window="24h",
                     endpoint=_ENDPOINT,
                     input_file_id=input_file,
-                    metadata={_MARK: name},
+                    metadata={_RUN: run, _PART: part},
                 )
                 return str(_field(batch, "id"))
             except Exception as error:
@@ -110,15 +111,15 @@ class BatchService:
 
         return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
 
-    async def find(self) -> dict[str, str]:
-        """Return the batches that the service knows, by our names for them.
+    async def find(self, run: str) -> dict[str, str]:
+        """Return the batches of a run that the service knows, by part.
 
         Goes through all batches of the account: their order is not documented.
         """
-        return await self._call(self._search, f"{self.address} has no Batch API")
+        return await self._call(lambda: self._search(run), f"{self.address} has no Batch API")
 
-    async def look(self, batch: str, part: Path) -> Batch:
-        """Return how a batch stands; `part` is the file that remembers it."""
+    async def look(self, batch: str) -> Batch:
+        """Return how a batch stands."""
 
         async def attempt() -> Batch:
             found = await self._client.batches.retrieve(batch)
@@ -128,28 +129,39 @@ class BatchService:
         return await self._call(
             attempt,
             f"{self.address} knows no batch {batch}: use the API key of the project that submitted it, or "
-            f"remove {part} to pay for its requests again",
+            "remove its part from batches.jsonl to pay for its requests again",
         )
 
-    async def download(self, file: str, path: Path, part: Path) -> None:
-        """Stream a result file to `path`; a download that breaks off is tried again."""
+    async def download(self, file: str, path: Path) -> bool:
+        """Stream a result file to `path`; False when the service no longer has it.
+
+        It has it no longer when it knows neither the file nor its content. A download that breaks off, or is
+        shorter than the service says the file is, is tried again.
+        """
         import openai
 
-        async def attempt() -> None:
+        async def attempt() -> bool:
+            size = None
             try:
+                with suppress(openai.NotFoundError):
+                    size = getattr(await self._client.files.retrieve(file), "bytes", None)
                 async with self._client.files.with_streaming_response.content(file) as response:
                     with path.open("wb") as stream:
                         async for chunk in response.iter_bytes():
                             stream.write(chunk)
             except openai.NotFoundError:
-                mend = f"if it was deleted, remove {part} to pay for its requests again"
-                raise BadAnswer(f"the service does not find the result file {file} ({mend})") from None
+                if size is not None:
+                    raise BadAnswer(f"the service knows {file} and does not find its content") from None
+                return False
             except (openai.OpenAIError, OSError):  # a full disk, say; the transport has classes of its own
                 raise
             except Exception as error:
                 raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
+            if isinstance(size, int) and path.stat().st_size < size:
+                raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
+            return True
 
-        await self._call(attempt, "")
+        return await self._call(attempt, "")
 
     def clean(self, text: object) -> str:
         """Return `text` from the service on one short line without the key; of a web page its title."""
@@ -168,13 +180,16 @@ class BatchService:
             return text
         return self._secret.sub(b"[key]", text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
-    async def _search(self) -> dict[str, str]:
+    async def _search(self, run: str) -> dict[str, str]:
         found: dict[str, str] = {}
         after: dict[str, Any] = {}
         while True:
             page = await self._client.batches.list(limit=_PAGE, **after)
             batches = page.data or []
-            found |= {(batch.metadata or {}).get(_MARK, ""): batch.id for batch in batches}
+            for batch in batches:
+                marks = batch.metadata or {}
+                if marks.get(_RUN) == run and _PART in marks:
+                    found[marks[_PART]] = batch.id
             if not batches or not page.has_next_page():
                 return found
             after = {"after": batches[-1].id}

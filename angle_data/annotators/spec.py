@@ -124,7 +124,7 @@ class EngineConfig:
         "Engine-specific setting. local: n_ctx=TOKENS (default 4096), n_threads=N (1 for a small file), "
         "n_parallel=N (concurrent requests, default 1), or another llama.cpp parameter; offline, ray: any "
         "vllm.LLM argument, and chunk=N (prompts per call); ray: concurrency=N (engines); server: "
-        "timeout_s=SECONDS per reply (default 120); batch: batch_size=N.",
+        "timeout_s=SECONDS per reply (default 120); batch: wait_s=SECONDS, batch_size=N.",
         factory=dict,
         flag="engine_option",
         metavar="KEY=VALUE",

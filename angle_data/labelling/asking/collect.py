@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.labelling")
 
-_BREATHE_EVERY = 64
 _ALIKE = 5
 _TEN = 10
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
@@ -108,8 +107,6 @@ class Collector:
                             passed = self._passed
                             count = len(self._journal.failures)
                             progress.advance(note=f"{count} failed" if count else "")
-                            if self.asked % _BREATHE_EVERY == 0:
-                                await asyncio.sleep(0)  # an interrupt needs a moment to get through
                     if self._job.asks_again and self._next is None:
                         self._open = self._open_requests(again=True)
             except asyncio.CancelledError:

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.annotators.batch import open_requests
+from angle_data.annotators.batch_state import open_requests
 from angle_data.calls import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
@@ -52,7 +52,7 @@ class RunFile:
                 "--engine batch, or give another --out"
             )
         if not self._path.is_file():
-            begun = (run / "journal.jsonl").is_file() or (run / "batch").is_dir()
+            begun = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
             free = (LOCK_NAME, IN_MEMORY)  # what a call puts there before the run begins
             if not begun and run.is_dir() and any(item.name not in free for item in run.iterdir()):
                 raise InputError(

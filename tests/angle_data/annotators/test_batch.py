@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 import pytest
 from fake_batch import FakeBatch
@@ -15,8 +15,9 @@ from tiny_llm import chat_request
 from tiny_llm import numbered_requests as requests
 
 from angle_data.annotators.base import Reply
-from angle_data.annotators.batch import OpenAIBatch, open_requests
+from angle_data.annotators.batch import Limits, OpenAIBatch
 from angle_data.annotators.batch_service import request_line
+from angle_data.annotators.batch_state import open_requests
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import request_body
 from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
@@ -32,9 +33,11 @@ def batch_spec(url, run, **changes):
 class Client:
     """What a labelling run does with the engine: keeps replies, and asks only for those it lacks."""
 
-    def __init__(self, server, run, *, key_env=None, max_bytes=10**9, **options):
-        self.replies, self.failures, self.max_bytes = {}, {}, max_bytes
+    def __init__(self, server, run, wait_s=0.0, *, key_env=None, max_bytes=10**9, **options):
+        self.replies, self.failures = {}, {}
+        options = {"wait_s": wait_s, **options}
         self.spec = batch_spec(server.url, run, api_key_env=key_env, engine_options=options)
+        self.limits = Limits(max_bytes=max_bytes, poll_s=0.001, retry_s=0.01)
 
     def run(self, wanted):
         """One run of the command; returns the error that ended it, if one did."""
@@ -42,7 +45,7 @@ class Client:
 
         async def collect():
             asked = (request for request in wanted if request.key not in self.replies)
-            async with aclosing(OpenAIBatch(self.spec, self.max_bytes, 0.01).stream(asked)) as stream:
+            async with aclosing(OpenAIBatch(self.spec, self.limits).stream(asked)) as stream:
                 async for outcome in stream:
                     (self.replies if isinstance(outcome, Reply) else self.failures)[outcome.key] = outcome
 
@@ -66,9 +69,8 @@ def answers(count, first=0):
     return {f"{n:032x}": f"answer to prompt {n}" for n in range(first, first + count)}
 
 
-def parts(run):
-    """The files in which a run remembers its batches, the latest last."""
-    return sorted((run / "batch").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+def events(run):
+    return [json.loads(line) for line in (run / "batches.jsonl").read_text().splitlines()]
 
 
 def test_submit_leave_come_back_fetch(tmp_path):
@@ -86,6 +88,7 @@ def test_submit_leave_come_back_fetch(tmp_path):
     reply = client.replies[f"{0:032x}"]
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    assert [event["event"] for event in events(tmp_path)] == ["run", "prepared", "submitted", "finished"]
     assert list((tmp_path / "batch").iterdir()) == []
 
 
@@ -125,14 +128,14 @@ def test_rows_of_an_input_file_are_the_requests(tmp_path):
 
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
     with FakeBatch(failing=0.2, vanishing=0.1, strangers=3) as server:
-        client = Client(server, tmp_path, batch_size=40)
-        assert client.until_done(requests(100)) is None
+        client = Client(server, tmp_path, wait_s=30, batch_size=40)
+        assert client.run(requests(100)) is None
         failed = dict(client.failures)
         assert client.texts().items() <= answers(100).items()
         assert len(client.replies) + len(failed) == 100
         assert {failure.kind for failure in failed.values()} == {"http_500", "missing"}
         server.failing, server.vanishing = 0.0, 0.0
-        assert client.until_done(requests(100)) is None
+        assert client.run(requests(100)) is None
         assert server.asked[100:] == sorted(failed)
     assert client.texts() == answers(100)
 
@@ -143,8 +146,8 @@ LINE = len(request_line(f"{0:032x}", request_body(next(requests(1)))))
 @pytest.mark.parametrize("limits", [{"batch_size": 3}, {"max_bytes": 3 * LINE}, {"max_bytes": 4 * LINE - 1}])
 def test_parts_keep_within_rows_and_bytes(tmp_path, limits):
     with FakeBatch() as server:
-        client = Client(server, tmp_path, **limits)
-        assert client.until_done(requests(7)) is None
+        client = Client(server, tmp_path, wait_s=30, **limits)
+        assert client.run(requests(7)) is None
         assert [len(batch.rows) for batch in server.batches.values()] == [3, 3, 1]
     assert client.texts() == answers(7)
 
@@ -153,8 +156,8 @@ def test_a_request_that_fits_no_file_fails_alone(tmp_path):
     wanted = list(requests(3))
     wanted[1] = chat_request("x" * 1000, 99)
     with FakeBatch() as server:
-        client = Client(server, tmp_path, max_bytes=2 * LINE)
-        assert client.until_done(wanted) is None
+        client = Client(server, tmp_path, wait_s=30, max_bytes=2 * LINE)
+        assert client.run(wanted) is None
     assert client.failures[f"{99:032x}"].kind == "too_large"
     assert sorted(client.replies) == [f"{0:032x}", f"{2:032x}"]
 
@@ -170,16 +173,16 @@ def test_new_requests_join_without_the_old_ones(tmp_path):
     assert client.texts() == answers(5)
 
 
-def test_replies_to_requests_no_longer_asked_can_be_had_later(tmp_path):
+def test_replies_to_requests_no_longer_asked_are_kept_for_later(tmp_path):
     with FakeBatch() as server:
         client = Client(server, tmp_path)
         client.run(requests(6))
         assert client.until_done(requests(2)) is None
-        assert client.texts() == answers(2)
-        assert open_requests(tmp_path) == 0  # another engine may go on
+        assert sorted(client.replies) == [f"{n:032x}" for n in range(2)]
+        calls = len(server.calls)
         assert client.run(requests(4)) is None
         assert client.run(requests(6)) is None
-        assert len(server.batches) == 1
+        assert server.calls[calls:] == []
     assert client.texts() == answers(6)
     assert list((tmp_path / "batch").iterdir()) == []
 
@@ -189,12 +192,12 @@ def test_replies_to_requests_no_longer_asked_can_be_had_later(tmp_path):
 )
 def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending, kinds):
     with FakeBatch(ending=ending) as server:
-        client = Client(server, tmp_path)
-        assert client.until_done(requests(10)) is None
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(10)) is None
         assert client.texts() == answers(5)
         assert {failure.kind for failure in client.failures.values()} == kinds
         server.ending = "completed"
-        assert client.until_done(requests(10)) is None
+        assert client.run(requests(10)) is None
     assert client.texts() == answers(10)
 
 
@@ -238,14 +241,14 @@ def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
         ("look", Fault(500, SOON)),
         ("content", Fault(500, SOON)),
         ("content", Fault(kind="cut")),
-        ("content", Fault(404, message="not found")),
+        ("content", Fault(kind="short")),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.status}",
 )
 def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation, fault):
     with FakeBatch(faults={operation: [fault]}) as server:
-        client = Client(server, tmp_path)
-        assert client.until_done(requests(6)) is None
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(6)) is None
         assert len(server.batches) == 1
         assert server.calls.count(operation) >= 1
     assert client.texts() == answers(6)
@@ -280,46 +283,65 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
     assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
 
 
+@pytest.mark.parametrize("operation", ["file", "content"])
+def test_one_404_of_a_result_file_pays_for_no_batch_again(tmp_path, operation):
+    with FakeBatch(faults={operation: [Fault(404, message="not found")]}) as server:
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(3)) is None
+        assert (client.texts(), client.failures) == (answers(3), {})
+        assert len(server.batches) == 1
+
+
 def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     with FakeBatch(lambda body: f"your key is {KEY}") as server:
-        client = Client(server, tmp_path, key_env="MY_KEY")
-        client.until_done(requests(1))
+        client = Client(server, tmp_path, wait_s=30, key_env="MY_KEY")
+        client.run(requests(1))
     assert list(client.texts().values()) == ["your key is [key]"]
 
 
-def test_a_damaged_or_lost_result_file_closes_nothing(tmp_path):
+def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):
     with FakeBatch() as server:
         client = Client(server, tmp_path)
         client.run(requests(2))
         batch, rows = rows_of(server)
         server.files[batch.output_file] = ("o", json.dumps(rows[0]).encode()[:-20])
         assert "damaged" in str(client.run(requests(2)))
-        del server.files[batch.output_file]
-        (part,) = parts(tmp_path)
-        said = str(client.run(requests(2)))
-        assert f"does not find the result file file-2 (if it was deleted, remove {part} to pay" in said
         assert open_requests(tmp_path) == 2
-        store(server, batch, rows)
+        del server.files[batch.output_file]
         assert client.run(requests(2)) is None
-        assert len(server.batches) == 1
+        assert {failure.kind for failure in client.failures.values()} == {"missing"}
+        assert client.until_done(requests(2)) is None
+        assert len(server.batches) == 2
     assert client.texts() == answers(2)
 
 
-def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_path):
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_path, wait_s):
     """Each prompt counts ten tokens here, so four at a time fit."""
     with FakeBatch(max_enqueued=40) as server:
-        client = Client(server, tmp_path, batch_size=16)
+        client = Client(server, tmp_path, wait_s, batch_size=16)
         while "limit on enqueued tokens" not in (ended := str(client.run(requests(16)))):
             assert len(server.batches) < 4
-        assert "batch_1 (16 requests) has no room: Enqueued token limit reached" in ended
         assert "--engine-option batch_size=N" in ended
-        client = Client(server, tmp_path, batch_size=4)
+        client = Client(server, tmp_path, wait_s, batch_size=4)
         assert client.until_done(requests(16)) is None
         assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
         assert "list" not in server.calls  # what was not submitted is known, and not searched for
     assert client.texts() == answers(16)
     assert list((tmp_path / "batch").iterdir()) == []
+
+
+def test_requests_without_room_wait_for_the_others_of_the_run(tmp_path):
+    with FakeBatch(max_enqueued=60, held=True) as server:
+        client = Client(server, tmp_path, batch_size=4)
+        stops = [str(client.run(requests(8))) for _ in range(6)]
+        assert "1 batch is being worked on (4 requests), without room yet for 4 requests" in stops[-1]
+        assert len(server.batches) == 2
+        server.held = False
+        assert client.until_done(requests(8)) is None
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(8)]
+    assert client.texts() == answers(8)
 
 
 def test_requests_without_room_that_are_no_longer_asked_are_not_bought(tmp_path):
@@ -383,59 +405,47 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
         assert server.batches == {}
 
 
-def test_a_submission_that_was_not_written_down_is_found_at_the_service(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"wait": 3}, "knows no option 'wait'"),
+        ({"wait_s": "soon"}, "wait_s must be a number"),
+        ({"wait_s": -1}, "wait_s must be a number"),
+        ({"wait_s": float("nan")}, "wait_s must be a number"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        (None, "--out"),  # without a run directory
+    ],
+)
+def test_engine_options_are_checked(tmp_path, options, words):
+    run = None if options is None else tmp_path
+    with pytest.raises(InputError, match=words):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", run, engine_options=options or {}))
+
+
+@pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])
+def test_submissions_that_were_not_written_down_are_found_at_the_service(tmp_path, torn):
     """Among those of another run, on several pages."""
     with FakeBatch() as server:
         client = Client(server, tmp_path / "a", batch_size=1)
         client.run(requests(3))
         Client(server, tmp_path / "b", batch_size=1).run(requests(3))
-        for path in parts(tmp_path / "a")[1:]:
-            path.write_text(json.dumps(json.loads(path.read_text()) | {"batch": None}))
+        path = tmp_path / "a" / "batches.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if '"submitted"' not in line]
+        path.write_text("".join(lines)[:-9] if torn else "".join(kept))
         assert client.until_done(requests(3)) is None
         assert len(server.batches) == 6
     assert client.texts() == answers(3)
 
 
-def test_a_damaged_state_is_refused_with_its_file(tmp_path):
+def test_a_damaged_state_is_refused_by_line(tmp_path):
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)
         client.run(requests(3))
-        (part,) = parts(tmp_path)
-        part.write_text(part.read_text()[:-9])
-        with pytest.raises(InputError, match=f"{part} is damaged; remove it to pay"):
+        with (tmp_path / "batches.jsonl").open("a") as stream:
+            stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
+        with pytest.raises(InputError, match=r"batches\.jsonl:4: not an event of a batch run; repair"):
             client.run(requests(3))
-
-
-EARLIER = [
-    {"event": "run", "run": "0f"},
-    {"event": "prepared", "part": "1"},
-    {"event": "submitted", "part": "1"},
-]
-
-
-@pytest.mark.parametrize(
-    ("rows", "more", "open_there"),
-    [
-        (EARLIER, "", True),
-        ([*EARLIER, {"event": "finished", "part": "1", "kept": ["k"]}], "", True),
-        (EARLIER[:1], '{"event": "prep', True),
-        ([*EARLIER, {"event": "finished", "part": "1", "kept": []}], "", False),
-        ([*EARLIER, {"event": "refused", "part": "1"}], "", False),
-    ],
-)
-def test_batches_of_an_earlier_release_are_not_bought_again(tmp_path, rows, more, open_there):
-    path = tmp_path / "batches.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + more)
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        if open_there:
-            with pytest.raises(InputError, match="of an earlier release: fetch them with that release, or"):
-                client.run(requests(1))
-            with pytest.raises(InputError, match="of an earlier release"):
-                open_requests(tmp_path)
-            assert server.calls == []
-        else:
-            assert client.until_done(requests(1)) is None
 
 
 def test_counting_what_is_in_batches_reads_only(tmp_path):
@@ -443,6 +453,8 @@ def test_counting_what_is_in_batches_reads_only(tmp_path):
         client = Client(server, tmp_path)
         client.run(requests(3))
         client.run(requests(5))
+    path = tmp_path / "batches.jsonl"
+    path.write_text(path.read_text() + '{"event": "fini')
     before = {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()}
     assert open_requests(tmp_path) == 5
     assert {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()} == before
@@ -466,16 +478,12 @@ def run_and_die(url, run, moment, journal):
     sys.addaudithook(step)
 
     async def collect():
-        spec = batch_spec(url, run)
-        async for outcome in OpenAIBatch(spec).stream(requests(4)):
+        spec = batch_spec(url, run, engine_options={"wait_s": 30})
+        async for outcome in OpenAIBatch(spec, Limits(poll_s=0.001)).stream(requests(4)):
             with journal.open("a") as stream:
                 stream.write(f"{outcome.key} {outcome.text}\n")
 
-    for _ in range(5):
-        with suppress(StoppedError):
-            asyncio.run(collect())
-            return
-    raise AssertionError
+    asyncio.run(collect())
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -494,10 +502,10 @@ def test_a_kill_before_any_change_of_a_file_buys_nothing_twice(tmp_path):
             child.join(60)
             survived = child.exitcode == 0
             assert survived or child.exitcode == -signal.SIGKILL
-            client = Client(server, run)
+            client = Client(server, run, wait_s=30)
             done = dict(line.split(" ", 1) for line in journal.read_text().splitlines())
             client.replies = {key: Reply(key, text) for key, text in done.items()}
-            assert client.until_done(requests(4)) is None
-            assert len(server.batches) == 1, f"killed before step {moment}"
+            assert client.run(requests(4)) is None
+            assert len(server.batches) == 1, f"killed before step {moment}: {events(run)}"
         assert client.texts() == answers(4), f"killed before step {moment}"
     assert moment > 12

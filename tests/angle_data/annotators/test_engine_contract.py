@@ -20,6 +20,7 @@ from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, run_here, started
 from tiny_llm import RAY_MARKS, wait_until
 
+from angle_data.annotators.batch import Limits
 from angle_data.annotators.choice import ANNOTATORS, choose_annotator, load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
@@ -37,7 +38,7 @@ class Engine:
     """How an engine is tried. `asked` counts the requests that whoever it asks has seen so far.
 
     A run is killed once it has `begun`; of what was asked until then, up to `in_flight` requests may be asked
-    again. The command is given up to `runs` times until it is done.
+    again.
     """
 
     options: list[object]
@@ -45,7 +46,6 @@ class Engine:
     in_flight: int
     asked: Callable[[], int] | None = None
     texts_to_kill: int = 12
-    runs: int = 1
     folder: Path = field(default_factory=Path)
 
     def write_texts(self, numbers):
@@ -61,14 +61,9 @@ class Engine:
 
     def run(self, texts, out, *more):
         """Run the program in this process; returns its counts, and all that it printed."""
-        printed = ""
-        for _ in range(self.runs):
-            done = run_here(main, *self.command(texts, out), *more)
-            printed += done.stdout + done.stderr
-            if done.returncode != 75:
-                break
+        done = run_here(main, *self.command(texts, out), *more)
         assert not done.returncode, done.stderr
-        return json.loads(done.stdout), printed
+        return json.loads(done.stdout), done.stdout + done.stderr
 
     def candidates(self, out):
         return [row for _, row in read_jsonl(self.folder / out / "candidates.jsonl")]
@@ -91,9 +86,12 @@ def server(folder, request):
 
 @contextmanager
 def batch(folder, request):
-    with FakeBatch(echo, key=KEY, gate=folder / "gate") as fake:
-        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY"]
-        yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked), runs=5)
+    quick = Limits(poll_s=0.001)
+    request.getfixturevalue("monkeypatch").setattr("angle_data.annotators.batch.Limits", lambda: quick)
+    with FakeBatch(echo, key=KEY) as fake:
+        waits = ["--engine-option", f"wait_s={PATIENCE_S}"]
+        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", *waits]
+        yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked))
 
 
 def on_fake(calls, *options):

@@ -1,7 +1,6 @@
 """The asking: what limits count, what is with a batch service, what memory holds of requests in flight."""
 
 import gc
-import json
 import tracemalloc
 
 import pytest
@@ -108,9 +107,9 @@ def batches(tmp_path, server, **changes):
 
 def held_tokens(tmp_path):
     """What the one batch of a run may take: ten replies of twenty tokens, and their prompts."""
-    (part,) = [json.loads(path.read_text()) for path in (tmp_path / "run/batch").glob("*.json")]
-    assert (len(part["keys"]), part["completion_tokens"]) == (10, 20)
-    return round(10 * (part["prompt_tokens"] + part["completion_tokens"]))
+    (prepared,) = [e for e in read_rows(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+    assert prepared["completion_tokens"] == 10 * 20
+    return prepared["prompt_tokens"] + prepared["completion_tokens"]
 
 
 def answer(body):
