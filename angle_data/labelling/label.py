@@ -225,7 +225,10 @@ class LabelJob(Job):
         prompt = self._prompts[polarity or "degrees"].template
         if polarity is None:
             return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
-        return parse_reply(reply, source=source, finish_reason=ended, size=self._size, prompt=prompt)
+        size = self._size
+        return parse_reply(
+            reply, source=source, finish_reason=ended, size=size, polarity=polarity, prompt=prompt
+        )
 
 
 def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:

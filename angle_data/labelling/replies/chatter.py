@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from angle_data.records import Polarity
 from angle_data.text import words
 
 _OPENING_WORDS = "sure certainly absolutely okay ok yes alright great gladly"
@@ -99,6 +100,24 @@ _ABOUT_TASK = re.compile(
     re.VERBOSE,
 )
 _TASK_STEMS = ("sentence", "phras", "statement", "onym")
+# Wording that a service's own messages share, so it counts only where it is all of the reply.
+_ABOUT = (
+    r"(?:we|(?:this|the|your)\ (?:request|prompt|query|content|input|sentence|text)|"
+    r"(?:the|this)\ (?:given|provided|requested)\ (?:\w+))"
+)
+_WEAK_REFUSAL = re.compile(
+    rf"""^(?:(?:we(?:'re|\ are)?\ )?(?:sorry|we\ apologi[sz]e|unfortunately)\b.{{0,12}}?)?{_ABOUT}\b.{{0,10}}?
+        \b(?:cannot|can't|can\ not|could\ not|couldn't|unable\ to|not\ able\ to)\ (?:be\ )?
+        (?:process|fulfil|complet|compl[yi]|answer|assist|help|generat|paraphras|rephras|rewrit|handl|provid)
+    | ^{_ABOUT}\b.{{0,20}}\b(?:violat\w*|goes?\ against|breach\w*)\b
+        .{{0,30}}\b(?:polic(?:y|ies)|guidelines|terms)\b
+    | ^(?:i(?:'m|\ am)\ sorry|sorry|unfortunately)?\W*i\ (?:need|require|lack|don't\ have|do\ not\ have)\b
+        .{{0,20}}\b(?:context|information|details)\b
+    | ^(?:sorry|unfortunately)?\W*(?:there\ is\ )?(?:no|not\ enough|insufficient)\b
+        .{{0,30}}\b(?:context|information|synonym|antonym|opposite|paraphrase)s?\b
+    | ^\W*(?:n/a|none|null|no\ (?:answer|output|response)|content\ (?:removed|filtered|blocked))\W*$""",
+    re.VERBOSE,
+)
 # A phrase of the first two patterns holds the word `i` or one of these, so that most sentences need no slow
 # search; a new one without either needs its words here.
 _I = re.compile(r"i\b(?<!\wi)")
@@ -106,7 +125,6 @@ _REFUSING = (
     *("please provide", "als ki", "modelo", "en tant qu", "tut mir leid", "ich kann", "lo siento"),
     *("je suis d", "desculpe", "作为", "抱歉", "对不起", "很遗憾", "申し訳", "죄송"),
 )
-_NOTHING = ("n/a", "none", "null")
 _SPEAKER = re.compile(r"\b(?:i|me|my)\b|我")
 _PROMPT = re.compile(
     r"""\bsentence-generating\ system\b | \byour\ job\ is\ to\ generate\b
@@ -168,6 +186,26 @@ def is_about_task(line: str, source: str) -> bool:
     return not any(map(source.casefold().__contains__, _TASK_STEMS))
 
 
+def polarity_named(text: str) -> Polarity | None:
+    """Return which polarity a heading or the name of a field speaks of; None for both and for neither."""
+    found: set[Polarity] = set()
+    plain = text.casefold()
+    if re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain):
+        found.add("synonym")
+    if re.search(r"antonym|opposite|contradict", plain):
+        found.add("antonym")
+    return found.pop() if len(found) == 1 else None
+
+
+def may_be_refusal(line: str, source: str) -> bool:
+    """Whether the line declines in words that a sentence of the domain might have as well.
+
+    "We are unable to process this request" is a refusal when it is all that came back for a text about
+    something else.
+    """
+    return _WEAK_REFUSAL.search(_plain(line)) is not None and not _shares_content(line, source)
+
+
 def is_refusal(line: str, source: str) -> bool:
     """Whether the line declines or asks back in the first person ("I can't assist …", "As an AI …").
 
@@ -176,8 +214,6 @@ def is_refusal(line: str, source: str) -> bool:
     where it shares no content with the source.
     """
     plain = _plain(line)
-    if plain.strip(".") in _NOTHING:
-        return True
     if not _I.search(plain) and not any(map(plain.__contains__, _REFUSING)):
         return False
     if _ABOUT_TASK_REFUSAL.search(plain):

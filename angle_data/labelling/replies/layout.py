@@ -11,12 +11,16 @@ from functools import partial
 
 from angle_data.labelling.replies.chatter import is_chatter, is_heading
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
+from angle_data.records import Polarity
 
 
-def split_reply(text: str, *, source: str, size: int) -> list[Piece]:
-    """Return the pieces of `text` in order; nothing but blank lines, markers and markup is lost."""
+def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None = None) -> list[Piece]:
+    """Return the pieces of `text` in order; nothing but blank lines, markers and markup is lost.
+
+    With `polarity`, of JSON that holds sentences of both, the others are `beside`.
+    """
     text = unquoted(without_fences(text))
-    pieces = json_pieces(text, source)
+    pieces = json_pieces(text, source, polarity)
     if pieces is not None:
         return pieces
     if "|" not in source and _TABLE.search(text):
@@ -31,17 +35,20 @@ _LABEL_WORDS = (
     r"(?:sentences?|synonyms?|antonyms?|paraphrases?|opposites?|outputs?|answers?|options?|versions?|alternatives?|"
     r"examples?|variations?|rephrasings?)"
 )
+_ROMAN = ("iv", "iii", "ii", "i")
 _WORDS = ("first", "second", "third", "fourth")
+_CIRCLED, _CHINESE = "①②③④⑤⑥⑦⑧⑨", "一二三四五六七八九"
 _ORDINALS = {
     sign: i
-    for signs in ("abcdefgh", "一二三四五六七八九", ("i", "ii", "iii", "iv"), _WORDS)
+    for signs in ("abcdefgh", _CHINESE, _CIRCLED, _ROMAN[::-1], _WORDS)
     for i, sign in enumerate(signs, start=1)
 }
 # After a marker comes white space; without one, only a character that no number or identifier goes on with.
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
 _OPEN = r"\s*(?:\*\*|__)?\s*"
+_SIGN = "|".join(("[A-H]", *_ROMAN, *_WORDS, f"[{_CHINESE}{_CIRCLED}]"))
 # number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; heading: "**Sentence 1**" alone; bullet: "- A";
-# counted: "a) A", "1: A", "ii. A", "First, A", "一、A".
+# counted: "a) A", "Option B: A", "First, A", "1: A", "ii. A", "一、A", "① A".
 _FAMILIES: dict[str, re.Pattern[str]] = {
     "number": re.compile(
         rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
@@ -55,10 +62,14 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
     ),
     "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—→➤►✓✔✅]\ufe0f?|->|=>|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
     "counted": re.compile(
-        rf"{_OPEN}[(（#]?(?P<n>\d{{1,2}}|[A-H]|iv|i{{1,3}}|{'|'.join(_WORDS)}|[一二三四五六七八九])(?:\*\*)?[:：.．、)）,\s–—-]\s*(?:\*\*)?",
+        rf"{_OPEN}(?:{_LABEL_WORDS}\s+)?[(（#]?(?P<n>\d{{1,2}}|{_SIGN})(?:\ufe0f?\u20e3)?(?:\*\*)?"
+        r"[:：.．、)）,\s–—-]\s*(?:\*\*)?",
         re.I,
     ),
 }
+# Other marks than these could as well belong to the first sentence: a list of them has a first and a second,
+# and its source does not open with one.
+_SURE = frozenset({"number", "label", "bullet"})
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
 
 
@@ -104,9 +115,9 @@ def _markers(lines: list[str], source: str) -> dict[int, re.Match[str]]:
 
 def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source: str) -> bool:
     values = [_value(match) for match in hits.values()]
-    if name in ("heading", "counted"):  # the mark could as well belong to the first sentence
-        return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
-    return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
+    if name in _SURE:
+        return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
+    return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
 
 
 def list_items(

@@ -26,9 +26,11 @@ from angle_data.labelling.replies.chatter import (
     is_heading,
     is_prompt_echo,
     is_refusal,
+    may_be_refusal,
 )
 from angle_data.labelling.replies.layout import only_answer, split_reply, without_thinking
 from angle_data.labelling.replies.structured import Piece
+from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
 
 REASONS: dict[str, str] = {
@@ -84,15 +86,17 @@ def parse_reply(
     source: str,
     finish_reason: str | None,
     size: int,
+    polarity: Polarity | None = None,
     prompt: str = "",
 ) -> list[Part]:
     """Return at most `size` sentences of the reply `raw` to a request about `source`, and what was dropped.
 
     Never raises. `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None
-    when unknown. `prompt` is the instruction without the source: its own words are no answer. Halves of
-    surrogate pairs, which no file in UTF-8 can hold, become U+FFFD. Reasons are keys of `REASONS`.
+    when unknown. `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the
+    instruction without the source: its own words are no answer. Halves of surrogate pairs, which no file in
+    UTF-8 can hold, become U+FFFD. Reasons are keys of `REASONS`.
     """
-    split = partial(split_reply, source=source, size=size)
+    split = partial(split_reply, source=source, size=size, polarity=polarity)
     return read_reply(
         raw, split, "empty", source=source, size=size, finish_reason=finish_reason, prompt=prompt
     )
@@ -122,7 +126,7 @@ def read_reply(
     pieces = [replace(piece, text=whole_characters(piece.text)) for piece in split(text)]
     pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
     lines = [Piece(line, "line") for line in text.splitlines() if line.strip()]
-    if _is_refused(pieces or lines, source):
+    if _is_refused(pieces or lines, source, size):
         return [Part(text.strip(), "refusal")]
     parts = list(_judge(pieces, source, size, prompt, None if new_task else finish_reason or ""))
     parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
@@ -182,11 +186,14 @@ def _before_new_task(text: str, source: str) -> tuple[str, str]:
     return text, ""
 
 
-def _is_refused(pieces: list[Piece], source: str) -> bool:
+def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
     """Whether the reply opens with a refusal; what follows it is explanation, even as a numbered list."""
     spoken = [piece for piece in pieces if not is_heading(piece.text)]
     if not spoken or (opening := spoken[0]).kind not in ("line", "marked", "around"):
         return False
+    # Fewer pieces than sentences were asked for: what might be one of the domain is none.
+    if len(spoken) < max(size, 2) and may_be_refusal(opening.text, source):
+        return True
     if opening.kind == "around":
         # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
         offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)

@@ -17,7 +17,8 @@ from itertools import islice, repeat
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from angle_data.labelling.replies.chatter import is_chatter
+from angle_data.labelling.replies.chatter import is_chatter, polarity_named
+from angle_data.records import Polarity
 from angle_data.text import normalise
 
 Kind = Literal["structured", "marked", "line", "around", "open", "data", "beside"]
@@ -69,7 +70,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def json_pieces(text: str, source: str) -> list[Piece] | None:
+def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece] | None:
     """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None."""
     found: list[Piece] = []
     structured, done = False, 0
@@ -78,7 +79,7 @@ def json_pieces(text: str, source: str) -> list[Piece] | None:
         if decoded is None:
             continue
         value, end = decoded
-        sentences, others = _sentences(value, source)
+        sentences, others = _sentences(value, source, polarity)
         if text.strip() == text[start:end].strip():
             unread = (not sentences and value != [] and not _is_empty(value)) or _holds_list(sentences)
             if unread:
@@ -164,14 +165,14 @@ def fields_of(
             yield from fields_of(item, names, depth=depth + 1)
 
 
-def _sentences(value: Any, source: str) -> tuple[list[str], list[str]]:
+def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list[str], list[str]]:
     """Return the sentences in a JSON value, and its other strings.
 
     Sentences are the items of one list, or the strings of objects, with the most telling names.
     `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
     fields = list(fields_of(value))
-    places = [_place(field) for field in fields]
+    places = [_place(field, polarity) for field in fields]
     known = normalise(source)
     offered = [place for place in places if place]
     new = [p for p, field in zip(places, fields, strict=True) if p and normalise(field.text) != known]
@@ -181,7 +182,7 @@ def _sentences(value: Any, source: str) -> tuple[list[str], list[str]]:
     return [field.text for field, taken in pairs if taken], [f.text for f, taken in pairs if not taken]
 
 
-def _place(field: Field) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
+def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
     """Return how telling the names of a string are, the most telling first, and what list or objects hold it.
 
     None for a string that its name does not offer.
@@ -189,9 +190,10 @@ def _place(field: Field) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
     name = field.names[-1] if field.names else ""
     if field.within and not TEXT_KEY.fullmatch(name):
         return None
+    named = polarity_named(" ".join(field.names)) if polarity else None
+    rank = (named not in (None, polarity), named is None, not _ANSWER_KEY.fullmatch(name))
     holder = field.names[:-1] if field.within else field.names
-    rank = (not _ANSWER_KEY.fullmatch(name), not TEXT_KEY.fullmatch(name))
-    return rank, tuple(map(_NUMBERED.sub, repeat(""), holder))
+    return (*rank, not TEXT_KEY.fullmatch(name)), tuple(map(_NUMBERED.sub, repeat(""), holder))
 
 
 def name_of(key: Any) -> str:

@@ -36,6 +36,7 @@ LAYOUTS = {
     "from zero": f"0. {A}\n1. {B}",
     "letters": f"a) {A}\nb) {B}",
     "chinese": f"一、{A}\n二、{B}",
+    "circled": f"① {A}\n② {B}",
     "bold number": f"**1.** {A}\n**2.** {B}",
     "labels": f"Synonym 1: {A}\nSynonym 2: {B}",
     "bold labels": f"**Sentence 1:** {A}\n**Sentence 2:** {B}",
@@ -76,8 +77,10 @@ LAYOUTS = {
     "latex": f"\\item {A}\n\\item {B}",
     "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
     "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
-    "counted": f"First: {A}\nSecond: {B}",
     "roman": f"i. {A}\nii. {B}",
+    "lettered labels": f"Option A: {A}\nOption B: {B}",
+    "counted": f"First: {A}\nSecond: {B}",
+    "keycaps": f"1\ufe0f\u20e3 {A}\n2\ufe0f\u20e3 {B}",
     "colons": f"1: {A}\n2: {B}",
     "hash numbers": f"#1 {A}\n#2 {B}",
     "csv": f'1,"{A}"\n2,"{B}"',
@@ -218,6 +221,10 @@ REFUSALS = [
     "抱歉，我无法完成这个请求。",
     "作为一个AI语言模型，我不能生成这样的内容。",
     "Es tut mir leid, aber ich kann dabei nicht helfen.",
+    "We are unable to process this request.",
+    "The request cannot be fulfilled because it lacks context.",
+    "This content may violate our usage policies.",
+    "I need more context to paraphrase this sentence. Could you share more?",
     "N/A",
     "Unfortunately, I cannot assist with that request. Here is why:\n1. It is secret.\n2. I lack context.",
 ]
@@ -297,63 +304,48 @@ def test_cut_off_sentences(raw, finish_reason, kept, cut):
     )
 
 
-LONG = ("the standby and " * 100)[: longest_answer(SOURCE)]
-JSON_LINE = '{"level": "warn", "msg": "disk full"}'
-TASK = "Your job is to generate 2 synonymous sentences of a given input sentence."
-LAST_TASK = "Input sentence: The cat sleeps.\nOutput:\n1. The cat naps."
-SAID_TWICE, SAID_AGAIN = f"{SOURCE} {SOURCE}", f"{SOURCE} {SOURCE} {SOURCE} {SOURCE[:20]}"
+@pytest.mark.parametrize(
+    "sentence", ["[02:41] no primary", "+8 workers", "standby took over", "Ticket: no standby"]
+)
+def test_a_log_line_or_ticket_gives_no_evidence_of_a_cut(sentence):
+    assert parse(f"{A}\n{sentence}").sentences == (A, sentence)
+
+
+def test_json_log_lines_survive_where_they_cannot_be_the_reply_itself():
+    line = '{"level": "warn", "msg": "disk full"}'
+    assert parse(f"1. {line}\n2. {A}").sentences == (line, A)
+    assert parse(json.dumps({"sentences": [line, A]})).sentences == (line, A)
+    assert parse(line, source='{"level": "warn", "msg": "no space"}').sentences == (line,)
+
+
+def test_a_source_without_end_mark_gives_no_evidence_of_a_cut():
+    parsed = parse("1. At 02:41 the primary is away.\n2. [02:41] no primary", source="[02:41] primary gone")
+    assert parsed.sentences == ("At 02:41 the primary is away.", "[02:41] no primary")
 
 
 @pytest.mark.parametrize(
-    ("raw", "asked", "sentences", "rejected"),
+    ("raw", "sentences", "rejected"),
     [
-        (f"1. {SOURCE.upper()}\n2. {A}", {}, (A,), [("echo_source", SOURCE.upper())]),
-        (f"1. {A}\n2. {A.lower()}", {}, (A,), [("duplicate", A.lower())]),
-        (f"1. {A}\n2. {B}\n3. A third one.", {}, (A, B), [("surplus", "A third one.")]),
-        (f"1. {SOURCE}\n2. {A}\n3. {B}", {}, (A, B), [("echo_source", SOURCE)]),
-        (json.dumps([SAID_TWICE]), {}, (), [("echo_source", SAID_TWICE)]),
-        (json.dumps([SAID_AGAIN]), {}, (), [("echo_source", SAID_AGAIN)]),
-        ("", {}, (), [("empty", "")]),
-        (" \n ", {}, (), [("empty", " \n ")]),
-        ("1.\n2.", {}, (), [("empty", ""), ("empty", "")]),
-        ("...", {}, (), [("empty", "...")]),
-        ('{"sentences": []}', {}, (), [("empty", '{"sentences": []}')]),
-        ('{"error": {"code": 3}}', {}, (), [("unparseable", '{"error": {"code": 3}}')]),
-        ("<think>endless", {}, (), [("empty", "<think>endless")]),
-        ("<|channel|>analysis<|message|>no end", {}, (), [("empty", "<|channel|>analysis<|message|>no end")]),
-        ('{"sentences": [}', {}, (), [("unparseable", '{"sentences": [}')]),
-        (f"{A}\n| {B} |", {}, (A,), [("unparseable", f"| {B} |")]),
-        (f"{A}\n{B}<|im_end|><|im_start|>user\nMore!", {}, (A, B), [("echo_prompt", "user\nMore!")]),
-        (f"{A}\n{B}<|endoftext|>Human: hi", {}, (A, B), [("echo_prompt", "Human: hi")]),
-        (f"1. {A}\n2. {B}\n\n{LAST_TASK}", {}, (A, B), [("echo_prompt", LAST_TASK)]),
-        (f"{TASK}\n1. {A}\n2. {B}", {}, (A, B), [("echo_prompt", TASK)]),
-        # A log line or a ticket is not cut off, nor anything where the source has no end mark.
-        (f"{A}\n[02:41] no primary", {}, (A, "[02:41] no primary"), []),
-        (f"{A}\nstandby took over", {}, (A, "standby took over"), []),
-        (f"{A}\nTicket: no standby", {}, (A, "Ticket: no standby"), []),
-        ("1. At 2 it is away.\n2. [2] no", {"source": "[2] gone"}, ("At 2 it is away.", "[2] no"), []),
-        (f"1. {JSON_LINE}\n2. {A}", {}, (JSON_LINE, A), []),
-        (json.dumps({"sentences": [JSON_LINE, A]}), {}, (JSON_LINE, A), []),
-        (JSON_LINE, {"source": '{"level": "warn", "msg": "no space"}'}, (JSON_LINE,), []),
-        # A full stop after the closing quotation mark is the sentence's own.
-        (f'1. "{A[:-1]}".\n2. “{B[:-1]}”.', {}, (A, B), []),
-        (f'1. "{A[:-1]}"\n2. “{B[:-1]}”', {}, (A[:-1], B[:-1]), []),
-        # A string that fills its schema was cut off.
-        (json.dumps([LONG, A]), {"finish_reason": "stop"}, (A,), [("truncated", LONG.strip())]),
-        (json.dumps([LONG[1:], A]), {"finish_reason": "stop"}, (LONG[1:].strip(), A), []),
-        # A number inside a sentence is no marker.
-        ("1. We are on version 2. It works.", {"source": "Release 2 is live."},
-         ("We are on version 2. It works.",), []),
-        ("1. Version 1 failed. 2. Version 2 failed.", {"source": "Release 2 is live."},
-         ("Version 1 failed.", "Version 2 failed."), []),
-        (f"We cannot process this request.\n{B}", {}, ("We cannot process this request.", B), []),
-        (f"Somebody had to wake up in a night.\n{A}\n{B}", {}, ("Somebody had to wake up in a night.", A),
-         [("surplus", B)]),
-        ('{"sentence": "Nine minutes\\nit took."}', {}, ("Nine minutes it took.",), []),
+        (f"1. {SOURCE.upper()}\n2. {A}", (A,), [("echo_source", SOURCE.upper())]),
+        (f"1. {A}\n2. {A.lower()}", (A,), [("duplicate", A.lower())]),
+        (f"1. {A}\n2. {B}\n3. A third one.", (A, B), [("surplus", "A third one.")]),
+        (f"1. {SOURCE}\n2. {A}\n3. {B}", (A, B), [("echo_source", SOURCE)]),
+        ("", (), [("empty", "")]),
+        (" \n ", (), [("empty", " \n ")]),
+        ("1.\n2.", (), [("empty", ""), ("empty", "")]),
+        ("...", (), [("empty", "...")]),
+        ('{"sentences": []}', (), [("empty", '{"sentences": []}')]),
+        ('{"error": {"code": 3}}', (), [("unparseable", '{"error": {"code": 3}}')]),
+        ("<think>endless", (), [("empty", "<think>endless")]),
+        ("<|channel|>analysis<|message|>endless", (), [("empty", "<|channel|>analysis<|message|>endless")]),
+        ('{"sentences": [}', (), [("unparseable", '{"sentences": [}')]),
+        (f"{A}\n| {B} |", (A,), [("unparseable", f"| {B} |")]),
+        (f"{A}\n{B}<|im_end|><|im_start|>user\nMore!", (A, B), [("echo_prompt", "user\nMore!")]),
+        (f"{A}\n{B}<|endoftext|>Human: hi", (A, B), [("echo_prompt", "Human: hi")]),
     ],
-)  # fmt: skip
-def test_what_is_kept_and_why_not(raw, asked, sentences, rejected):
-    parsed = parse(raw, **asked)
+)
+def test_reasons(raw, sentences, rejected):
+    parsed = parse(raw)
     assert parsed.sentences == sentences
     assert list(parsed.rejected) == rejected
 
@@ -376,6 +368,11 @@ def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside)
     parsed = parse(json.dumps(value))
     assert list(parsed.sentences) == kept
     assert list(parsed.rejected) == [("other_data", text) for text in beside]
+
+
+def test_a_full_stop_after_the_closing_quotation_mark_is_the_sentence_s_own():
+    assert parse(f'1. "{A[:-1]}".\n2. “{B[:-1]}”.').sentences == (A, B)
+    assert parse(f'1. "{A[:-1]}"\n2. “{B[:-1]}”').sentences == (A[:-1], B[:-1])
 
 
 PROMPT = """Write {size} sentences that say exactly the same as the sentence at the end.
@@ -421,15 +418,62 @@ def test_talk_about_the_task_is_chatter_unless_the_source_speaks_of_sentences(ta
     assert parse("The original sentence was suspended.", source=legal).sentences
 
 
+@pytest.mark.parametrize("times", [1, 2, 3.5])
+def test_a_source_that_is_given_back_again_and_again_is_an_echo(times):
+    said = f"{SOURCE} " * int(times) + SOURCE[: int(len(SOURCE) * (times % 1))]
+    assert parse(json.dumps([said.strip()])).rejected == (("echo_source", said.strip()),)
+
+
+def test_a_string_that_fills_its_schema_was_cut_off():
+    long = ("the standby and " * 100)[: longest_answer(SOURCE)]
+    assert parse(json.dumps([long, A]), finish_reason="stop").sentences == (A,)
+    assert parse(json.dumps([long[1:], A]), finish_reason="stop").sentences == (long[1:].strip(), A)
+
+
 @pytest.mark.parametrize("raw", ['{"', "```", '```json\n{"', '{"sentences": [', '{"sentences": ["", "'])
 def test_a_reply_that_was_cut_before_its_first_sentence_was_cut(raw):
     assert {reason for reason, _ in parse(raw, finish_reason="length").rejected} == {"truncated"}
+
+
+def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
+    prompt = (
+        "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
+        f"synonymous sentences of a given input sentence. Input sentence: {SOURCE} Output:"
+    )
+    parsed = parse(f"{prompt}\n1. {A}\n2. {B}\n\nInput sentence: The cat sleeps.\nOutput:\n1. The cat naps.")
+    assert parsed.sentences == (A, B)
+    assert [reason for reason, _ in parsed.rejected] == ["echo_prompt", "echo_prompt"]
+    assert "The cat naps." in parsed.rejected[1][1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentences"),
+    [
+        ("1. We are on version 2. It works.", ("We are on version 2. It works.",)),
+        ("1. Version 1 failed. 2. Version 2 failed.", ("Version 1 failed.", "Version 2 failed.")),
+    ],
+)
+def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
+    assert parse(raw, source="Release 2 is live.").sentences == sentences
 
 
 @pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
 def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
     parsed = parse(f"['The pod is up.', {beside}]")
     assert parsed.sentences[0] == "The pod is up."
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (f"Somebody had to wake up in the middle of a night.\n{A}\n{B}", None),
+        (f"We cannot process this request.\n{B}", ("We cannot process this request.", B)),
+        ('{"sentence": "Nine minutes\\nit took."}', ("Nine minutes it took.",)),
+    ],
+    ids=["long first line", "not all of the reply", "wrapped in json"],
+)
+def test_what_may_be_a_sentence_is_one(raw, kept):
+    assert parse(raw).sentences == (kept or tuple(raw.splitlines()[:2]))
 
 
 @pytest.mark.parametrize(
@@ -447,6 +491,14 @@ def test_a_layout_that_is_not_read_gives_no_sentence(raw):
     parsed = parse(raw)
     assert parsed.sentences == ()
     assert {reason for reason, _ in parsed.rejected} == {"unparseable"}
+
+
+@pytest.mark.parametrize(("polarity", "kept"), [("synonym", A), ("antonym", "It took no time.")])
+def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarity, kept):
+    raw = json.dumps({"antonyms": ["It took no time."], "synonyms": [A]})
+    parsed = parse(raw, finish_reason="stop", polarity=polarity)
+    assert parsed.sentences == (kept,)
+    assert "other_data" in {reason for reason, _ in parsed.rejected}
 
 
 @pytest.mark.parametrize(
