@@ -114,8 +114,9 @@ def _rounds(
     """Take the trainings that remain, each trial's in a directory of its own in `trials`."""
     found: Found = {}
     going_on = list(range(len(values)))
-    for rung, end in enumerate(round_ends(run.recipe, len(data.train), rungs)):
-        log.info("round %d of %d: %d trials", rung + 1, rungs, len(going_on))
+    ends = round_ends(run.recipe, len(data.train), rungs)
+    for rung, end in enumerate(ends):
+        log.info("round %d of %d: %d trials", rung + 1, len(ends), len(going_on))
         scores = {}
         with Progress(f"round {rung + 1}", len(going_on)) as progress:
             for trial in going_on:
@@ -133,7 +134,7 @@ def _rounds(
                 progress.advance()
         # Trial 0, to compare the others with, does not take another one's place.
         best = sorted(scores, key=lambda trial: (-scores[trial], trial))[: math.ceil(len(scores) / _FACTOR)]
-        staying = {0, *best} if rung + 1 < rungs else set[int]()
+        staying = {0, *best} if rung + 1 < len(ends) else set[int]()
         for trial in set(going_on) - staying:
             RunDirectory(trials / f"trial-{trial}", {}).tidy()
         going_on = sorted(staying)
@@ -187,11 +188,14 @@ def _result(
 
 
 def round_ends(recipe: Recipe, pairs: int, rungs: int) -> list[int]:
-    """Return the steps at which rounds end: evaluations, each near a third of the next; the last of all."""
+    """Return the steps at which rounds end: evaluations, each near a third of the next; the last of all.
+
+    Fewer than `rungs` where two would end at the same evaluation.
+    """
     schedule = Schedule(recipe.training, pairs)
     evaluations = math.ceil(schedule.steps / schedule.every)
     shares = [float(_FACTOR) ** (rung + 1 - rungs) for rung in range(rungs)]
-    return [schedule.step_of(max(1, round(evaluations * share))) for share in shares]
+    return sorted({schedule.step_of(max(1, round(evaluations * share))) for share in shares})
 
 
 def _in_points(row: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ class FitOptions:
         shown="none",
     )
     device: str | None = _device()
-    overwrite: bool = option("Replace an earlier run in --out.", False)
+    overwrite: bool = option("Replace an earlier run in --out; the same one, cut off, goes on.", False)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class GridOptions:
     scale: str | None = _scale()
     drop_leaks: bool = _drop_leaks()
     device: str | None = _device()
-    overwrite: bool = option("Replace an earlier grid in --out.", False)
+    overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,8 @@ def training_arguments(
 
 def tracker_names(given: str | Sequence[str] | None) -> list[str]:
     """Return the names of programs that follow a run, given as a list or with commas between."""
-    return [name.strip() for name in (given.split(",") if isinstance(given, str) else given or ())]
+    names = given.split(",") if isinstance(given, str) else given or ()
+    return [name.strip() for name in names if name.strip()]
 
 
 def check_trackers(names: Sequence[str], out: Path) -> None:

@@ -58,8 +58,8 @@ class RunDirectory:
     def status(self, *, overwrite: bool) -> Status:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
-        With `overwrite` a run that differs or is finished counts for nothing; this very run goes on. So does
-        one that differs and has no checkpoint yet.
+        With `overwrite` a run that differs or is finished counts for nothing; this very run goes on. One
+        that differs and has left nothing yet counts for nothing, either.
 
         Raises:
             InputError: The directory holds something else, or a run that differs.
@@ -75,8 +75,13 @@ class RunDirectory:
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
         if overwrite and (changed or state["status"] == "finished"):
             return "new"
-        if changed and not self._holds_work(state):
+        if changed and all(item.name == HIDDEN for item in self.path.iterdir()):
             return "new"
+        if "recipe" in before:
+            raise InputError(
+                f"--out {self.path} holds a run of an earlier version; give another directory, or "
+                "--overwrite to replace that run"
+            )
         if changed:
             # Of pairs only a hash is known.
             words = [
@@ -118,11 +123,6 @@ class RunDirectory:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
         for folder in () if self.files else (self.checkpoints, self.folds):
             shutil.rmtree(folder, ignore_errors=True)
-
-    def _holds_work(self, state: Mapping[str, Any]) -> bool:
-        """Return whether the run got as far as a checkpoint: what ended before that is no loss."""
-        parts = (self.checkpoints, self.folds, self.trials)
-        return state["status"] == "finished" or any(folder.is_dir() for folder in parts)
 
     def _state(self) -> dict[str, Any]:
         """Return what `_write` wrote, atomically; nothing if there is no run."""

@@ -167,7 +167,7 @@ def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
 def test_rounds_that_end_at_the_same_evaluation_are_one(config, tmp_path):
     recipe = config.recipe.with_overrides({"epochs": 1})
     result = search(replace(config, out=tmp_path / "out", recipe=recipe), trials=2, rungs=2)
-    assert [(row["rung"], row["steps"]) for row in result["rows"][:3]] == [(0, 3), (0, 3), (1, 3)]
+    assert [(row["rung"], row["steps"]) for row in result["rows"]] == [(0, 3), (0, 3)]
 
 
 def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(config, tmp_path, program):

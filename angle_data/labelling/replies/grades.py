@@ -9,7 +9,7 @@ from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
-from angle_data.labelling.replies.structured import decode, name_of, starts
+from angle_data.labelling.replies.structured import decode, starts
 
 TOP_GRADE = 5.0
 
@@ -26,24 +26,29 @@ GRADE_REASONS: dict[str, str] = {
 }
 """Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
 
-# A number that is a grade may be, and the scale that may be named beside it.
 _NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
-_SCALE = re.compile(r"\b0\s*(?:-|–|to|through)\s*5\b|\s*(?:/|\bout\s+of)\s*5(?:[.,]0)?\b", re.IGNORECASE)
+_OF_FIVE = r"(?:\s*(?:/|out\s+of|von|sur|de)\s*5(?:[.,]0)?\b)?"
+_VALUE = re.compile(rf"\s*({_NUMBER}){_OF_FIVE}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
+_SCALE = re.compile(r"\b0\s*(?:-|–|to|through|bis)\s*5\b", re.IGNORECASE)
 _RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
 _LABELLED = re.compile(
-    rf"(?:score|grade|rating|similarity)\W{{0,6}}(?:(?:is|of|would\s+be)\W{{1,4}})?({_NUMBER})", re.IGNORECASE
+    rf"(?:score|grade|rating|similarity)\W{{0,6}}(?:(?:is|of|would\s+be)\W{{1,4}})?({_NUMBER}){_OF_FIVE}",
+    re.IGNORECASE,
 )
-_VALUE = re.compile(rf"\s*{_NUMBER}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
-_ANY = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w%])(?![.,]\d)")
+_ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+\s+(.*)", re.IGNORECASE)
+_NAME = re.compile(r"(?:pair|id)?[ _-]?(\d{1,3})", re.IGNORECASE)
 _OBJECT = re.compile(r"^\{|\{\s*[\"']")
+_LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
+_GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
+_ID_KEYS = ("id", "pair", "index", "number")
 
 
 def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[float | str]:
     """Return the grade 0..5 of each of the pairs 1..`count`, or a reason code; never raises.
 
-    Understood are JSON (objects with `id` and `score`, a mapping from number to grade, a list of numbers that
-    is the whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
+    Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
+    whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
     `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
@@ -68,14 +73,7 @@ def _only(values: set[float | None]) -> float | str:
 
 def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | None]]:
     """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
-    for start in starts(text):
-        if (decoded := decode(text, start)) is None:
-            continue
-        value, end = decoded
-        # Any other list of numbers may be a mark: beside words, "[1]" is the number of a pair.
-        if isinstance(value, list) and (start, end) == (0, len(text)) and len(value) == count:
-            plain = ((n, item) for n, item in enumerate(value, start=1) if not isinstance(item, dict))
-            yield from ((number, _plain(item)) for number, item in plain)
+    for value in _json_values(text):
         # Hundreds of lists within each other can be decoded, but not be walked through.
         with suppress(RecursionError):
             yield from _of_json(value, count)
@@ -85,46 +83,81 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
         lines = text.splitlines()[: -1 if cut else None]  # the last number may be half a number
         yield from ((int(item[1]), _in_words(item[2])) for line in lines if (item := _ITEM.fullmatch(line)))
         return
-    text = _SCALE.sub("", text)
     item = _ITEM.fullmatch(text)
-    text = item[2] if item is not None and item[1] == "1" and _VALUE.fullmatch(item[2]) else text
-    if _ANY.search(text):
+    if item is not None and item[1] == "1" and _VALUE.fullmatch(item[2]):
+        text = item[2]
+    if _ANY.search(_SCALE.sub("", text)) or _LABELLED.search(text):
         yield 1, _in_words(text)
 
 
+def _json_values(text: str) -> Iterator[Any]:
+    """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
+
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
+    pair.
+    """
+    done = 0
+    for start in starts(text):
+        decoded = decode(text, start) if start >= done else None
+        if decoded is None:
+            continue
+        value, done = decoded
+        if isinstance(value, dict) or _is_objects(value) or (start, done) == (0, len(text)):
+            yield value
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
 def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
-    """Read {"id": 2, "score": 3.5} or {"2": 3.5} anywhere in a value; a single pair needs no id."""
-    for item in value if isinstance(value, list) else value.values():
-        if isinstance(item, list | dict):
-            yield from _of_json(item, count)
-    if not isinstance(value, dict):
+    if isinstance(value, dict):
+        yield from _of_object(value, count)
+    elif isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            if isinstance(item, dict):
+                yield from _of_object(item, count)
+            elif len(value) == count or count == 1:
+                yield 1 if count == 1 else number, _plain(item)
+
+
+def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}; the grade of a single pair needs no id."""
+    inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
+    if inner is not None:
+        yield from _of_json(inner, count)
         return
-    if "score" in value:
-        number = _plain(value.get("id")) if count > 1 else 1.0
+    grades = [value[key] for key in _GRADE_KEYS if key in value]
+    if grades:
+        number = _plain(next((value[key] for key in _ID_KEYS if key in value), None)) if count > 1 else 1.0
         if number is not None and number.is_integer():
-            yield int(number), _plain(value["score"])
+            yield int(number), _plain(grades[0])
         return
-    numbered = ((name, item) for name, item in value.items() if re.fullmatch(r"\d{1,3}", name_of(name)))
-    yield from ((int(name), _plain(item)) for name, item in numbered)
+    for name, item in value.items():
+        if digits := _NAME.fullmatch(str(name)):
+            yield int(digits[1]), _plain(item.get("score") if isinstance(item, dict) else item)
 
 
 def _plain(value: Any) -> float | None:
     """Return a number, or a text that is nothing but one ("4.5", "4/5"); None for anything else."""
-    if isinstance(value, str):
-        return _in_words(value) if _VALUE.fullmatch(_SCALE.sub("", value)) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool):
         return None
-    # Also NaN, and whole numbers too large for a float, are out of range.
-    return float(value) if abs(value) < 1e9 else -1.0
+    if isinstance(value, int | float):
+        # Also NaN, and whole numbers too large for a float, are out of range.
+        return float(value) if abs(value) < 1e9 else -1.0
+    match = _VALUE.fullmatch(value) if isinstance(value, str) else None
+    return _number(match[1]) if match else None
 
 
 def _in_words(text: str) -> float | None:
-    """Return the one grade that a text states; None when there are several numbers or a range."""
+    """Return the one grade that a sentence states; None when there are several numbers or a range."""
     text = _SCALE.sub("", text)
+    labelled = {_number(found) for found in _LABELLED.findall(text)}
     if _RANGE.search(text):
         return None
-    found = {
-        float(number.replace(",", ".").replace("−", "-"))
-        for number in _LABELLED.findall(text) or _ANY.findall(text)
-    }
-    return found.pop() if len(found) == 1 else None
+    numbers = labelled or {_number(found) for found in _ANY.findall(text)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ".").replace("−", "-"))

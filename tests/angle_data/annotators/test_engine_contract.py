@@ -223,7 +223,7 @@ WHOLE = "must be a whole number of at least 1, got 0"
 @pytest.mark.parametrize(
     ("engine", "options", "message"),
     [
-        ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size"),
+        ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size, wait_s"),
         ("batch", {"batch_size": 0}, f"--engine-option batch_size {WHOLE}"),
         ("offline", {"chunk": 0}, f"--engine-option chunk {WHOLE}"),
         ("offline", {"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),

@@ -131,6 +131,15 @@ def test_nested_folds_equal_a_plain_loop(monkeypatch):
     assert classify("nested", (x, y), None, x, 1111).tolist() == predicted.tolist()
 
 
+def test_folds_of_train_equal_a_plain_loop(monkeypatch):
+    monkeypatch.setattr(task_transfer, "FOLDS", 3)
+    (x, y), (test, _) = blobs(60, 3, 11), blobs(300, 3, 99)
+    parts = list(StratifiedKFold(3, shuffle=True, random_state=5).split(x, y))
+    final = slow_choice(x, y, [0.5, 1, 2, 4, 8, 16, 32], parts, 5)
+    assert final.C != 0.5
+    assert classify("folds", (x, y), None, test, 5).tolist() == final.fit(x, y).predict(test).tolist()
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_the_dev_split_or_a_tenth_chooses_c_and_is_not_learned_from(given):
     (x, y), dev, (test, _) = blobs(60, 2, 3), blobs(40, 2, 4), blobs(300, 2, 5)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from cut_runs import CutOff, cut_off
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
 
@@ -106,6 +107,19 @@ def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file):
     changed = {name for name, weights in before.items() if not torch.equal(after[name], weights)}
     assert changed
     assert all(name.endswith(("query.weight", "value.weight")) for name in changed)
+
+
+def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
+    whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1, **LEARNS)
+    assert report.kept == "tuned"
+    with cut_off("on_save", 2), pytest.raises(CutOff):
+        run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
+    checkpoint_directory = whole.out.parent / "cut" / "checkpoints" / "checkpoint-2"
+    assert (checkpoint_directory / "adapter_model.safetensors").is_file()
+    assert not (checkpoint_directory / "model.safetensors").exists()
+    again, resumed = run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
+    assert resumed.curve == report.curve
+    assert (again.out / "model.safetensors").read_bytes() == (whole.out / "model.safetensors").read_bytes()
 
 
 def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):

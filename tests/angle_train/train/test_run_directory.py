@@ -86,12 +86,20 @@ def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch
     assert other.status(overwrite=True) == "interrupted"  # it goes on
 
 
-def test_settings_may_change_until_there_is_a_checkpoint(tmp_path):
-    other = RunDirectory(tmp_path / "out", PARTS | {"epochs": "5"})
-    run = RunDirectory(tmp_path / "out", PARTS)
+def test_settings_may_change_while_there_is_nothing_to_lose(tmp_path):
+    run, other = (RunDirectory(tmp_path / "out", PARTS | {"epochs": n}) for n in "35")
     run.claim("new")
     assert other.status(overwrite=False) == "new"
     other.claim("new")
-    (other.checkpoints / "checkpoint-5").mkdir(parents=True)
+    (other.path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"a run with different epochs \(5 -> 3\); give another directory"):
         run.status(overwrite=False)
+
+
+def test_a_run_of_an_earlier_version_is_named_in_one_line(tmp_path):
+    run = RunDirectory(tmp_path / "out", PARTS)
+    RunDirectory(run.path, {"recipe": "[objective]\n", "training pairs": "a"}).claim("new")
+    (run.path / "checkpoints").mkdir()
+    with pytest.raises(InputError, match=r"out holds a run of an earlier version; give another directory"):
+        run.status(overwrite=False)
+    assert run.status(overwrite=True) == "new"

@@ -22,7 +22,7 @@ def grade(raw, finish_reason="stop"):
         '{"grades": [{"id": 1, "score": 3.5}]}',
         '```json\n{"grades": [{"id": 1, "score": 3.5}]}\n```',
         'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
-        '[{"id": "1", "score": "3.5/5"}]',
+        '[{"id": "1", "rating": "3.5/5"}]',
         '{"1": 3.5}',
         '{"score": 3.5}',
         "[3.5]",
@@ -134,7 +134,7 @@ def test_a_legend_before_the_grades_says_nothing_about_pairs():
         "Pair [1]: 4\nPair [2]: 0.5",
         "[4, 0.5]",
         "```json\n[4, 0.5]\n```",
-        '{"1": 4, "2": "0.5/5"}',
+        '{"pair 1": 4, "2": {"score": "0.5"}}',
     ],
 )
 def test_several_grades_without_the_asked_for_json(raw):
