@@ -99,7 +99,7 @@ class GridOptions:
     setting: list[str] | None = _setting()
     trials: int = option("Number of recipes to try, including the given one.", 27, min=2)
     rungs: int = option(
-        "Number of rounds; each trains the best third and the given recipe three times as long.", 3, min=1
+        "Rounds at most; each trains the best third and the given recipe three times as long.", 3, min=1
     )
     seed: int = option("Random seed for the recipes to try.", 0, min=0)
     scale: str | None = _scale()

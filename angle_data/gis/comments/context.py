@@ -157,8 +157,10 @@ _DENIED_NEXT = expand(
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
-    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?!.*\b(?:if|unless|in case|free "
-    r"to|welcome to)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|ing)?(?: this| it| the (?:issue|ticket))?(?: now| "
+    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?!(?:should|when)\b|"
+    r".*\b(?:(?<!even )if|unless|otherwise|in case|free to|welcome to|happy to|hesitate|let (?:me|us) "
+    r"know|no need|(?:you|we|it|this) (?:can|may)|(?:do not|don't) "
+    r"re-?open)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|ing)?(?: this| it| the (?:issue|ticket))?(?: now| "
     r"again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
 )
 

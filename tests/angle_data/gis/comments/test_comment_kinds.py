@@ -87,6 +87,9 @@ KINDS = {
         The bot marked it as a duplicate of #5. It isn't. | !5
         Closing as a duplicate of #5. If this is wrong, please reopen it. | >5
         Closing this as a duplicate of #5. Feel free to reopen this if it is something else. | >5
+        Closing as a duplicate of #5. Otherwise, please reopen. | >5
+        Closing as a duplicate of #5. Should this be wrong, please reopen it. | >5
+        Closing as a duplicate of #5. Please don't reopen it. | >5
         Closed as a duplicate of #5. I reopened it. | !5
         Why did the bot say that this is a duplicate of #5? |
         As the bot said, this is a duplicate of #5. | >5
