@@ -181,6 +181,14 @@ def test_files_and_functions_are_small(path):
             assert count <= PARAMETERS, f"{path}:{node.lineno}: {node.name} takes {count} parameters"
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_public_names_are_documented(path):
+    tree = ast.parse(path.read_text())
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    public = [node for node in tree.body if isinstance(node, named) and node.name[0] != "_"]
+    assert [node for node in (tree, *public) if not ast.get_docstring(node)] == []
+
+
 def is_command(path):
     """Whether a file holds commands: typer reads their options from their parameters."""
     return path.stem == "cli" or path.stem.startswith("command")

@@ -188,5 +188,12 @@ def test_odd_dimensions_are_fine_without_the_published_angle():
     run(papers(matryoshka_dims=(3,), angle_mode="published", angle_weight=0))
 
 
+def test_row_weights_reach_every_term():
+    rows = [{**row, "weight": weight} for row, weight in zip(ROWS, (0.3, 0.2, 1.0, 0.5), strict=True)]
+    _, weighted = run(papers(), rows=rows)
+    _, plain = run(papers())
+    assert all(weighted[name] != pytest.approx(plain[name], rel=1e-3) for name in plain)
+
+
 def test_recipes_can_name_every_angle_mode():
     assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)

@@ -8,13 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformerTrainer
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
+from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
-from angle_train.train import arguments
+from angle_train.train import arguments, trainer
 from angle_train.train.arguments import resolve_precision, training_arguments
 from angle_train.train.merging import snapshot
 from angle_train.train.trainer import (
@@ -82,6 +84,14 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
         ).n_gpu
         == 1
     )
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
+    monkeypatch.setattr(trainer, "process_number", lambda: number)
+    monkeypatch.setattr(SentenceTransformerTrainer, "train", lambda self, **given: None)
+    train(tiny_model, few_pairs(), Recipe(), tmp_path)
+    assert torch.initial_seed() == TrainingConfig().seed + number
 
 
 def few_pairs():
@@ -183,3 +193,19 @@ def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
     assert train(tiny_model, few_pairs(), recipe, tmp_path).steps == 1
     assert any(not torch.equal(before[name], weight) for name, weight in tiny_model.state_dict().items())
+
+
+def test_dropout_follows_the_seed(tiny_model_dir, tmp_path, caplog):
+    caplog.set_level("INFO", logger="angle")
+
+    def loss(seed, out):
+        model = load_backbone(str(tiny_model_dir), device="cpu")
+        # One batch, and no text swapped: what dropout draws is all that is left to vary.
+        recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
+        caplog.clear()
+        train(model, few_pairs(), recipe, tmp_path / out, evaluator=DevEvaluator([few_pairs()]))
+        return float(re.search(r"loss ([\d.]+)", caplog.text)[1])
+
+    one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
+    assert one == again
+    assert one != pytest.approx(other, abs=1e-3)
