@@ -1,17 +1,18 @@
 """What a run reports is what it saved: a fresh load of the model gives the figures of the report again."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
+from tiny_backbones import checkpoint
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
+from angle_train.model import load as load_module
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.run import fit
@@ -111,23 +112,22 @@ def test_the_backbone_that_is_kept_reads_as_many_tokens_as_the_one_that_was_meas
     assert score(model, rows[:48]) == pytest.approx(reported(report, "dev", "backbone"), abs=1e-6)
 
 
-def test_quantized_weights_are_left_before_anything_is_measured(start, rows, monkeypatch):
-    """4 bits take a GPU: here the weights of a run that asks for them are rounded when they are loaded."""
-    original = fit_module.load_for_training
+def test_quantized_weights_are_left_before_anything_is_measured(start, rows, tmp_path, monkeypatch):
+    """QLoRA with bitsandbytes' own 4-bit weights, on the CPU: that is for GPUs alone, so two doors are opened.
 
-    def load(source, backbone, *given):
-        model = original(source, replace(backbone, quantization="none"), *given)
-        if backbone.quantization == "4bit":
-            with torch.no_grad():
-                for name, weights in model.named_parameters():
-                    if "base_layer" in name:
-                        weights.copy_(weights.round(decimals=1))
-        return model
-
-    monkeypatch.setattr(fit_module, "load_for_training", load)
-    out, report = start(quantization="4bit", **LORA)
+    The second is bitsandbytes' packing for inference with AVX-512, which would cut the gradient off.
+    """
+    modules = pytest.importorskip("bitsandbytes.nn.modules")
+    monkeypatch.setattr(modules, "has_avx512bf16", lambda: False)
+    on_gpu = load_module.four_bit_settings(torch.device("cuda"))
+    monkeypatch.setattr(
+        load_module, "four_bit_settings", lambda device: on_gpu | {"device_map": {"": device}}
+    )
+    values = LORA | {"learning_rate": 5e-3, "epochs": 6, "precision": "bf16", "pooling": "last-token"}
+    out, report = start(checkpoint("llama", tmp_path / "llama"), quantization="4bit", **values)
     assert report["kept"] == "tuned"
     model = SentenceTransformer(str(out), device="cpu")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
     assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
     assert max(point["dev"] for point in report["curve"]) != pytest.approx(report["dev_after"], abs=1e-3)
