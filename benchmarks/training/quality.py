@@ -6,9 +6,9 @@
 
 Training pairs: 2,000 of STS-B and SICK-R, 1,000 of MRPC, 600 of bug-duplicates, drawn once; 400 dev pairs,
 all test pairs. 3 epochs in batches of 64 (the defaults), at most 128 tokens, fp32 unless said otherwise
-(angle_emb always); 1e-4 for MiniLM's first three layers and 5e-5 for all six. The better of two evaluations on dev is kept. Each run (data set,
-backbone, way, seed) is one file under runs/benchmarks/training/quality; what is there with the same
-settings is not run again, so the script can be stopped at any time.
+(angle_emb always); 1e-4 for MiniLM's first three layers and 5e-5 for all six. The better of two evaluations
+on dev is kept. Each run (data set, backbone, way, seed) is one file under runs/benchmarks/training/quality;
+what is there with the same settings is not run again, so the script can be stopped at any time.
 
 Ways: `ours` has the objective of the kind of labels, `papers` the papers' three terms, `cosent` the cosine
 term alone. `ST …` is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone, so fewer

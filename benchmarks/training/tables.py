@@ -73,6 +73,6 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     p_value = ""
     if len(shared) > 1:
         test = ttest_rel(*([runs[seed]["spearman"] for seed in shared] for runs in (own, other)))
-        p_value = f"{test.pvalue:.3f}"
+        p_value = "" if np.isnan(test.pvalue) else f"{test.pvalue:.3f}"  # equal in every seed
     spread = plus_minus([100 * difference.delta for difference in differences], "+.2f")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
