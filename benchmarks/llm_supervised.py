@@ -16,9 +16,10 @@ and degrees-mined alone, written and graded by a language model (folder bug-titl
 pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
-MiniLM), --epochs 5 (passes over the pairs); --texts 100 takes so many of the texts, of which fewer lie in
-more; --keep 2000 --merge-back 0.3 keep what the backbone knew, --general measures that. `stsb`, `stsb-1000`,
-`bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not repeated.
+MiniLM), --set epochs=5 (values of the recipe, as `angle-train fit` takes them); --texts 100 takes so many of
+the texts, of which fewer lie in more; --keep 2000 keeps what the backbone knew, --general measures that.
+`stsb`, `stsb-1000`, `bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not
+repeated.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from angle_data.labelling.mine import MineConfig, mine
 from angle_data.labelling.score import score
 from angle_data.text import stable_hash
 from angle_train.options import FitOptions
-from angle_train.recipe import Recipe, find_recipe
+from angle_train.recipe import Recipe, find_recipe, parse_settings
 from angle_train.run import fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
@@ -307,12 +308,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
     parser.add_argument("--texts", type=int, help="so many of them; default all")
     parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--epochs", type=float, help="passes over the pairs; default the recipe's")
     parser.add_argument("--layers", type=int, help="of MiniLM, 1 to 6; default the task's")
     parser.add_argument(
         "--keep", type=int, default=0, help="pairs of general text that keep their similarity"
     )
-    parser.add_argument("--merge-back", type=float, default=0.0, help="share of the backbone")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
     parser.add_argument("--general", action="store_true", help="measure STS-B's test pairs too")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
@@ -322,12 +322,10 @@ def main() -> None:
     if arguments.layers:
         task = replace(task, layers=arguments.layers)
         home = home.with_name(f"{task.purpose}-{arguments.layers}-layers")
-    values = {"precision": arguments.precision, "average_with_backbone": arguments.merge_back}
-    values |= {"epochs": arguments.epochs} if arguments.epochs else {}
+    values = {"precision": arguments.precision, **parse_settings(arguments.set)}
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(values)
-    kept = f"-epochs-{arguments.epochs:g}" if arguments.epochs else ""
+    kept = "".join(f"-{setting.replace('=', '-')}" for setting in arguments.set)
     kept += f"-keep-{arguments.keep}" if arguments.keep else ""
-    kept += f"-merge-{arguments.merge_back:g}" if arguments.merge_back else ""
     kept += "-general" if arguments.general else ""
     if arguments.general:
         task = replace(task, test=(*task.test, *stsb().test))
