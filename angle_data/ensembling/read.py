@@ -193,7 +193,7 @@ def _read_run(path: Path) -> Run:
             f"{path} holds no candidates.jsonl; make it with `angle-data llm-label --out {path}`, or run "
             "that command again to finish it"
         )
-    candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    candidates = tuple(Candidate.from_dict(row, f"{file}:{line}") for line, row in read_jsonl(file))
     recorded = _read_run_file(path, "llm-label")
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
@@ -205,14 +205,6 @@ def _read_run(path: Path) -> Run:
     settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
     unfinished = _is_unfinished(recorded)
     return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"))
-
-
-def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
-    candidate = Candidate.from_dict(row, where)
-    for name, value in candidate.to_dict().items():
-        if name not in ("polarity", "degree") and not isinstance(value, str):
-            raise InputError(f"{where}: {name} must be a string, got {value!r}")
-    return candidate
 
 
 def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:
