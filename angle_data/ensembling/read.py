@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate
@@ -173,15 +174,6 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
 def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:
     """Return a pair's grades by grader, without those of its supporters: nobody grades their own work."""
     return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
-
-
-def check_named_once(paths: Sequence[Path], option: str = "") -> None:
-    """Raise an `InputError` if a path is given twice; `option` opens the message."""
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise InputError(f"{option}{path} is given twice; name each run once")
-        seen.add(path.resolve())
 
 
 def _read_run(path: Path) -> Run:
