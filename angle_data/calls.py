@@ -67,6 +67,22 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
+def check_least(config: object, least: int, *names: str) -> None:
+    """Raise an `InputError` unless the options of these names are None or `least` and more."""
+    for name in names:
+        if (value := getattr(config, name)) is not None and value < least:
+            raise InputError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
+
+
+def check_named_once(paths: Iterable[Path], option: str = "") -> None:
+    """Raise an `InputError` if a path is given twice; `option` opens the message."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError(f"{option}{path} is given twice; name each once")
+        seen.add(path.resolve())
+
+
 def read_paths(texts: list[str]) -> tuple[Path, ...]:
     """Return the paths of an option that can be repeated."""
     return tuple(map(path_of, texts))

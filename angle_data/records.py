@@ -1,14 +1,18 @@
-"""The records that flow from one step to the next; frozen, and strict about unknown or missing fields.
+"""The records that flow from one step to the next; frozen, and candidates are strict about their fields.
 
 They hold data only. How they are stored is `jsonl`'s business, how they are made each step's own.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, Self, cast, get_args
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from angle_data.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Polarity = Literal["synonym", "antonym"]
 
@@ -18,56 +22,14 @@ DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
 
-def check_polarity(value: object, where: str) -> Polarity:
-    """Return `value` as a `Polarity`; `where` names its origin in the error.
-
-    Raises:
-        InputError: It is neither `synonym` nor `antonym`.
-    """
-    if value not in get_args(Polarity):
-        raise InputError(f"{where}: polarity must be one of {', '.join(get_args(Polarity))}, got {value!r}")
-    return cast(Polarity, value)
-
-
-def _check_asked(polarity: object, degree: object, where: str) -> None:
-    """Raise an `InputError` unless at most one of the two is set, to a polarity or a degree."""
-    if polarity is not None:
-        check_polarity(polarity, where)
-        if degree is not None:
-            raise InputError(f"{where}: polarity and degree are both set; a record has one of them")
-    elif degree is not None and (type(degree) is not int or degree not in DEGREES):
-        raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {degree!r}")
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Base of the records: conversion to and from plain dictionaries."""
+    """Base of the records: conversion to plain dictionaries."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in declaration order, ready for JSON; without a field that is None by default."""
         found = ((item, getattr(self, name)) for name, item in self.__dataclass_fields__.items())
         return {item.name: value for item, value in found if value is not None or item.default is not None}
-
-    @classmethod
-    def from_dict(cls, row: dict[str, Any], where: str) -> Self:
-        """Build the record from a dictionary; `where` (`file:line`) opens every error.
-
-        Raises:
-            InputError: A field is missing or unknown, or has a value that it must not have.
-        """
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(row.keys() - known)
-        if unknown:
-            raise InputError(f"{where}: unknown field {unknown[0]!r} in a {cls.__name__} record")
-        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
-        if missing := sorted(needed - row.keys()):
-            raise InputError(f"{where}: a {cls.__name__} record lacks {', '.join(missing)}")
-        record = cls(**row)
-        record.check(where)
-        return record
-
-    def check(self, where: str) -> None:
-        """Raise an `InputError` that opens with `where` if a value cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +56,28 @@ class Candidate(Record):
     key: str
     degree: int | None = None
 
-    def check(self, where: str) -> None:
-        """Raise an `InputError` unless the record says what was asked for, once."""
-        if self.polarity is None and self.degree is None:
-            raise InputError(f"{where}: polarity and degree are both missing; a candidate has one of them")
-        _check_asked(self.polarity, self.degree, where)
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - with a type it would be a field
+
+    @staticmethod
+    def from_dict(row: dict[str, Any], where: str) -> Candidate:
+        """Build the record from a dictionary; `where` (`file:line`) opens every error.
+
+        Raises:
+            InputError: A field is missing, unknown or of a wrong kind, or not exactly one of polarity and
+                degree is set.
+        """
+        from pydantic import ValidationError
+
+        try:
+            candidate = _reader().validate_python(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        if (candidate.polarity is None) == (candidate.degree is None):
+            raise InputError(f"{where}: a candidate has a polarity or a degree, one of the two")
+        if candidate.degree not in (None, *DEGREES):
+            raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {candidate.degree}")
+        return candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +98,6 @@ class Rejection(Record):
     reason: str
     raw: str
     degree: int | None = None
-
-    def check(self, where: str) -> None:
-        """Raise an `InputError` if polarity or degree cannot be, or both are set."""
-        _check_asked(self.polarity, self.degree, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +124,10 @@ class LabelledPair(Record):
     flags: list[str] = field(default_factory=list)
     supervision: str = ""
     purpose: str | None = None
+
+
+@cache
+def _reader() -> TypeAdapter[Candidate]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Candidate)

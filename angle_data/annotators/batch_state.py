@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ log = logging.getLogger("angle.annotators")
 _FILE = "batches.jsonl"
 _FOLDER = "batch"
 _DIGEST_DIGITS = 12
+# What is written there: the file to be sent, and results; whatever else lies there is the user's.
+_OURS = re.compile(rf"next\.jsonl|\d+-[0-9a-f]{{{_DIGEST_DIGITS}}}\.(output|error)\.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +151,10 @@ class BatchState:
         return [self.folder / f"{part.name}.{kind}.jsonl" for kind in ("output", "error")]
 
     def tidy(self) -> None:
-        """Remove every file that holds no results of a part which is read and not closed."""
+        """Remove every file of ours that holds no results of a part which is read and not closed."""
         wanted = {path for part in self.parts.values() if part.fetched for path in self.results(part)}
         for path in self.folder.iterdir():
-            if path not in wanted and path.suffix == ".jsonl":
+            if path not in wanted and _OURS.fullmatch(path.name):
                 path.unlink()
 
     def _record(self, event: str, **fields: Any) -> None:

@@ -136,7 +136,9 @@ def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
 def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict[str, Any]:
     """Return what is asked of a model behind an API, and where."""
     public = _public_host(config, alias)
-    base_urls = config.base_urls or _address_of_environment(public)
+    # Resolved here, so that the rules for a key and a price hold for it.
+    ours = os.environ.get("OPENAI_BASE_URL", "").strip() if public == urlsplit(DEFAULT_URL).hostname else ""
+    base_urls = config.base_urls or ((ours,) if ours else ())
     if len(base_urls) > 1 and engine == "batch":
         raise InputError("--engine batch works with one --base-url")
     if not base_urls and public is None:
@@ -189,15 +191,6 @@ def _timeout_s(options: Mapping[str, Any]) -> float:
     if isinstance(given, int | float) and 0 < given < math.inf:
         return float(given)
     raise InputError(f"--engine-option timeout_s must be a number of seconds, more than 0, got {given!r}")
-
-
-def _address_of_environment(host: str | None) -> tuple[str, ...]:
-    """Return the address in OPENAI_BASE_URL for a model that OpenAI serves (`host`), () without one.
-
-    It is resolved here, so that the rules for a key and a price hold for it.
-    """
-    url = os.environ.get("OPENAI_BASE_URL", "").strip()
-    return (url,) if url and host == urlsplit(DEFAULT_URL).hostname else ()
 
 
 def _check_addresses(base_urls: tuple[str, ...], alias: ModelAlias | None) -> None:

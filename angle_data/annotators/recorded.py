@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import check_polarity
+from angle_data.records import Polarity
 from angle_data.text import normalise
 
 NOT_RECORDED = "not_recorded"
@@ -95,7 +95,10 @@ def _task(row: dict[str, Any], where: str) -> str:
     """Return what a row about one text answers: `synonym`, `antonym` or `degrees`."""
     task = row.get("task")
     if task is None or row.get("polarity") is not None:
-        return check_polarity(row.get("polarity"), where)
+        if (polarity := row.get("polarity")) not in get_args(Polarity):
+            known = ", ".join(get_args(Polarity))
+            raise InputError(f"{where}: polarity must be one of {known}, got {polarity!r}")
+        return str(polarity)
     if task not in _DEGREES:
         raise InputError(f"{where}: task must be {' or '.join(_DEGREES)}, got {task!r}; or give a polarity")
     return _DEGREES[0]

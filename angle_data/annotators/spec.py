@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.annotators.base import Sampling
-from angle_data.calls import option
+from angle_data.calls import check_least, option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
@@ -179,10 +179,7 @@ class EngineConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "concurrency", "max_tokens_total"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        check_least(self, 1, "max_tokens", "concurrency", "max_tokens_total")
         for name in ("requests_per_minute", "tokens_per_minute", "max_usd"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:

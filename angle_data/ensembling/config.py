@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calls import option, read_paths
+from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES
 from angle_data.splits import check_ratios, parse_ratios
@@ -101,8 +101,6 @@ class EnsembleConfig:
                 "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
                 "--scores RUN"
             )
-        if self.random_per_source is not None and self.random_per_source < 0:
-            raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
-        if self.max_per_source is not None and self.max_per_source < 1:
-            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
+        check_least(self, 0, "random_per_source")
+        check_least(self, 1, "max_per_source")
         check_ratios(self.ratios)

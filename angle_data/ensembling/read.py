@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate
@@ -175,15 +176,6 @@ def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[st
     return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
 
 
-def check_named_once(paths: Sequence[Path], option: str = "") -> None:
-    """Raise an `InputError` if a path is given twice; `option` opens the message."""
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise InputError(f"{option}{path} is given twice; name each run once")
-        seen.add(path.resolve())
-
-
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
@@ -193,7 +185,7 @@ def _read_run(path: Path) -> Run:
             f"{path} holds no candidates.jsonl; make it with `angle-data llm-label --out {path}`, or run "
             "that command again to finish it"
         )
-    candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    candidates = tuple(Candidate.from_dict(row, f"{file}:{line}") for line, row in read_jsonl(file))
     recorded = _read_run_file(path, "llm-label")
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
@@ -205,14 +197,6 @@ def _read_run(path: Path) -> Run:
     settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
     unfinished = _is_unfinished(recorded)
     return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"))
-
-
-def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
-    candidate = Candidate.from_dict(row, where)
-    for name, value in candidate.to_dict().items():
-        if name not in ("polarity", "degree") and not isinstance(value, str):
-            raise InputError(f"{where}: {name} must be a string, got {value!r}")
-    return candidate
 
 
 def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.calls import option, read_paths
+from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES, Polarity
 from angle_data.tables import TABLE_KINDS
@@ -86,10 +86,7 @@ class LabelConfig:
             raise InputError(f"--plan decides what to ask for: leave out --{given[0].replace('_', '-')}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
             raise InputError(f"--budget-usd must be above 0 and finite, got {self.budget_usd:g}")
-        for name in ("size", "limit", "pilot"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name} must be at least 1, got {value}")
+        check_least(self, 1, "size", "limit", "pilot")
         if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
 
@@ -134,5 +131,4 @@ class ScoreConfig:
             raise InputError(
                 f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
             )
-        if self.limit is not None and self.limit < 1:
-            raise InputError(f"--limit must be at least 1, got {self.limit}")
+        check_least(self, 1, "limit")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.calls import option, read_paths
+from angle_data.calls import check_least, check_named_once, option, read_paths
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile
@@ -95,15 +95,12 @@ class MineConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("n", "limit"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise InputError(f"--{name} must be at least 1, got {value}")
+        check_least(self, 1, "n", "limit")
         if self.texts is None and not self.runs:
             raise InputError("give --texts FILE, or run folders of llm-label")
         if self.texts is not None and self.runs:
             raise InputError("--texts and run folders make two kinds of pairs: give one, then the other")
-        if len({run.resolve() for run in self.runs}) < len(self.runs):
-            raise InputError("a run folder is given twice; name each once")
+        check_named_once(self.runs)
         if self.runs and (self.limit, self.embeddings, self.text_field) != (None, None, "text"):
             raise InputError("--limit, --embeddings and --text-field are for --texts")
         if self.limit is not None and self.embeddings is not None:

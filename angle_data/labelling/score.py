@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from angle_data.annotators.base import ChatRequest, Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
+from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.asking.forecast import SessionPlan, plan_all
@@ -85,9 +86,7 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     files = [*map(candidates_of, config.runs), *config.pairs]
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
-    twice = [file for file, times in Counter(file.resolve() for file in files).items() if times > 1]
-    if twice:
-        raise InputError(f"{twice[0]} is given twice; name each run and file once")
+    check_named_once(files)
     return files
 
 

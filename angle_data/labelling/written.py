@@ -72,8 +72,6 @@ def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]
     for file in [*map(candidates_of, runs)]:
         for line, fields in read_jsonl(file):
             candidate = Candidate.from_dict(fields, f"{file}:{line}")
-            if not isinstance(candidate.source, str) or not isinstance(candidate.text, str):
-                raise InputError(f"{file}:{line}: source and text must be strings; run llm-label again")
             key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
             if key:
                 own = written.setdefault(normalise(candidate.source), {})

@@ -56,17 +56,9 @@ def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str
     limits = "\n".join(f"- {line}" for line in card.limits)
     stated = any(pair.purpose for pairs in splits.values() for pair in pairs)
     columns = f"{_COLUMNS}\n{_PURPOSE}" if stated else _COLUMNS
+    note = 'No licence is stated: add "license: ..." before you publish this data set.'
     return f"""\
----
-# No licence is stated: add "license: ..." before you publish this data set.
-task_categories:
-- sentence-similarity
-tags:
-- sentence-pairs
-- sentence-embeddings
-size_categories:
-- {size_class(total)}
----
+{front_matter(total, "sentence-embeddings", note)}
 # {card.title}
 
 {card.summary}
@@ -98,27 +90,52 @@ Words are runs of letters and digits; overlap is the Jaccard index of the two te
 """
 
 
+def front_matter(pairs: int, tag: str, note: str) -> str:
+    """Return the YAML that the hub reads, with a `note` on the licence; `tag` says what the pairs are for."""
+    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+    size = next((name for power, name in enumerate(classes, start=3) if pairs < 10**power), "n>100M")
+    return f"""\
+---
+# {note}
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+- {tag}
+size_categories:
+- {size}
+---"""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
 def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
-    lines = [
-        "| split | polarity | pairs | texts1 | mean words 1 | mean words 2 | mean overlap | near copies |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        "split",
+        "polarity",
+        "pairs",
+        "texts1",
+        "mean words 1",
+        "mean words 2",
+        "mean overlap",
+        "near copies",
+    )
+    lines = []
     for name, pairs in splits.items():
         for polarity in sorted({pair.polarity or pair.supervision for pair in pairs}):
             rows = [pair for pair in pairs if (pair.polarity or pair.supervision) == polarity]
             bags = [(words(pair.text1), words(pair.text2)) for pair in rows]
-            numbers = (
-                fmean(len(one) for one, _ in bags),
-                fmean(len(two) for _, two in bags),
-                fmean(jaccard(one, two) for one, two in bags),
-            )
+            lengths = (f"{fmean(len(bag[side]) for bag in bags):.1f}" for side in (0, 1))
+            overlap = fmean(jaccard(one, two) for one, two in bags)
             sources = len({pair.text1 for pair in rows})
             copies = sum("near_copy" in pair.flags for pair in rows)
-            lines.append(
-                f"| {name} | {polarity} | {len(rows)} | {sources} | {numbers[0]:.1f} | {numbers[1]:.1f} "
-                f"| {numbers[2]:.2f} | {copies} |"
-            )
-    return "\n".join(lines)
+            lines.append((name, polarity, len(rows), sources, *lengths, f"{overlap:.2f}", copies))
+    return table(head, lines)
 
 
 def _model_table(pairs: Iterable[LabelledPair]) -> str:
@@ -128,13 +145,5 @@ def _model_table(pairs: Iterable[LabelledPair]) -> str:
     kinds = {"synonym": "synonyms", "antonym": "antonyms"}
     if any(kind == "degrees" for _, kind in counts):
         kinds["degrees"] = "at degrees"
-    lines = [f"| annotator | {' | '.join(kinds.values())} |", "|---" * (len(kinds) + 1) + "|"]
-    for model in sorted({model for model, _ in counts}):
-        lines.append(f"| {model} | {' | '.join(str(counts[model, kind]) for kind in kinds)} |")
-    return "\n".join(lines)
-
-
-def size_class(total: int) -> str:
-    """Return the hub's name of the size class."""
-    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
-    return next((name for power, name in enumerate(classes, start=3) if total < 10**power), "n>100M")
+    models = sorted({model for model, _ in counts})
+    return table(("annotator", *kinds.values()), ((m, *(counts[m, kind] for kind in kinds)) for m in models))

@@ -39,19 +39,25 @@ _SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"([0-9a-f]{16})") + r"\Z
 def replace_dataset(directory: Path) -> Iterator[Path]:
     """Yield an empty folder (with `data/`) to fill, which takes the place of `directory` at the end.
 
-    What a killed process left beside it is cleared first. When anything fails or is interrupted, the earlier
-    data set stays or is put back. One process at a time may write there.
+    Of a link, the folder that it leads to is replaced. What a killed process left beside it is cleared first.
+    When anything fails or is interrupted, the earlier data set stays or is put back. One process at a time
+    may write there.
 
     Raises:
-        InputError: `directory` is a file, or cannot be written.
+        InputError: `directory` is a file or a link to nothing, or cannot be written.
     """
+    link = directory
+    if link.is_symlink():
+        directory = Path(os.path.realpath(link))
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory} is a file; give another folder")
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
         prefix = f".{directory.name}.writing-"
         for leftover in sorted(directory.parent.glob(f"{glob.escape(prefix)}*")):
             _clear(leftover, directory)
+        if link.is_symlink() and not directory.exists():
+            raise InputError(f"{link} is a link to {directory}, which is not there; correct the link")
+        directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.parent))
     except OSError as error:
         raise InputError(

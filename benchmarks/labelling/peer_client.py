@@ -10,6 +10,7 @@ server of one's own; what it writes goes to a temporary folder. Nothing here kno
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -95,8 +96,14 @@ def used() -> tuple[float, float]:
 
 def main() -> None:
     """Run one toolkit and print what it took."""
-    name, url, path, concurrency = sys.argv[1:]
-    requests = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    toolkits = {"curator": curator, "distilabel": distilabel}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("toolkit", choices=toolkits)
+    parser.add_argument("url")
+    parser.add_argument("requests", type=Path, metavar="REQUESTS.jsonl")
+    parser.add_argument("concurrency", type=int)
+    given = parser.parse_args()
+    requests = [json.loads(line) for line in given.requests.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ |= {
             "OPENAI_API_KEY": "EMPTY",
@@ -108,12 +115,12 @@ def main() -> None:
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
         with contextlib.redirect_stdout(sys.stderr):
-            call = {"curator": curator, "distilabel": distilabel}[name](url, int(concurrency))
+            call = toolkits[given.toolkit](given.url, given.concurrency)
             before, _ = used()
             answered = call(requests)
             after, rss = used()
     if answered != len(requests):
-        sys.exit(f"{name}: {answered} of {len(requests)} answered")
+        sys.exit(f"{given.toolkit}: {answered} of {len(requests)} answered")
     print(json.dumps({"cpu": after - before, "rss_mb": rss}))
 
 

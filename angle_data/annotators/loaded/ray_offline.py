@@ -22,7 +22,7 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
-from angle_data.annotators.loaded.worker import ChunkServer, check_refusals, decode, encode
+from angle_data.annotators.loaded.worker import ChunkServer, Refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, MissingExtraError
@@ -61,13 +61,13 @@ class RayOffline:
 
         Raises:
             InputError: vLLM does not know one of the options.
-            AnnotatorError: The model cannot be loaded, a whole chunk was refused, or Ray failed.
+            AnnotatorError: The model cannot be loaded, all is refused alike, or Ray failed.
         """
         source = iter(requests)
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
         if not first:
             return
-        in_thread = _Thread()
+        in_thread, refusals = _Thread(), Refusals(VLLM.name)
         try:
             await in_thread(self._start, first)
             while (answer := await in_thread(next, self._answers, None)) is not None:
@@ -76,7 +76,7 @@ class RayOffline:
                 outcomes = decode(answer)
                 for outcome in outcomes:
                     yield outcome
-                check_refusals(outcomes, VLLM.name)
+                refusals.check(outcomes)
         except asyncio.CancelledError:
             in_thread.is_abandoned = True  # it waits for a chunk; Ray and its processes end with this one
             raise

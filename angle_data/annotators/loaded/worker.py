@@ -87,8 +87,7 @@ class LoadedModel:
             AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
         """
         source = iter(requests)
-        latest: list[Reply | Failure] = []
-        replied = False
+        refusals = Refusals(self._kind.name)
         while chunk := list(islice(source, self._chunk)):
             try:
                 outcomes = await asyncio.to_thread(self._ask, chunk)
@@ -97,11 +96,7 @@ class LoadedModel:
                 raise
             for outcome in outcomes:
                 yield outcome
-            # A few refusals say nothing of the others, and none does once something was answered.
-            latest = [*latest, *outcomes][-max(_ALIKE, len(outcomes)) :]
-            replied = replied or any(isinstance(outcome, Reply) for outcome in outcomes)
-            if not replied and len(latest) >= _ALIKE:
-                check_refusals(latest, self._kind.name)
+            refusals.check(outcomes)
 
     def close(self) -> None:
         """End the engine at once; what is being answered is lost. The next request loads the model anew."""
@@ -258,15 +253,28 @@ def decode(line: str | bytes) -> list[Reply | Failure]:
     return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
 
 
-def check_refusals(outcomes: list[Reply | Failure], name: str) -> None:
-    """End a run that gets nothing but the same refusal from the engine of this name.
+class Refusals:
+    """Tells when the engine of this name refuses everything."""
 
-    Raises:
-        AnnotatorError: All was refused for the same reason.
-    """
-    refusals = [outcome for outcome in outcomes if isinstance(outcome, Failure) and outcome.kind == "refused"]
-    if len(refusals) == len(outcomes) and len({refusal.message for refusal in refusals}) == 1:
-        raise AnnotatorError(f"{name} refuses every request: {refusals[0].message}")
+    def __init__(self, name: str) -> None:
+        self._name, self._replied = name, False
+        self._failed: list[tuple[str, str]] = []
+
+    def check(self, outcomes: list[Reply | Failure]) -> None:
+        """End a run that gets nothing but the same refusal, of every request of a chunk at least.
+
+        A few refusals say nothing of the others, and none does once something was answered.
+
+        Raises:
+            AnnotatorError: All was refused for the same reason.
+        """
+        failed = [(each.kind, each.message) for each in outcomes if isinstance(each, Failure)]
+        self._replied = self._replied or len(failed) < len(outcomes)
+        self._failed = [*self._failed, *failed][-max(_ALIKE, len(outcomes)) :]
+        if not self._replied and len(self._failed) >= _ALIKE and len(set(self._failed)) == 1:
+            kind, message = self._failed[0]
+            if kind == "refused":
+                raise AnnotatorError(f"{self._name} refuses every request: {message}")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from angle_data.calls import check_least
 from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
@@ -72,8 +73,7 @@ class BuildConfig:
             raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
         if not 0 <= self.negatives <= 100:
             raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
-        if self.max_pairs_per_cluster < 1:
-            raise InputError(f"--max-pairs-per-cluster must be at least 1, got {self.max_pairs_per_cluster}")
+        check_least(self, 1, "max_pairs_per_cluster")
         check_ratios(self.ratios)
 
 

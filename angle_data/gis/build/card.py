@@ -16,13 +16,16 @@ from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
-from angle_data.publish.card import size_class
+from angle_data.publish.card import front_matter, table
 
 IDS_NOTE = """\
 The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
 deleted since.
 
 """
+_NO_LICENCE = (
+    "No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may."
+)
 _NEGATIVES = {
     "no_hard_partner": "no issue near by words or subject was found",
     "no_partner": "no other issue was found",
@@ -49,7 +52,9 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     ids_only = options["ids_only"]
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     return template.format(
-        front=_front(sum(found["pairs"] for found in splits.values())),
+        front=front_matter(
+            sum(found["pairs"] for found in splits.values()), "duplicate-detection", _NO_LICENCE
+        ),
         repository_count=len(report["repositories"]),
         ids_note=IDS_NOTE if ids_only else "",
         columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
@@ -65,14 +70,14 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         form_lines=FORMS,
         texts_cut=report["texts_cut"],
         longest=LONGEST,
-        lexical=_table(
+        lexical=table(
             ("negatives", "rare words count more", "all words alike"),
             ((kind, found["rare"], found["plain"]) for kind, found in report["lexical"].items()),
         ),
         repositories=_repositories(report),
         repositories_left_out=_repositories_left_out(report["left_out"]),
         figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
-        evidence=_table(
+        evidence=table(
             ("evidence", "count"), ((f"`{name}`", f"{n:,}") for name, n in links["by_evidence"].items())
         ),
         statements=links["statements"],
@@ -85,42 +90,21 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     )
 
 
-def _front(pairs: int) -> str:
-    """The front matter: the kind of task, and the class of size; see `publish.card` for what is left out."""
-    return f"""\
----
-# No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may.
-task_categories:
-- sentence-similarity
-tags:
-- sentence-pairs
-- duplicate-detection
-size_categories:
-- {size_class(pairs)}
----"""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
-
-
 def columns_table(columns: Mapping[str, str]) -> str:
     """Return the table of a data set's columns."""
-    return _table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
+    return table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
 
 
 def _labels(head: str, found: Mapping[str, Mapping[str, int]], names: Sequence[str] = _COUNTS[:2]) -> str:
     """A table of counts by name; a count that is not there is 0."""
     rows = ((name, *(f"{counts.get(column, 0):,}" for column in names)) for name, counts in found.items())
-    return _table((head, *names), rows)
+    return table((head, *names), rows)
 
 
 def _lengths(tokens: Mapping[str, Any]) -> str:
     found = {name: row for name, row in tokens.items() if name != "tokenizer"}
     head: Mapping[str, Any] = next(iter(found.values()), {})
-    return _table(
+    return table(
         ("split", *(column.replace("_", " ") for column in head)),
         ((name, *row.values()) for name, row in found.items()),
     )
@@ -141,7 +125,7 @@ def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
         )
         for rate in rates
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
@@ -168,7 +152,7 @@ def _paper(report: Mapping[str, Any]) -> str:
     for name, paper in _PAPER_OVERLAP.items():
         ours = ", ".join(map(str, overlap.get(name, {}).values()))
         rows.append((f"overlap of {name}: 1-, 2-, 3-grams", ours, ", ".join(map(str, paper))))
-    return _table(("", "here", "paper"), rows)
+    return table(("", "here", "paper"), rows)
 
 
 def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
@@ -183,7 +167,7 @@ def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
         for kind, pairs in samples.items()
         for pair in pairs
     )  # fmt: skip
-    return _table(("kind", "first", "second", "evidence"), rows)
+    return table(("kind", "first", "second", "evidence"), rows)
 
 
 def _repositories(report: Mapping[str, Any]) -> str:
@@ -194,15 +178,15 @@ def _repositories(report: Mapping[str, Any]) -> str:
          *(f"{crawl[name][what]:,}" for what in ("issues", "comments")), crawl[name]["read"])
         for name in (*pairs, *sorted(crawl.keys() - pairs))
     )  # fmt: skip
-    return _table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
+    return table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
 
 
 def _repositories_left_out(found: Mapping[str, str]) -> str:
     """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
     if not found:
         return ""
-    table = _table(("repository", "reason"), found.items())
-    return f"\nRepositories left out, because they could not be read:\n\n{table}\n"
+    listed = table(("repository", "reason"), found.items())
+    return f"\nRepositories left out, because they could not be read:\n\n{listed}\n"
 
 
 def _left_out(report: Mapping[str, Any]) -> str:
@@ -222,7 +206,7 @@ def _left_out(report: Mapping[str, Any]) -> str:
         for reason, count in found.items()
         if count
     ]
-    return _table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
+    return table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
 
 
 def _periods(found: Mapping[str, str | None]) -> str:

@@ -152,13 +152,9 @@ class Candidates:
             return False
         return self.place(other, split)
 
-    def timely(self, node: Node, split: str) -> bool:
-        """Whether an issue was opened in the period of `split`; always where there are no periods."""
-        return self._timely(self.scan.heads[node].created_at, split)
-
     def place(self, node: Node, split: str) -> bool:
         """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
-        if not self.timely(node, split):
+        if not self._timely(self.scan.heads[node].created_at, split):
             return False
         if node in self.places:
             return self.places[node] == split

@@ -23,15 +23,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.rows import (
-    Comment,
-    Event,
-    Issue,
-    Repo,
-    comment_from_rest,
-    issue_from_rest,
-    login_of,
-)
+from angle_data.gis.crawl.listings import Rows
+from angle_data.gis.crawl.rows import Event, Repo, comment_from_rest, issue_from_rest, login_of
 from angle_data.gis.crawl.store import Store
 from angle_data.text import counted, stable_hash
 
@@ -71,9 +64,7 @@ class _Load:
     spoilt: str = ""
     named: set[tuple[int, str]] = field(default_factory=set)
     repos: list[Repo] = field(default_factory=list)
-    issues: list[Issue] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    rows: Rows = field(default_factory=Rows)
 
     def read(self, path: Path, rows: Iterable[_Row] | None) -> bool:
         """Take every line of a file, or the `rows` of all; return whether it could be read to its end."""
@@ -81,7 +72,7 @@ class _Load:
         try:
             for line in _lines(path) if rows is None else self._of_use(rows):
                 self.take(line)
-                if len(self.issues) >= _EVENTS_A_PAGE:
+                if len(self.rows.issues) >= _EVENTS_A_PAGE:
                     self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             whole = False
@@ -126,9 +117,8 @@ class _Load:
         self.store.note_site(self.page)
         for repo in self.repos:
             self.store.save_repo(repo)
-        self.store.upsert_page(issues=self.issues, comments=self.comments, events=self.events)
-        for rows in (self.repos, self.issues, self.comments, self.events):
-            rows.clear()
+        self.rows.save(self.store)
+        self.repos, self.rows = [], Rows()
 
     def _sort(self, event: Mapping[str, Any]) -> Literal["used", "other"]:
         if event["type"] not in _TYPES:
@@ -148,15 +138,15 @@ class _Load:
             if action == "deleted":
                 # An empty row that outlives the text, in any order of the files.
                 comment = replace(comment, body="", author=None, updated_at=created)
-            self.comments.append(comment)
+            self.rows.comments.append(comment)
         elif action in ("closed", "reopened"):
             actor = login_of(event["actor"])
             issue = replace(issue, closed_by=actor) if action == "closed" else issue
             key = f"archive:{event['id']}"
-            self.events.append(Event(key, action, repo_id, issue.number, None, None, actor, created))
+            self.rows.events.append(Event(key, action, repo_id, issue.number, None, None, actor, created))
         elif action == "deleted":
             issue = replace(issue, title="", body="", gone="deleted", updated_at=created)
-        self.issues.append(issue)
+        self.rows.issues.append(issue)
         self.ids.add(repo_id)
         if (repo_id, name) not in self.named:
             self.named.add((repo_id, name))

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from angle_data.calls import check_least
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
 from angle_data.http import retry_after
 
@@ -140,8 +141,7 @@ class Connection:
                 f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
                 "without a user name"
             )
-        if self.max_requests is not None and self.max_requests < 1:
-            raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
+        check_least(self, 1, "max_requests")
 
 
 @dataclass(frozen=True, slots=True)

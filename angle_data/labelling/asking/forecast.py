@@ -6,13 +6,12 @@ import logging
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import price_of
 from angle_data.errors import CredentialsError
 from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens, prompt_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, read_journal
 from angle_data.labelling.asking.runfile import RunFile
-from angle_data.labelling.asking.session import Job, as_table
+from angle_data.labelling.asking.session import Job, as_table, prepare
 
 log = logging.getLogger("angle.labelling")
 
@@ -97,11 +96,10 @@ def plan_all(job: Job) -> SessionPlan:
     with read_journal(job.run, spec.name) as journal:
         found = _read(job, journal)
         spent = journal.spent
-    if found.open:
-        try:
-            load_annotator(spec)
-        except CredentialsError as error:
-            log.warning("the run itself will end with: %s", error)
+    try:
+        prepare(spec, needed=found.open > 0)
+    except CredentialsError as error:
+        log.warning("the run itself will end with: %s", error)
     prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
     source = "an estimate by characters"
     if found.known:

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure
+from angle_data.annotators.base import Annotator, ChatRequest, Failure
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AngleError, AnnotatorError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
@@ -148,6 +148,20 @@ def as_table(rows: Mapping[str, int]) -> str:
     return "\n".join(f"{name.replace('_', ' '):<{width}} {count:>9,}" for name, count in rows.items())
 
 
+def prepare(spec: AnnotatorSpec, *, needed: bool) -> Annotator | None:
+    """Return the annotator; one that is not `needed` may lack its key or package, and is None then.
+
+    Raises:
+        InputError: An option of the engine cannot be used, whether anything is left to ask or not.
+    """
+    try:
+        return load_annotator(spec)
+    except (CredentialsError, MissingExtraError):
+        if needed:
+            raise
+        return None
+
+
 def ask_all(job: Job) -> SessionResult:
     """Ask what the journal does not answer, derive the files, write run.json, and say how it ended.
 
@@ -165,11 +179,11 @@ def ask_all(job: Job) -> SessionResult:
     runfile.check()
     # Before a new folder is made: what cannot start leaves nothing behind.
     begun = (job.run / "journal.jsonl").is_file()
-    annotator = None if begun else load_annotator(spec)
+    annotator = prepare(spec, needed=not begun)
     with open_journal(job.run, spec.name) as journal:
         ledger = Ledger(journal, price, spec.max_usd, spec.max_tokens_total)
         collector = Collector(job, journal, ledger)
-        # With nothing to ask, the files can be derived anew without an API key or a file of replies.
+        # With nothing to ask, the files can be derived anew without an API key or the engine's package.
         if collector.has_more() and annotator is None:
             annotator = load_annotator(spec)
         runfile.warn_of_changes()

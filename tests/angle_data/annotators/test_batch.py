@@ -92,6 +92,14 @@ def test_submit_leave_come_back_fetch(tmp_path):
     assert list((tmp_path / "batch").iterdir()) == []
 
 
+def test_files_of_the_user_stay_among_those_of_the_batches(tmp_path):
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch" / "mine.jsonl").write_text("mine")
+    with FakeBatch() as server:
+        assert Client(server, tmp_path).until_done(requests(2)) is None
+    assert [path.name for path in (tmp_path / "batch").iterdir()] == ["mine.jsonl"]
+
+
 def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)

@@ -92,10 +92,17 @@ def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, me
 
     ray.init()  # a Ray of the caller's own stays
     with pytest.raises(AnnotatorError) as caught:
-        ask(annotator(checkpoint), [chat_request(content)])
+        ask(annotator(checkpoint), [chat_request(content, number) for number in range(5)])
     assert re.fullmatch(message, str(caught.value))
     assert ray.is_initialized()
     ray.shutdown()
+
+
+@ray_marks
+def test_a_refused_chunk_after_replies_does_not_end_the_run(ray_calls):
+    requests = [chat_request(content, number) for number, content in enumerate(("a", "b", "forbidden"))]
+    outcomes = ask(annotator("tiny", chunk=2), requests)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Failure", "Reply", "Reply"]
 
 
 @ray_marks

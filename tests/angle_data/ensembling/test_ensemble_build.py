@@ -224,7 +224,7 @@ GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n
     [
         ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
         (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON"),
-        (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id must be a string, got 1"),
+        (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id: Input should be a valid string"),
         (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
         (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
     ],
@@ -246,7 +246,7 @@ def test_build_refuses_bad_runs(runs, tmp_path):
     for chosen, message in (
         ((), "no run directory given"),
         ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
-        ((runs[0], runs[0]), "alpha is given twice; name each run once"),
+        ((runs[0], runs[0]), "alpha is given twice; name each once"),
         ((broken,), "run.json: not valid JSON"),
         ((graded,), r"graded holds grades, no candidates; give it with --scores"),
     ):
@@ -263,8 +263,8 @@ def test_build_refuses_bad_runs(runs, tmp_path):
         ({"labels": "binary", "purpose": "topics"}, "--purpose topics is for --labels ordinal or graded"),
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
         ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
-        ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
-        ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
+        ({"random_per_source": -1}, "--random-per-source must be at least 0, got -1"),
+        ({"max_per_source": 0}, "--max-per-source must be at least 1, got 0"),
         ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
         ({"labels": "graded"}, "--labels graded needs grades or degrees: give --scores RUN"),
         ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),

@@ -363,6 +363,15 @@ def test_an_annotator_that_cannot_be_built_leaves_a_run_as_it_was(tmp_path, monk
     assert not caplog.records
 
 
+@pytest.mark.parametrize("run", [label, plan_label])
+def test_a_finished_run_refuses_engine_options_that_cannot_be_used(tmp_path, run):
+    write_texts(tmp_path, 1)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        with pytest.raises(InputError, match="--engine batch knows no option 'n_ctx'; it has: "):
+            run(config(tmp_path, server, engine="batch", engine_options={"n_ctx": 512}))
+
+
 def test_a_run_is_unfinished_from_its_first_request_on(tmp_path):
     """So a kill at any later moment leaves no old run.json that calls the run finished."""
     found = []

@@ -288,8 +288,8 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
         ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
         ({"runs": ["none"]}, "none holds no candidates.jsonl; give folders of `angle-data llm-label`"),
         ({"runs": ["one"]}, "no text has two sentences in these run folders .two of degree 1 do not count"),
-        ({"runs": ["a", "a"]}, "a run folder is given twice; name each once"),
-        ({"runs": ["odd"]}, "odd/candidates.jsonl:1: source and text must be strings"),
+        ({"runs": ["a", "a"]}, "a is given twice; name each once"),
+        ({"runs": ["odd"]}, "odd/candidates.jsonl:1: text: Input should be a valid string"),
         ({"runs": ["a"], "embeddings": Path("a.npy")}, "--limit, --embeddings and --text-field are for --t"),
     ],
 )

@@ -6,6 +6,7 @@ import os
 import pytest
 import yaml
 
+from angle_data.errors import InputError
 from angle_data.publish.card import Card
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
@@ -51,6 +52,22 @@ def test_other_files_stay_where_they_are(build, name):
     assert os.readlink(folder / "data" / "link") == "nowhere"
     assert not (folder / "data" / "test-00000-of-00001.parquet").exists()
     assert said == []
+
+
+def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(build, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "set").symlink_to("disk/big")
+    with pytest.raises(
+        InputError, match=r"set is a link to .*/disk/big, which is not there; correct the link"
+    ):
+        build()
+    # As a process that was killed between its two moves leaves it: the data set is put back.
+    (tmp_path / "disk" / ".big.writing-1" / "old").mkdir(parents=True)
+    (tmp_path / "disk" / ".big.writing-1" / "old" / "thesis.txt").write_text("mine")
+    folder, _ = build()
+    assert os.readlink(folder) == "disk/big"
+    assert sorted(os.listdir(tmp_path / "disk")) == ["big"]
+    assert sorted(os.listdir(folder)) == ["README.md", "data", "thesis.txt"]
 
 
 def test_fields_of_the_front_matter_that_we_do_not_write_are_kept(build):
