@@ -34,6 +34,23 @@ _BLOCK = 4096  # rows of embeddings worked on together
 _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
 
+class DamagedModelError(InputError):
+    """A model gives embeddings that are not numbers; it can be loaded, but is of no use."""
+
+
+def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
+    """Check that embeddings (N, D) of the model of that name are numbers.
+
+    Raises:
+        DamagedModelError: Some are not.
+    """
+    broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
+    if broken:
+        raise DamagedModelError(
+            f"{name}: {broken} of {len(embeddings)} embeddings are not numbers; {_DAMAGED}"
+        )
+
+
 class Embedder:
     """Embeds texts with one model, each text once; all embeddings stay in memory.
 
@@ -54,7 +71,8 @@ class Embedder:
         """Return the embeddings (N, D) of N items in their order.
 
         Raises:
-            InputError: An embedding is not finite, or the model has no place for two sentences as one input.
+            DamagedModelError: An embedding is not finite.
+            InputError: The model has no place for two sentences as one input.
         """
         if not all(isinstance(item, str) for item in items) and has_template(self._model):
             raise InputError(
@@ -65,11 +83,8 @@ class Embedder:
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            broken = int((~np.isfinite(rows).all(axis=1)).sum())
-            if broken and self._finite:
-                raise InputError(
-                    f"{self._name}: {broken} of {len(rows)} embeddings are not numbers; {_DAMAGED}"
-                )
+            if self._finite:
+                check_finite(rows, self._name)
             self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
         # Row by row: stacking them would hold them twice more.
         found = np.empty((len(items), len(self._known[items[0]])), dtype=np.float32)
