@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from angle_data.jsonl import write_json
 from angle_train.data.leaks import Leak
@@ -31,6 +30,7 @@ from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.choosing import Columns
 from angle_train.train.processes import process_count
+from angle_train.train.run_directory import read_own
 from angle_train.train.trainer import Training
 
 if TYPE_CHECKING:
@@ -314,8 +314,12 @@ class FitReport:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
-        return TypeAdapter(cls).validate_python(json.loads(path.read_text(encoding="utf-8")))
+        """Read what `write` wrote.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        return read_own(path, cls, "--overwrite runs it again")
 
 
 def make_report(
