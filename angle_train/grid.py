@@ -43,7 +43,7 @@ from angle_train.train.choosing import Columns, climb, resampled, what_pairs_sho
 from angle_train.train.folds import measured_run
 from angle_train.train.processes import process_count
 from angle_train.train.ranges import draw_trials
-from angle_train.train.run_directory import HIDDEN, RunDirectory, check_out
+from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free, check_out
 from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
@@ -81,6 +81,7 @@ def search(
         raise InputError("a grid runs in one process; start it without torchrun")
     check_device(run.device, numbered=False)
     check_out(run.out)
+    check_free(run.out)
     data = load_data(replace(run, test=None), reason)
     run = replace(run, recipe=data.recipe)
     values = draw_trials(trials, seed, run.recipe)

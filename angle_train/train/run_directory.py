@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
+from angle_data.locking import hold
 
 Kind = TypeVar("Kind")
 Status = Literal["new", "interrupted", "finished"]
@@ -172,6 +174,17 @@ def check_out(path: Path) -> None:
         raise InputError(
             f"--out {path} is not empty and holds no earlier run to go on with; give another one"
         )
+
+
+def check_free(path: Path) -> None:
+    """Check that no other process works in an output directory, which is left as it is.
+
+    Raises:
+        InputError: One does.
+    """
+    if (path / HIDDEN).is_dir():
+        with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
+            pass
 
 
 def _is_complete(checkpoint: Path) -> bool:
