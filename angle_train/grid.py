@@ -171,6 +171,8 @@ def _result(
     row = max(finalists.values(), key=lambda row: (row["dev"], -row["trial"]))
     if best["trial"]:
         said = f"Trial {best['trial']} is better than the recipe as given: {_in_points(best)} ({chance})."
+    elif row["dev"] <= 0:
+        said = "No trial ranks the dev pairs better than chance would: the recipe as given is kept."
     elif not row["trial"]:
         said = f"No trial was better than the recipe as given ({chance}): that one is kept."
     else:

@@ -294,15 +294,20 @@ class FitReport:
     def _why_kept(self) -> str:
         choice = self.details["choice"]
         pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
+        figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
+        end = "so the untouched backbone was saved."
+        if choice["best"] <= 0:  # however bad the backbone is
+            return (
+                f"Tuning did not help: the tuned weights rank the {pairs} no better than chance would "
+                f"({figures}), {end}"
+            )
         several = choice["compared"] > 1
         none = (
             f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
         )
         return (
-            f"Tuning did not surely help: {none} the {pairs} better "
-            f"than the backbone by more than chance explains (confidence {choice['confidence']:.2f}; "
-            f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}), "
-            "so the untouched backbone was saved."
+            f"Tuning did not surely help: {none} the {pairs} better than the backbone by more than chance "
+            f"explains (confidence {choice['confidence']:.2f}; {figures}), {end}"
         )
 
     def write(self, path: Path) -> None:
