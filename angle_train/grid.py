@@ -24,11 +24,10 @@ from angle_data.jsonl import write_json, write_text
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.bootstrap import Difference, difference_between
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.load import check_device
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.report.result import mean_spearman
 from angle_train.report.text import Table, aligned, interval_text
 from angle_train.run import (
     fingerprint,

@@ -25,7 +25,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
@@ -50,7 +50,6 @@ from angle_train.report.result import (
     FitReport,
     Trained,
     make_report,
-    mean_spearman,
     measure,
 )
 from angle_train.report.text import command_line, made_line

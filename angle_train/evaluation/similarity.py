@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import quiet_libraries
 from angle_train.model.prompt import has_template
 
@@ -27,9 +28,6 @@ COSINE_DECIMALS = 10
 """Cosines that agree to so many places are ties. Equal texts have a cosine of 1, but 1 ± 4e-16 is what comes
 out, and where they differ in case alone and stood in other batches, 1 - 5e-13: their order would be chance.
 It is far finer than the embeddings, whose single precision moves other cosines by 2e-7."""
-_DAMAGED = (
-    "its weights are damaged or its training diverged: take another model, a lower learning rate or fp32"
-)
 _BLOCK = 4096  # rows of embeddings worked on together
 _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
@@ -47,7 +45,8 @@ def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
     broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
     if broken:
         raise DamagedModelError(
-            f"{name}: {broken} of {len(embeddings)} embeddings are not numbers; {_DAMAGED}"
+            f"{name}: {broken} of {len(embeddings)} embeddings are not numbers; its weights are damaged or "
+            "its training diverged: take another model, a lower learning rate or fp32"
         )
 
 
@@ -101,6 +100,13 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
 def evaluate_model(model: SentenceTransformer, pairs: PairSet) -> Array:
     """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
     return pair_similarity(pairs, Embedder(model, "", finite=False))
+
+
+def mean_spearman(sets: Sequence[PairSet], columns: Sequence[Array]) -> float:
+    """Return the mean Spearman correlation over the sets; their columns of similarities come first."""
+    return sum(spearman(pairs.score, column) for pairs, column in zip(sets, columns, strict=False)) / len(
+        sets
+    )
 
 
 def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:

@@ -17,7 +17,6 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, pair_similarity
-from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,
@@ -85,16 +84,6 @@ def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, Pai
     """
     embed = Embedder(model, name)
     return [pair_similarity(pairs, embed) for _, pairs in sets]
-
-
-def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
-    """Return the Spearman correlation on each dev set; the columns of the dev sets come first."""
-    return [spearman(pairs.score, column) for pairs, column in zip(dev, columns, strict=False)]
-
-
-def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
-    """Return the mean of `spearmans` over the dev sets."""
-    return sum(spearmans(dev, columns)) / len(dev)
 
 
 @dataclass(frozen=True, slots=True)
