@@ -97,7 +97,7 @@ class Evaluated:
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """The tasks that could not be measured, with the reasons."""
+        """The tasks and models that could not be measured, with the reasons."""
         return self.evaluation.failed
 
     @property

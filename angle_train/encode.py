@@ -23,6 +23,7 @@ from angle_data.jsonl import beside
 from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id, whole_characters
 from angle_train.data.columns import names_of
+from angle_train.evaluation.similarity import check_finite
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.options import EncodeConfig
@@ -51,7 +52,8 @@ def encode(config: EncodeConfig) -> dict[str, Any]:
     (`out`), how many `texts` there are and how many of them are `blank`, and the `width` of the embeddings.
 
     Raises:
-        InputError: The texts, the model or the output cannot be used; a row is named by its place.
+        InputError: The texts, the model or the output cannot be used; a row is named by its place. Or
+            embeddings are not numbers: then no file is written.
     """
     if config.out.suffix not in _WRITERS:
         raise InputError(f"{config.out}: unknown kind of file; give {' or '.join(_WRITERS)}")
@@ -75,14 +77,16 @@ def encode(config: EncodeConfig) -> dict[str, Any]:
         quiet_libraries(),
     ):
         while block := list(islice(rows, _BLOCK)):
-            embeddings = model.encode(
+            encoded = model.encode(
                 [text for _, text in block],
                 batch_size=config.batch_size,
                 normalize_embeddings=config.normalize,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
-            write([identity for identity, _ in block], np.asarray(embeddings, dtype=np.float32))
+            embeddings = np.asarray(encoded, dtype=np.float32)
+            check_finite(embeddings, config.model)
+            write([identity for identity, _ in block], embeddings)
             progress.advance(len(block))
     return {"out": config.out, "texts": count, "blank": blank, "width": width}
 

@@ -24,11 +24,10 @@ from angle_data.jsonl import write_json, write_text
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.bootstrap import Difference, difference_between
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.load import check_device
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.report.result import mean_spearman
 from angle_train.report.text import Table, aligned, interval_text
 from angle_train.run import (
     fingerprint,
@@ -43,7 +42,7 @@ from angle_train.train.choosing import Columns, climb, resampled, what_pairs_sho
 from angle_train.train.folds import measured_run
 from angle_train.train.processes import process_count
 from angle_train.train.ranges import draw_trials
-from angle_train.train.run_directory import HIDDEN, RunDirectory, check_out
+from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free, check_out
 from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
@@ -81,6 +80,7 @@ def search(
         raise InputError("a grid runs in one process; start it without torchrun")
     check_device(run.device, numbered=False)
     check_out(run.out)
+    check_free(run.out)
     data = load_data(replace(run, test=None), reason)
     run = replace(run, recipe=data.recipe)
     values = draw_trials(trials, seed, run.recipe)
@@ -170,6 +170,8 @@ def _result(
     row = max(finalists.values(), key=lambda row: (row["dev"], -row["trial"]))
     if best["trial"]:
         said = f"Trial {best['trial']} is better than the recipe as given: {_in_points(best)} ({chance})."
+    elif row["dev"] <= 0:
+        said = "No trial ranks the dev pairs better than chance would: the recipe as given is kept."
     elif not row["trial"]:
         said = f"No trial was better than the recipe as given ({chance}): that one is kept."
     else:

@@ -147,5 +147,5 @@ class EncodeConfig:
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32, min=1)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's")
+    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's", min=2)
     device: str | None = _device()

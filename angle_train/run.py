@@ -25,7 +25,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
@@ -50,7 +50,6 @@ from angle_train.report.result import (
     FitReport,
     Trained,
     make_report,
-    mean_spearman,
     measure,
 )
 from angle_train.report.text import command_line, made_line
@@ -59,7 +58,7 @@ from angle_train.train.choosing import Columns, climb, resampled, what_pairs_sho
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
-from angle_train.train.run_directory import HIDDEN, RunDirectory
+from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
@@ -117,6 +116,7 @@ def fit(config: FitOptions, reason: str = "") -> FitResult:
     check_trackers(tracker_names(config.report_to), config.out)
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
+        on_first(lambda: check_free(config.out))
         data = load_data(config, reason)
         config = replace(config, recipe=data.recipe)
         directory = RunDirectory(config.out, fingerprint(config, data))

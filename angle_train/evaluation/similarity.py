@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import quiet_libraries
 from angle_train.model.prompt import has_template
 
@@ -27,11 +28,26 @@ COSINE_DECIMALS = 10
 """Cosines that agree to so many places are ties. Equal texts have a cosine of 1, but 1 ± 4e-16 is what comes
 out, and where they differ in case alone and stood in other batches, 1 - 5e-13: their order would be chance.
 It is far finer than the embeddings, whose single precision moves other cosines by 2e-7."""
-_DAMAGED = (
-    "its weights are damaged or its training diverged: take another model, a lower learning rate or fp32"
-)
 _BLOCK = 4096  # rows of embeddings worked on together
 _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
+
+
+class DamagedModelError(InputError):
+    """A model gives embeddings that are not numbers; it can be loaded, but is of no use."""
+
+
+def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
+    """Check that embeddings (N, D) of the model of that name are numbers.
+
+    Raises:
+        DamagedModelError: Some are not.
+    """
+    broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
+    if broken:
+        raise DamagedModelError(
+            f"{name}: {broken} of {len(embeddings)} embeddings are not numbers; its weights are damaged or "
+            "its training diverged: take another model, a lower learning rate or fp32"
+        )
 
 
 class Embedder:
@@ -54,7 +70,8 @@ class Embedder:
         """Return the embeddings (N, D) of N items in their order.
 
         Raises:
-            InputError: An embedding is not finite, or the model has no place for two sentences as one input.
+            DamagedModelError: An embedding is not finite.
+            InputError: The model has no place for two sentences as one input.
         """
         if not all(isinstance(item, str) for item in items) and has_template(self._model):
             raise InputError(
@@ -65,11 +82,8 @@ class Embedder:
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            broken = int((~np.isfinite(rows).all(axis=1)).sum())
-            if broken and self._finite:
-                raise InputError(
-                    f"{self._name}: {broken} of {len(rows)} embeddings are not numbers; {_DAMAGED}"
-                )
+            if self._finite:
+                check_finite(rows, self._name)
             self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
         # Row by row: stacking them would hold them twice more.
         found = np.empty((len(items), len(self._known[items[0]])), dtype=np.float32)
@@ -86,6 +100,13 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
 def evaluate_model(model: SentenceTransformer, pairs: PairSet) -> Array:
     """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
     return pair_similarity(pairs, Embedder(model, "", finite=False))
+
+
+def mean_spearman(sets: Sequence[PairSet], columns: Sequence[Array]) -> float:
+    """Return the mean Spearman correlation over the sets; their columns of similarities come first."""
+    return sum(spearman(pairs.score, column) for pairs, column in zip(sets, columns, strict=False)) / len(
+        sets
+    )
 
 
 def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:

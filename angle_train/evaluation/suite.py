@@ -1,14 +1,14 @@
 """Measures models on tasks: the tasks of the papers, and the user's own pairs as tasks like them.
 
 The data of all tasks is read before any model is loaded. A task that cannot be measured, for its data or
-under one of the models, is reported and left out; the others go on.
+under one of the models, is reported and left out, and so is a damaged model; the others go on.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from angle_train.data.pairs import distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
 from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
-from angle_train.evaluation.similarity import Embedder, word_overlap
+from angle_train.evaluation.similarity import DamagedModelError, Embedder, word_overlap
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Outcome, Settings, Task
 from angle_train.model.load import load_backbone
@@ -40,7 +40,7 @@ class Evaluation:
     Attributes:
         results: In the order of the tasks, the baseline first.
         averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
-        failed: Task that could not be measured -> reason.
+        failed: Task that could not be measured, or `model ID` that is damaged -> reason.
         views: The pairs of tasks that are about pairs, under every model.
     """
 
@@ -110,11 +110,11 @@ def evaluate(
         models: Directories or hub ids; the baseline is measured too and comes first.
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
-        baseline: What the others are compared with.
+        baseline: What the others are compared with, unless it is damaged.
         settings: Choices of the user.
 
     Raises:
-        InputError: A model cannot be loaded, or nothing can be measured.
+        InputError: Nothing can be measured.
     """
     settings = settings or Settings()
     names = short_names([*([baseline] if baseline else []), *models])
@@ -137,18 +137,37 @@ def evaluate(
     outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in data}
     with Progress("evaluating", len(names) * len(data)) as progress:
         for model, called in names.items():
-            embed = Embedder(load_backbone(model, device=settings.device), model)
-            for name in data:
-                progress.advance()
-                if name in failed:  # under another model
-                    continue
-                try:
-                    outcomes[name][called] = tasks[name].measure(data[name], embed, settings)
-                except InputError as error:
-                    fail(name, error, data)
-    comparison = Comparison(names[baseline] if baseline else None, settings.resamples)
-    done = {name: found for name, found in outcomes.items() if name not in failed}
+            try:
+                embed = Embedder(load_backbone(model, device=settings.device), model)
+                left = {name: tasks[name] for name in data if name not in failed}  # under another model
+                for name, outcome in _outcomes(embed, left, data, settings, fail):
+                    outcomes[name][called] = outcome
+                    progress.advance()
+            except InputError as error:
+                fail(f"model {model}", error, names)
+                for found in outcomes.values():
+                    found.pop(called, None)
+    compared = baseline if f"model {baseline}" not in failed else None
+    comparison = Comparison(names[compared] if compared else None, settings.resamples)
+    done = {name: found for name, found in outcomes.items() if found and name not in failed}
     return _compared(tasks, done, failed, comparison)
+
+
+def _outcomes(
+    embed: Embedder,
+    tasks: Mapping[str, Task],
+    data: Mapping[str, Any],
+    settings: Settings,
+    fail: Callable[[str, InputError, Sized], None],
+) -> Iterator[tuple[str, Outcome]]:
+    """Yield what one model does on each task; a task that it cannot be measured on is given to `fail`."""
+    for name, task in tasks.items():
+        try:
+            yield name, task.measure(data[name], embed, settings)
+        except DamagedModelError:
+            raise
+        except InputError as error:
+            fail(name, error, data)
 
 
 def _compared(

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import logging
 import pickle
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -399,23 +397,14 @@ def save_model(model: SentenceTransformer, directory: Path) -> None:
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
-    _remove_model(directory)
+    from angle_train.model.long_text import LONG_TEXT_FILE
+
+    # What an earlier model has and this one may lack, but would be loaded with.
+    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
+        for path in directory.glob(pattern):
+            path.unlink()
     with quiet_libraries():
         model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)
-
-
-def _remove_model(directory: Path) -> None:
-    """Delete what an earlier model has and the next one may lack, but would be loaded with."""
-    from angle_train.model.long_text import LONG_TEXT_FILE
-
-    modules = directory / "modules.json"
-    if modules.is_file():
-        for module in json.loads(modules.read_text(encoding="utf-8")):
-            if module["path"]:
-                shutil.rmtree(directory / module["path"], ignore_errors=True)
-    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
-        for path in directory.glob(pattern):
-            path.unlink()

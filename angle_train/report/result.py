@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from angle_data.jsonl import write_json
 from angle_train.data.leaks import Leak
@@ -18,7 +17,6 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, pair_similarity
-from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,
@@ -31,6 +29,7 @@ from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.choosing import Columns
 from angle_train.train.processes import process_count
+from angle_train.train.run_directory import read_own
 from angle_train.train.trainer import Training
 
 if TYPE_CHECKING:
@@ -85,16 +84,6 @@ def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, Pai
     """
     embed = Embedder(model, name)
     return [pair_similarity(pairs, embed) for _, pairs in sets]
-
-
-def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
-    """Return the Spearman correlation on each dev set; the columns of the dev sets come first."""
-    return [spearman(pairs.score, column) for pairs, column in zip(dev, columns, strict=False)]
-
-
-def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
-    """Return the mean of `spearmans` over the dev sets."""
-    return sum(spearmans(dev, columns)) / len(dev)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,15 +283,20 @@ class FitReport:
     def _why_kept(self) -> str:
         choice = self.details["choice"]
         pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
+        figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
+        end = "so the untouched backbone was saved."
+        if choice["best"] <= 0:  # however bad the backbone is
+            return (
+                f"Tuning did not help: the tuned weights rank the {pairs} no better than chance would "
+                f"({figures}), {end}"
+            )
         several = choice["compared"] > 1
         none = (
             f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
         )
         return (
-            f"Tuning did not surely help: {none} the {pairs} better "
-            f"than the backbone by more than chance explains (confidence {choice['confidence']:.2f}; "
-            f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}), "
-            "so the untouched backbone was saved."
+            f"Tuning did not surely help: {none} the {pairs} better than the backbone by more than chance "
+            f"explains (confidence {choice['confidence']:.2f}; {figures}), {end}"
         )
 
     def write(self, path: Path) -> None:
@@ -314,8 +308,12 @@ class FitReport:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
-        return TypeAdapter(cls).validate_python(json.loads(path.read_text(encoding="utf-8")))
+        """Read what `write` wrote.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        return read_own(path, cls, "--overwrite runs it again")
 
 
 def make_report(

@@ -9,13 +9,18 @@ import json
 import logging
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
+from angle_data.locking import hold
 
+Kind = TypeVar("Kind")
 Status = Literal["new", "interrupted", "finished"]
 log = logging.getLogger("angle.fit")
 
@@ -23,6 +28,15 @@ HIDDEN = ".angle"
 """The folder in an output directory that holds the run's state and the lock."""
 
 _STATE_NAME = "fit_state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """How far a run is, what decides it, and whether it is a grid."""
+
+    status: Status
+    fingerprint: dict[str, Any]
+    grid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +82,12 @@ class RunDirectory:
         state = self._state()
         if not state:
             return "new"
-        if state.get("grid", False) != bool(self.files):
+        if state.grid != bool(self.files):
             found, other = ("a run of fit", "the grid") if self.files else ("a grid", "the run")
             raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
-        before, now = state["fingerprint"], self.fingerprint
+        before, now = state.fingerprint, self.fingerprint
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
-        if overwrite and (changed or state["status"] == "finished"):
+        if overwrite and (changed or state.status == "finished"):
             return "new"
         if changed and all(item.name == HIDDEN for item in self.path.iterdir()):
             return "new"
@@ -92,8 +106,7 @@ class RunDirectory:
                 f"--out {self.path} holds a run with different {', '.join(words)}; "
                 "give another directory, or --overwrite to replace that run"
             )
-        status: Status = state["status"]
-        return status
+        return state.status
 
     def claim(self, status: Status) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
@@ -124,15 +137,27 @@ class RunDirectory:
         for folder in () if self.files else (self.checkpoints, self.folds):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _state(self) -> dict[str, Any]:
-        """Return what `_write` wrote, atomically; nothing if there is no run."""
+    def _state(self) -> _State | None:
+        """Return what `_write` wrote, atomically; None if there is no run."""
         file = self.path / HIDDEN / _STATE_NAME
-        state: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return state
+        fix = f"delete {self.path} to start anew, or give another --out"
+        return read_own(file, _State, fix) if file.is_file() else None
 
     def _write(self, status: Status) -> None:
-        state = {"status": status, "grid": bool(self.files), "fingerprint": dict(self.fingerprint)}
-        write_json(self.path / HIDDEN / _STATE_NAME, state, indent=1)
+        state = _State(status, dict(self.fingerprint), bool(self.files))
+        write_json(self.path / HIDDEN / _STATE_NAME, asdict(state), indent=1)
+
+
+def read_own(path: Path, kind: type[Kind], fix: str) -> Kind:
+    """Return what a run wrote as JSON, which `kind` describes.
+
+    Raises:
+        InputError: It cannot be read, or is something else; names the file and the `fix`.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"{path} is damaged; {fix}") from None
 
 
 def check_out(path: Path) -> None:
@@ -149,6 +174,17 @@ def check_out(path: Path) -> None:
         raise InputError(
             f"--out {path} is not empty and holds no earlier run to go on with; give another one"
         )
+
+
+def check_free(path: Path) -> None:
+    """Check that no other process works in an output directory, which is left as it is.
+
+    Raises:
+        InputError: One does.
+    """
+    if (path / HIDDEN).is_dir():
+        with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
+            pass
 
 
 def _is_complete(checkpoint: Path) -> bool:

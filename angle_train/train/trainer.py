@@ -29,8 +29,7 @@ from angle_data.console import Progress
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman
+from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
@@ -134,8 +133,7 @@ class DevEvaluator(BaseEvaluator):
         if self._notes is not None and is_first():
             found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
             write_jsonl(self._notes, found)
-        scores = [spearman(pairs.score, c) for pairs, c in zip(self._sets, columns, strict=True)]
-        return {METRIC: sum(scores) / len(scores)}
+        return {METRIC: mean_spearman(self._sets, columns)}
 
     def _read(self) -> dict[int, list[list[float]]]:
         if self._notes is None or not self._notes.exists():

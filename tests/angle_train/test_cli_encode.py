@@ -1,10 +1,12 @@
 """`angle-train encode`: rows stay where they are, in either kind of file, and mistakes cost no encoding."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from pyarrow import parquet
+from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
@@ -119,6 +121,16 @@ def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, c
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl"}
 
 
+@pytest.mark.parametrize("count", [0, -3])
+def test_a_number_of_tokens_that_cannot_be_is_a_usage_error(tiny_model_dir, jsonl, tmp_path, count):
+    done = run(
+        "--model", tiny_model_dir, "--texts", jsonl, "--out", tmp_path / "x.npy", "--max-seq-length", count
+    )
+    assert done.exit_code == 2
+    assert "Invalid value for '--max-seq-length'" in done.stderr
+    assert not (tmp_path / "x.npy").exists()
+
+
 @pytest.mark.parametrize("long_text", ["cut", "head_tail"])
 def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog, long_text):
     config = BackboneConfig(long_text=long_text)
@@ -129,6 +141,17 @@ def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog, long_
         encode(EncodeConfig(str(tmp_path / "model"), tmp_path / "x.txt", tmp_path / "x.npy"))
     said = "25.0 % of the first 4 distinct texts have more than 8 tokens and are cut there" in caplog.text
     assert said == (long_text == "cut")
+
+
+def test_embeddings_that_are_not_numbers_are_refused(tiny_model_dir, jsonl, tmp_path):
+    model = shutil.copytree(tiny_model_dir, tmp_path / "model")
+    weights = load_file(model / "model.safetensors")
+    save_file({k: v * np.nan for k, v in weights.items()}, model / "model.safetensors", {"format": "pt"})
+    (tmp_path / "x.npy").write_text("kept")
+    with pytest.raises(InputError, match="model: 5 of 5 embeddings are not numbers; its weights are damaged"):
+        run("--model", model, "--texts", jsonl, "--out", tmp_path / "x.npy")
+    assert (tmp_path / "x.npy").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "texts.jsonl", "x.npy"}
 
 
 def test_blank_texts_keep_their_place_and_are_counted(tiny_model_dir, tmp_path, caplog):

@@ -76,6 +76,13 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     assert "already finished; --overwrite runs it again" in err
     assert run("fit", *flat(options), "--quiet") == (0, "", "")
 
+    for name, mend in (("report.json", "--overwrite runs it again"), (".angle/fit_state.json", "delete ")):
+        (options["--out"] / name).write_text('{"status": ')
+        code, out, err = run("fit", *flat(options), "--quiet")
+        assert (code, out) == (1, "")
+        assert err.startswith(f"angle-train: error: {options['--out'] / name} is damaged; {mend}")
+        assert len(err.splitlines()) == 1
+
 
 def test_what_a_data_set_is_for_names_the_recipe_and_its_cost_stands_in_the_report(run, options, tmp_path):
     rows = [

@@ -13,11 +13,14 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
+from angle_data.locking import hold
+from angle_train.grid import search
 from angle_train.model.load import backbone_identity
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.run import fit
+from angle_train.train.run_directory import HIDDEN
 
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -73,6 +76,15 @@ def test_training_that_diverged_is_one_line_and_no_report(config):
         fit(run)
     assert "a lower learning rate or fp32" in str(caught.value)
     assert not (config.out / "report.json").exists()
+
+
+def test_a_folder_in_use_is_said_before_anything_is_loaded(config):
+    run = replace(config, data=["missing.jsonl"])
+    for begin in (fit, search):
+        with hold(config.out / HIDDEN), pytest.raises(InputError, match="out is in use by another process"):
+            begin(run)
+        with pytest.raises(InputError, match=r"missing.jsonl does not exist"):
+            begin(run)
 
 
 FULL = r"cannot be written \(.+\); free space or give another --out"

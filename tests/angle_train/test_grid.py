@@ -130,6 +130,17 @@ def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_pat
     assert result["verdict"].startswith("No trial ")
 
 
+def test_no_trial_is_called_good_that_ranks_no_better_than_chance(config, tmp_path):
+    rows = [json.loads(line) for line in Path(config.dev[0]).read_text().splitlines()]
+    turned = tmp_path / "turned.jsonl"
+    turned.write_text("\n".join(json.dumps(row | {"score": 5 - row["score"]}) for row in rows))
+    run = replace(config, out=tmp_path / "out", dev=[str(turned)])
+    result = search(run, trials=2, rungs=1)
+    assert max(row["dev"] for row in result["rows"]) < 0
+    kept = "No trial ranks the dev pairs better than chance would: the recipe as given is kept."
+    assert (result["best"]["trial"], result["verdict"]) == (0, kept)
+
+
 def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, found, tmp_path, monkeypatch):
     run = replace(config, out=tmp_path / "out")
     trained = []

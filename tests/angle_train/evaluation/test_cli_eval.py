@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from angle_data.jsonl import write_jsonl
@@ -126,6 +128,55 @@ def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, ti
     errors = err.splitlines()
     assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
     assert errors[-1] == "angle-train: error: not measured: sts14; the reasons stand above"
+
+
+def damaged(model, directory, *, cut=False):
+    """A copy of a model whose weights are cut off, or are no numbers."""
+    shutil.copytree(model, directory)
+    weights = directory / "model.safetensors"
+    if cut:
+        weights.write_bytes(weights.read_bytes()[:100])
+    else:
+        save_file({k: v * np.nan for k, v in load_file(weights).items()}, weights, {"format": "pt"})
+    return directory
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize("tasks", [["stsb"], ["stsb", "sick-r"]])
+def test_a_damaged_model_is_named_and_the_others_are_measured(
+    run, tiny_model_dir, data_dir, tmp_path, cut, tasks
+):
+    shutil.copytree(data_dir / "stsb", data_dir / "sick-r")
+    broken, good = damaged(tiny_model_dir, tmp_path / "broken", cut=cut), tiny_model_dir.parent / "checkpoint"
+    on = ["--data-dir", data_dir, *(part for task in tasks for part in ("--task", task))]
+    for models, shown in (
+        (["--baseline", tiny_model_dir, "--model", broken, "--model", good], ["model", "checkpoint"]),
+        (["--baseline", broken, "--model", good], ["checkpoint"]),
+    ):
+        code, out, err = run(*on, *models, "--json")
+        content = json.loads(out)
+        assert code == 1
+        assert [(r["pairs"], r["model"]) for r in content["results"]] == [
+            (t, m) for t in tasks for m in shown
+        ]
+        assert [r["baseline"] is not None for r in content["results"]] == [
+            m != shown[0] for m in shown
+        ] * len(tasks)
+        assert list(content["failed"]) == [f"model {broken}"]
+        named, last = err.splitlines()
+        assert named.startswith(f"model {broken}: {broken}")
+        assert last == f"angle-train: error: not measured: model {broken}; the reasons stand above"
+
+
+def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp_path):
+    models = [damaged(tiny_model_dir, tmp_path / "cut", cut=True), damaged(tiny_model_dir, tmp_path / "nan")]
+    on = ["--task", "stsb", "--data-dir", data_dir, "--quiet"]
+    code, out, err = run(*on, *(part for model in models for part in ("--model", model)))
+    assert (code, out) == (1, "")
+    assert [line.split(":")[0] for line in err.splitlines()] == [
+        *(f"model {m}" for m in models),
+        "angle-train",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
         (report(BETTER, details={"folds": FOLDS, "choice": ONE}),
          ["1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
         (untrained(),
-         ["Nothing was surely better than the backbone there: no run on all pairs was made.",
+         ["The backbone was chosen there: no run on all pairs was made.",
           "Chosen on held-out pairs", "The tuned weights were not chosen"]),
     ],
 )  # fmt: skip

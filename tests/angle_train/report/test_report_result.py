@@ -142,6 +142,9 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
         (untrained(),
          "Tuning did not surely help: of 5 compared, none ranked the held-out pairs better than the backbone "
          "by more than chance explains (confidence 0.63; 45.0 at best, backbone 50.0)"),
+        (report(kept="backbone", details={"choice": ALONE | {"simplest": -0.5, "best": 0.0}}),
+         "Tuning did not help: the tuned weights rank the dev pairs no better than chance would "
+         "(0.0 at best, backbone -50.0)"),
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):

@@ -1,5 +1,6 @@
 """A run's directory: what is deleted, and in which order, so that a kill leaves nothing to be mistaken."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,13 @@ def test_a_run_of_an_earlier_version_is_named_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"out holds a run of an earlier version; give another directory"):
         run.status(overwrite=False)
     assert run.status(overwrite=True) == "new"
+
+
+@pytest.mark.parametrize("content", ["", '{"status": "fin', "[]", '{"status": "gone", "fingerprint": {}}'])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_damaged_note_is_named_with_what_to_do(run, content, overwrite):
+    note = run.path / ".angle" / "fit_state.json"
+    note.write_text(content)
+    told = f"{note} is damaged; delete {run.path} to start anew, or give another --out"
+    with pytest.raises(InputError, match=f"^{re.escape(told)}$"):
+        run.status(overwrite=overwrite)
