@@ -37,7 +37,7 @@ def mine(folder, step=7):
     ]
 
 
-def grade(folder, rows, grades=(0.0, 2.0, 4.5)):
+def grade(folder, rows, grades=(0.0, 3.5, 4.0)):
     graded = [
         {"text1": r["text2"], "text2": r["text1"], "score": grades[i % len(grades)], "model": "x"}
         for i, r in enumerate(rows)
@@ -70,8 +70,8 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     rows = [row for row in rows_of(run)["train"] if row["supervision"] == "grades"]
     assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
         ("", 0, 0.0),
-        ("", 0, 0.4),
-        ("", 1, 0.9),
+        ("", 0, 0.7),
+        ("", 1, 0.8),
     }
     assert Counter(flag for r in rows for flag in r["flags"]) == {"near": 10, "random": 10}
     assert {r["source_id"] for r in rows if r["text1"] == TEXTS[3]} == {"t3"}

@@ -58,6 +58,24 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     assert judgement.grades == graded(rows, "good")
 
 
+@pytest.mark.parametrize(("wrong", "auc", "used"), [(10, 0.75, True), (12, 0.7, False)])
+def test_the_limit(wrong, auc, used):
+    """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
+    rows = candidates("a")
+    judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
+    assert judgement.verdicts["x"].auc == pytest.approx(auc)
+    assert judgement.used == ["x"] * used
+
+
+def test_too_few_pairs_judge_no_grader_and_disputed_ones_do_not_count():
+    rows = candidates("a")
+    judgement = judge(group_by_source(rows), graded(rows[1:], "x", wrong=39))
+    assert (judgement.verdicts, judgement.graded) == ({"x": Verdict(0.0, {}, None)}, 39)
+    disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
+    judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
+    assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
+
+
 @pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
 def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     rows = candidates("a")
@@ -86,6 +104,14 @@ def turned(rows, *annotators):
     """The candidates, those of some annotators with the other polarity."""
     other = {"synonym": "antonym", "antonym": "synonym"}
     return [replace(r, polarity=other[r.polarity]) if r.model in annotators else r for r in rows]
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_an_annotator_turned_round_vetoes_no_good_grader(names):
+    rows = candidates(*names)
+    judgement = judge(group_by_source(turned(rows, "b")), graded(rows, "x"))
+    assert judgement.used == ["x"]
+    assert judgement.verdicts["x"].annotators == {name: float(name != "b") for name in names}
 
 
 def test_annotators_that_confuse_the_polarities_veto_no_good_grader():

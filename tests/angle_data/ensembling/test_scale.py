@@ -59,6 +59,20 @@ def test_antonyms_stand_about_their_score_in_the_order_of_their_grades(score):
     assert sum(levels) / len(levels) == pytest.approx(5 * score, abs=0.1)
 
 
+@pytest.mark.parametrize(("asked", "expected"), [("synonym", 5), ("antonym", 1.5), (4, 4), (1, 1)])
+def test_without_grades_of_others_a_pair_stands_where_it_was_asked_for(asked, expected):
+    pairs = choices("a", asked)
+    assert level(Scale(pairs, [], graded(pairs, 2.0, grader="a"), antonym_score=0.3), pairs[0]) == expected
+
+
+def test_annotators_are_expected_to_go_on_as_they_did():
+    one, other = choices("a", "synonym"), choices("b", "synonym")
+    grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 4.0)}
+    scale = Scale([*one, *other], [], grades, antonym_score=0.5)
+    assert level(scale, one[-1]) > 4.8
+    assert level(scale, other[-1]) < 4.2
+
+
 def test_levels_and_their_variances_are_posterior_means_by_hand():
     """Of forty pairs at degree 3 the first thirty have two grades each, 1.2 apart and about 2 or 3."""
     pairs = choices("a", 3, 40)

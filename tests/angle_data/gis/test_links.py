@@ -141,6 +141,10 @@ CASES = {
     "a mark that a write role denies by number": (
         {"of": [stranger("I have a log."), said(DENIAL)], "events": [MARK]}, ["retracted 7 3"],
     ),
+    "a mark set after a denial": (
+        {"of": [said(DENIAL), stranger("I have a log.")], "events": [event("marked", DAY + 4, 3)]},
+        ["event 7 3"],
+    ),
     "a mark that a stranger denies": (
         {"of": [stranger("I have a log."), stranger(DENIAL)], "events": [MARK]}, ["event 7 3"],
     ),

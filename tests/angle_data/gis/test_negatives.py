@@ -283,6 +283,7 @@ def test_hard_partners_share_as_many_words_as_the_positive_pair_or_its_subject(w
 
 def test_denials_that_lead_nowhere_are_counted(tmp_path):
     issues = [make_issue(n) for n in (1, 2, 3)] + [make_issue(4, is_pull=True), make_issue(1, repo_id=2)]
+    issues.append(make_issue(5, body="Not a duplicate of #2."))  # a hope of its reporter says nothing
     said = ["org/two#1", "#4", "#9", "#2", "#2", "#3"]
     comments = [make_comment(n, 3, f"Not a duplicate of {text}.", 20 + n) for n, text in enumerate(said)]
     repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two")]

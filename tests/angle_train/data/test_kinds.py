@@ -132,6 +132,13 @@ def binary(first, second, scores):
     return PairSet("made", first, second, np.array(scores, dtype=float), np.ones(len(scores)))
 
 
+def test_a_handful_of_near_misses_decides_nothing():
+    near = [(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS] * 8
+    for few, kind in ((28, "binary"), (30, "near_misses")):
+        first, second = zip(*PAIRS * 100, *near[:few], strict=True)
+        assert kind_of(binary(first, second, [1] * (100 * len(PAIRS)) + [0] * few))[0] == kind
+
+
 def test_words_that_say_nothing_leave_binary_labels_binary():
     dice = random.Random(0)
     for size in (60, 200, 2000):
@@ -154,6 +161,13 @@ def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
     assert settle(settled, pairs_of([0.2, 0.3, 1.0])) == settled
     # As run and read back it is the same recipe, whatever the pairs.
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("kind", ["degrees", "mixed"])
+def test_degrees_5_and_4_are_positives_and_only_0_is_a_negative(kind):
+    taken = settle(Recipe().with_overrides({"loss": kind}), pairs_of([0.0, 0.4, 1.0])).objective
+    assert [degree for degree in range(6) if degree / 5 >= taken.positive_score] == [4, 5]
+    assert [degree for degree in range(6) if degree / 5 <= taken.negative_score] == [0]
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,18 @@ def test_without_dev_a_tenth_is_held_out_by_source(rows, tmp_path):
 
 
 def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
-    parts = {"train": rows[:32], "dev": rows[32:64], "test": rows[60:90]}
+    """And left out where they train, those graded by people too; in either order and case of the texts."""
+    turned = [
+        row | {"sentence1": row["sentence2"].upper(), "sentence2": row["sentence1"]} for row in rows[60:90]
+    ]
+    parts = {"train": rows[:32], "dev": rows[32:64], "test": turned}
     files = [[write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()]
     told = [leak.sentence() for leak in run_leaks(load(*files)) if leak.pairs]
     assert told == ["4 of 30 test pairs of test are dev pairs too"]
+    human = load_run_data((), files[2], files[1], files[2], recipe=Recipe(), scale="0-5")
+    assert [leak.pairs for leak in run_leaks(human)] == [4, 30, 4]
+    human = load_run_data((), files[2], (), files[1], recipe=Recipe(), scale="0-5", drop_leaks=True)
+    assert (len(human.train), human.dropped) == (26, {"leaks": 4})
 
 
 def made(pairs, scores=None, source_ids=None):
