@@ -85,8 +85,14 @@ def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(fit, 
     assert is_backbone(out, tiny_model_dir, pairs)
 
 
-def test_without_test_pairs_those_that_chose_must_show_it(fit, tmp_path):
-    assert fit("out", None, "--require-better")[0] == 0
+def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):
+    for test in ("same.jsonl", None):  # without test pairs those that chose must show it
+        code, _, err = fit(f"out-{test}", test, "--require-better")
+        assert code == 0, err
+        assert not is_backbone(tmp_path / f"out-{test}", tiny_model_dir, tmp_path / "same.jsonl")
+
+
+def test_without_test_pairs_those_that_chose_must_show_it(fit):
     code, told, err = fit("kept", None, "--require-better", "--learning-rate", "1e-12")
     assert code == 1
     assert "Tuning did not surely help: of " in told

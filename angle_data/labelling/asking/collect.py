@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("angle.labelling")
 
 _ALIKE = 5
-_TEN = 10
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
+_TEN = 10
 
 
 class Collector:
