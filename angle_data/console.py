@@ -34,8 +34,8 @@ def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
-    # Where it is installed peft imports it, and it warns of what would make it faster on a CPU.
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    # Where it is installed peft imports it, and this module warns of what would make it faster on a CPU.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 
 
 @contextmanager

@@ -72,11 +72,13 @@ class Candidate(Record):
             candidate = _reader().validate_python(row)
         except ValidationError as error:
             first = error.errors()[0]
-            raise InputError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            name = ".".join(map(str, first["loc"]))
+            raise InputError(f"{where}: {name}: {first['msg']}; it is {first['input']!r}") from None
         if (candidate.polarity is None) == (candidate.degree is None):
             raise InputError(f"{where}: a candidate has a polarity or a degree, one of the two")
-        if candidate.degree not in (None, *DEGREES):
-            raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {candidate.degree}")
+        degree = row.get("degree")
+        if degree not in (None, *DEGREES) or isinstance(degree, bool | float):
+            raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {degree!r}")
         return candidate
 
 

@@ -82,7 +82,7 @@ class FitOptions:
         shown="none",
     )
     device: str | None = _device()
-    overwrite: bool = option("Replace an earlier run in --out; the same one, cut off, goes on.", False)
+    overwrite: bool = option("Replace all in --out by this run, which goes on if it was cut off.", False)
 
 
 @dataclass(frozen=True)

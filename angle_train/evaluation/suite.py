@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class Evaluation:
     Attributes:
         results: In the order of the tasks, the baseline first.
         averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
-        failed: Task that could not be measured, or `model ID` that is damaged -> reason.
+        failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
         views: The pairs of tasks that are about pairs, under every model.
     """
 
@@ -110,7 +110,7 @@ def evaluate(
         models: Directories or hub ids; the baseline is measured too and comes first.
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
-        baseline: What the others are compared with, unless it is damaged.
+        baseline: What the others are compared with; one that is damaged is not.
         settings: Choices of the user.
 
     Raises:
@@ -137,37 +137,43 @@ def evaluate(
     outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in data}
     with Progress("evaluating", len(names) * len(data)) as progress:
         for model, called in names.items():
+            left = {name: tasks[name] for name in data if name not in failed}  # under another model
             try:
-                embed = Embedder(load_backbone(model, device=settings.device), model)
-                left = {name: tasks[name] for name in data if name not in failed}  # under another model
-                for name, outcome in _outcomes(embed, left, data, settings, fail):
+                measured = dict(_outcomes(model, left, data, settings, progress))
+            except DamagedModelError as error:
+                fail(f"model {called}", error, names)
+                continue
+            for name, outcome in measured.items():
+                if isinstance(outcome, InputError):
+                    fail(name, outcome, data)
+                else:
                     outcomes[name][called] = outcome
-                    progress.advance()
-            except InputError as error:
-                fail(f"model {model}", error, names)
-                for found in outcomes.values():
-                    found.pop(called, None)
-    compared = baseline if f"model {baseline}" not in failed else None
-    comparison = Comparison(names[compared] if compared else None, settings.resamples)
+    compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
+    comparison = Comparison(compared, settings.resamples)
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
     return _compared(tasks, done, failed, comparison)
 
 
 def _outcomes(
-    embed: Embedder,
-    tasks: Mapping[str, Task],
-    data: Mapping[str, Any],
-    settings: Settings,
-    fail: Callable[[str, InputError, Sized], None],
-) -> Iterator[tuple[str, Outcome]]:
-    """Yield what one model does on each task; a task that it cannot be measured on is given to `fail`."""
+    model: str, tasks: Mapping[str, Task], data: Mapping[str, Any], settings: Settings, progress: Progress
+) -> Iterator[tuple[str, Outcome | InputError]]:
+    """Yield what one model does on each task, or why it cannot be measured there.
+
+    Raises:
+        DamagedModelError: It cannot be measured anywhere.
+    """
+    try:
+        embed = Embedder(load_backbone(model, device=settings.device), model)
+    except InputError as error:
+        raise DamagedModelError(str(error)) from error
     for name, task in tasks.items():
+        progress.advance()
         try:
             yield name, task.measure(data[name], embed, settings)
         except DamagedModelError:
             raise
         except InputError as error:
-            fail(name, error, data)
+            yield name, error
 
 
 def _compared(

@@ -132,8 +132,8 @@ def training_weights(model: SentenceTransformer, precision: str) -> SentenceTran
 def four_bit_settings(device: torch.device) -> dict[str, Any]:
     """Return the options with which transformers loads 4-bit weights, as QLoRA does; it computes in bf16.
 
-    Not on a CPU: with AVX-512 bitsandbytes packs the weights at the first evaluation, and no gradient passes
-    through packed ones (0.50.2).
+    Not on a CPU: with AVX-512 BF16 bitsandbytes packs the weights at the first evaluation, and packed ones
+    pass no gradient on (0.50.2).
 
     Raises:
         MissingExtraError: bitsandbytes is not installed.

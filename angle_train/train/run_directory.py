@@ -140,7 +140,7 @@ class RunDirectory:
     def _state(self) -> _State | None:
         """Return what `_write` wrote, atomically; None if there is no run."""
         file = self.path / HIDDEN / _STATE_NAME
-        fix = f"delete {self.path} to start anew, or give another --out"
+        fix = f"give another --out; a model in {self.path} may be whole"
         return read_own(file, _State, fix) if file.is_file() else None
 
     def _write(self, status: Status) -> None:
@@ -152,11 +152,11 @@ def read_own(path: Path, kind: type[Kind], fix: str) -> Kind:
     """Return what a run wrote as JSON, which `kind` describes.
 
     Raises:
-        InputError: It cannot be read, or is something else; names the file and the `fix`.
+        InputError: It is something else; names the file and the `fix`.
     """
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())
-    except (OSError, ValueError):
+    except ValueError:
         raise InputError(f"{path} is damaged; {fix}") from None
 
 
@@ -177,7 +177,7 @@ def check_out(path: Path) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Check that no other process works in an output directory, which is left as it is.
+    """Check that no other process works in an output directory; takes the lock of a run there for a moment.
 
     Raises:
         InputError: One does.

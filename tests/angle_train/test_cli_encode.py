@@ -121,7 +121,7 @@ def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, c
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl"}
 
 
-@pytest.mark.parametrize("count", [0, -3])
+@pytest.mark.parametrize("count", [1, 0, -3])
 def test_a_number_of_tokens_that_cannot_be_is_a_usage_error(tiny_model_dir, jsonl, tmp_path, count):
     done = run(
         "--model", tiny_model_dir, "--texts", jsonl, "--out", tmp_path / "x.npy", "--max-seq-length", count

@@ -76,7 +76,10 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     assert "already finished; --overwrite runs it again" in err
     assert run("fit", *flat(options), "--quiet") == (0, "", "")
 
-    for name, mend in (("report.json", "--overwrite runs it again"), (".angle/fit_state.json", "delete ")):
+    for name, mend in (
+        ("report.json", "--overwrite runs it again"),
+        (".angle/fit_state.json", "give another --out; "),
+    ):
         (options["--out"] / name).write_text('{"status": ')
         code, out, err = run("fit", *flat(options), "--quiet")
         assert (code, out) == (1, "")

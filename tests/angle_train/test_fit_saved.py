@@ -113,9 +113,9 @@ def test_the_backbone_that_is_kept_reads_as_many_tokens_as_the_one_that_was_meas
 
 
 def test_quantized_weights_are_left_before_anything_is_measured(start, rows, tmp_path, monkeypatch):
-    """QLoRA with bitsandbytes' own 4-bit weights, on the CPU, where two doors are to be opened.
+    """QLoRA with bitsandbytes' own 4-bit weights, on the CPU.
 
-    They are our check for a GPU, and bitsandbytes' packing for inference, which would cut the gradient off.
+    Our check for a GPU is off, and bitsandbytes' packing for inference, which would cut the gradient off.
     """
     modules = pytest.importorskip("bitsandbytes.nn.modules")
     monkeypatch.setattr(modules, "has_avx512bf16", lambda: False)

@@ -261,7 +261,7 @@ class Refusals:
         self._failed: list[tuple[str, str]] = []
 
     def check(self, outcomes: list[Reply | Failure]) -> None:
-        """End a run that gets nothing but the same refusal, of every request of a chunk at least.
+        """End a run in which a whole chunk, and five requests at least, were refused for one reason.
 
         A few refusals say nothing of the others, and none does once something was answered.
 

@@ -162,10 +162,10 @@ def test_a_damaged_model_is_named_and_the_others_are_measured(
         assert [r["baseline"] is not None for r in content["results"]] == [
             m != shown[0] for m in shown
         ] * len(tasks)
-        assert list(content["failed"]) == [f"model {broken}"]
+        assert list(content["failed"]) == ["model broken"]
         named, last = err.splitlines()
-        assert named.startswith(f"model {broken}: {broken}")
-        assert last == f"angle-train: error: not measured: model {broken}; the reasons stand above"
+        assert named.startswith(f"model broken: {broken}")
+        assert last == "angle-train: error: not measured: model broken; the reasons stand above"
 
 
 def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp_path):
@@ -174,7 +174,7 @@ def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp
     code, out, err = run(*on, *(part for model in models for part in ("--model", model)))
     assert (code, out) == (1, "")
     assert [line.split(":")[0] for line in err.splitlines()] == [
-        *(f"model {m}" for m in models),
+        *("model cut", "model nan"),
         "angle-train",
     ]
 
