@@ -136,9 +136,8 @@ def mine(config: MineConfig) -> MineResult:
     rows = sorted(_among_texts(config, config.texts) if config.texts else _among_written(config))
     mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
     if earlier not in (None, mined):
-        log.info(
-            "%s: replaces %s of other texts, runs or options", config.out, counted(len(earlier or ()), "pair")
-        )
+        said = "%s: replaces %s, made of other texts, runs or options, or edited"
+        log.info(said, config.out, counted(len(earlier or ()), "pair"))
     write_jsonl(config.out, mined)
     kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
     return MineResult(config.out, kinds)

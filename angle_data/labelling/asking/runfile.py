@@ -63,8 +63,9 @@ class RunFile:
             before = json.loads(self._path.read_text(encoding="utf-8"))
             owner, command = before["model"], before["command"]
         except (ValueError, KeyError, TypeError, AttributeError):
+            paid = "delete it to go on with the replies in the journal, or " if _holds_replies(run) else ""
             raise InputError(
-                f"{self._path} is not the run.json of a labelling run; give another --out"
+                f"{self._path} is not the run.json of a labelling run; {paid}give another --out"
             ) from None
         if command != ours:
             raise InputError(f"{run} holds a run of {command}; give another --out for {ours}")

@@ -195,8 +195,11 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
                 command_of(graded)
     assert (tmp_path / "other" / "candidates.jsonl").read_text() == "mine\n"
     (tmp_path / "run" / "run.json").write_text("[]")
-    with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
+    with pytest.raises(InputError, match="of a labelling run; delete it to go on with the replies in"):
         plan_label(config(tmp_path, server))
+    (tmp_path / "run" / "run.json").unlink()
+    found = plan_label(config(tmp_path, server))
+    assert found.from_journal == found.requests
 
 
 def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
