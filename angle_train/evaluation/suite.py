@@ -110,7 +110,7 @@ def evaluate(
         models: Directories or hub ids; the baseline is measured too and comes first.
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
-        baseline: What the others are compared with; one that is damaged is not.
+        baseline: What the others are compared with, unless it is damaged.
         settings: Choices of the user.
 
     Raises:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
-from angle_data.locking import hold
+from angle_data.locking import LOCK_NAME, hold
 
 Kind = TypeVar("Kind")
 Status = Literal["new", "interrupted", "finished"]
@@ -140,7 +140,7 @@ class RunDirectory:
     def _state(self) -> _State | None:
         """Return what `_write` wrote, atomically; None if there is no run."""
         file = self.path / HIDDEN / _STATE_NAME
-        fix = f"give another --out; a model in {self.path} may be whole"
+        fix = f"give another --out; a model in {self.path} may still be good"
         return read_own(file, _State, fix) if file.is_file() else None
 
     def _write(self, status: Status) -> None:
@@ -182,7 +182,7 @@ def check_free(path: Path) -> None:
     Raises:
         InputError: One does.
     """
-    if (path / HIDDEN).is_dir():
+    if (path / HIDDEN / LOCK_NAME).is_file():
         with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
             pass
 

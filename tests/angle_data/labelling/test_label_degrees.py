@@ -103,7 +103,7 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
             ("t4", "truncated", 1, "The cluster i"),
         }
         for row in rows(texts, "rejected.jsonl"):
-            assert Rejection.from_dict(row, "f").to_dict() == row
+            assert Rejection(**row).to_dict() == row
         replies.clear()
         counts = label(config(texts, server, retry_rejected=True)).counts
         assert (counts["asked"], counts["without_sentence"], counts["missing_degrees"]) == (2, 0, 5)

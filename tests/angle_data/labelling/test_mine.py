@@ -169,7 +169,9 @@ def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word
     draw(tmp_path, sentences()[:9], n=5)
     assert caplog.messages == []
     _, rows = draw(tmp_path, sentences()[:9], n=6)
-    assert ["mined.jsonl: replaces 5 pairs, made of other texts" in said for said in caplog.messages] == [True]
+    assert ["mined.jsonl: replaces 5 pairs, made of other texts" in said for said in caplog.messages] == [
+        True
+    ]
     out = tmp_path / "mined.jsonl"
     graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
     for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):

@@ -111,6 +111,6 @@ def test_a_run_of_an_earlier_version_is_named_in_one_line(tmp_path):
 def test_a_damaged_note_is_named_with_what_to_do(run, content, overwrite):
     note = run.path / ".angle" / "fit_state.json"
     note.write_text(content)
-    told = f"{note} is damaged; give another --out; a model in {run.path} may be whole"
+    told = f"{note} is damaged; give another --out; a model in {run.path} may still be good"
     with pytest.raises(InputError, match=f"^{re.escape(told)}$"):
         run.status(overwrite=overwrite)
