@@ -51,6 +51,7 @@ from angle_train.run import fit
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
 SECOND, READER = "annotator-j", "grader-k"
+CONTRARY, RUBRIC = "annotator-m", "grader-n"  # of the demo corpus
 MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds none of the source texts
 
 
@@ -219,6 +220,16 @@ def second_and_written(task: Task) -> tuple[Path, Path, Path]:
     return home / SECOND, pairs, home / READER
 
 
+def contrary_and_written(task: Task) -> tuple[Path, Path, Path]:
+    """Return annotator-m's run folder, pairs of what d, f and m wrote for one text, and their grades."""
+    home, pairs = RESULTS / task.name / "labels", task.texts.parent / "grades" / f"{RUBRIC}-written.jsonl"
+    engine = EngineConfig(model=CONTRARY, engine="recorded", replies=task.replies / f"{CONTRARY}.jsonl")
+    label(LabelConfig(engine, texts=task.texts, out=home / CONTRARY, prompts="degrees-opposites"))
+    engine = EngineConfig(model=RUBRIC, engine="recorded", replies=pairs)
+    score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
+    return home / CONTRARY, pairs, home / RUBRIC
+
+
 def mined_pairs(task: Task) -> tuple[Path, ...]:
     """Return the file of the mined pairs, if there is one."""
     return (task.grades,) if task.grades and task.mined else ()
@@ -259,6 +270,12 @@ def data_sets(task: Task) -> dict[str, Path]:
         written = candidates(task, (CONTRAST,))[CONTRAST]
         choices["one-of-each"] = (runs["annotator-b"], degrees, written), {"strategy": "concat"}
         choices["all"] = (*three, degrees, written), evidence
+        contrary, pairs, read = contrary_and_written(task)
+        choices["all-contrary"] = (*three, degrees, contrary, written), evidence
+        choices["contrary-for-degrees"] = (*three, contrary, written), evidence
+        graded = {"scores": (grades, read), "pairs": (pairs,)}
+        choices["all-contrary-graded"] = (*three, degrees, contrary, written), graded
+        choices["contrary-graded"] = (*three, contrary, written), graded
     home = RESULTS / task.name / "pairs"
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 

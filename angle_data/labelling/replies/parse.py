@@ -125,8 +125,8 @@ def read_reply(
     # Once more: an escape in JSON can stand for half a pair.
     pieces = [replace(piece, text=whole_characters(piece.text)) for piece in split(text)]
     pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
-    lines = [Piece(line, "line") for line in text.splitlines() if line.strip()]
-    if _is_refused(pieces or lines, source, size):
+    spoken = pieces or [Piece(line, "line") for line in text.splitlines() if line.strip()]
+    if _is_refused(spoken, source, size):
         return [Part(text.strip(), "refusal")]
     parts = list(_judge(pieces, source, size, prompt, None if new_task else finish_reason or ""))
     parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
