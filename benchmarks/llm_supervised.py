@@ -226,7 +226,8 @@ def contrary_and_written(task: Task) -> tuple[Path, Path, Path]:
     engine = EngineConfig(model=CONTRARY, engine="recorded", replies=task.replies / f"{CONTRARY}.jsonl")
     label(LabelConfig(engine, texts=task.texts, out=home / CONTRARY, prompts="degrees-opposites"))
     engine = EngineConfig(model=RUBRIC, engine="recorded", replies=pairs)
-    score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
+    if pairs.exists():
+        score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
     return home / CONTRARY, pairs, home / RUBRIC
 
 
@@ -274,8 +275,9 @@ def data_sets(task: Task) -> dict[str, Path]:
         choices["all-contrary"] = (*three, degrees, contrary, written), evidence
         choices["contrary-for-degrees"] = (*three, contrary, written), evidence
         graded = {"scores": (grades, read), "pairs": (pairs,)}
-        choices["all-contrary-graded"] = (*three, degrees, contrary, written), graded
-        choices["contrary-graded"] = (*three, contrary, written), graded
+        if pairs.exists():
+            choices["all-contrary-graded"] = (*three, degrees, contrary, written), graded
+            choices["contrary-graded"] = (*three, contrary, written), graded
     home = RESULTS / task.name / "pairs"
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 
