@@ -5,11 +5,14 @@ They hold data only. How they are stored is `jsonl`'s business, how they are mad
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -127,6 +130,22 @@ class LabelledPair(Record):
     flags: list[str] = field(default_factory=list)
     supervision: str = ""
     purpose: str | None = None
+
+
+def read_candidates(run: Path) -> Iterator[Candidate]:
+    """Yield the candidates of a folder of `llm-label`, lazily.
+
+    Raises:
+        InputError: The file is missing, or a line is damaged (`file:line`).
+    """
+    file = run / "candidates.jsonl"
+    try:
+        for line, row in read_jsonl(file):
+            yield Candidate.from_dict(row, f"{file}:{line}")
+    except InputError as error:
+        raise InputError(
+            f"{error}; run the `angle-data llm-label` command of {run} again, which writes the file anew"
+        ) from None
 
 
 @cache

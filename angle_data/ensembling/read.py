@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate
+from angle_data.records import Candidate, read_candidates
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -185,7 +185,7 @@ def _read_run(path: Path) -> Run:
             f"{path} holds no candidates.jsonl; make it with `angle-data llm-label --out {path}`, or run "
             "that command again to finish it"
         )
-    candidates = tuple(Candidate.from_dict(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    candidates = tuple(read_candidates(path))
     recorded = _read_run_file(path, "llm-label")
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")

@@ -7,9 +7,8 @@ from itertools import combinations
 from pathlib import Path
 
 from angle_data.errors import InputError
-from angle_data.jsonl import read_jsonl
 from angle_data.labelling.texts import candidates_of
-from angle_data.records import Candidate
+from angle_data.records import read_candidates
 from angle_data.text import normalise, pair_key, stable_hash
 
 WRITTEN = "written"
@@ -70,8 +69,7 @@ def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]
     """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
     written: dict[str, dict[str, tuple[str, bool]]] = {}
     for file in [*map(candidates_of, runs)]:
-        for line, fields in read_jsonl(file):
-            candidate = Candidate.from_dict(fields, f"{file}:{line}")
+        for candidate in read_candidates(file.parent):
             key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
             if key:
                 own = written.setdefault(normalise(candidate.source), {})
