@@ -1,12 +1,12 @@
 """One scale for all evidence: a pair's level 0 to 5, by what was asked of whom, and by what graders saw.
 
 A level is expected from what was asked for: the mean grade that such pairs of the annotator got, drawn
-towards that of all annotators, and this towards what the words say (a synonym 5, degree 3 a 3). Grades of the
-pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
-posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean
-grade. Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that
-are to mean the same stand at 4.5 and more, where training takes them for positive. Antonyms stand about the
-level that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
+towards what the words say (a synonym 5, degree 3 a 3). Grades of the pair itself move it from there, the more
+the less graders differ and the more pairs of its kind do: the posterior mean of normal levels and readings.
+Of given pairs nothing is expected: their level is their mean grade. Graders are read alike, as the one who
+makes most of a difference: with a strict one, too, pairs that are to mean the same stand at 4.5 and more,
+where training takes them for positive. Antonyms stand about the level that the user gives them, since what an
+opposite is worth is for a domain to say, not for graders.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that d
 _Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
 Kind = tuple[str, str]
-"""An annotator and what was asked for; "" stands for all annotators."""
+"""An annotator and what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,20 @@ class Scale:
         self._spread: dict[Kind, float] = {}
         words: dict[str, float] = {}  # what the words say by what was asked for
         groups: dict[Kind, list[float]] = {}
+        antonyms: list[float] = []
         for choice, row in zip(kept, rows, strict=True):
             asked = asked_of(choice.candidate)
             words[asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
-            for name in ("", *choice.models):
-                groups.setdefault((name, asked), []).extend([fmean(self._read(row))] if row else [])
+            level = [fmean(self._read(row))] if row else []
+            antonyms += level if asked == "antonym" else []
+            for name in choice.models:
+                groups.setdefault((name, asked), []).extend(level)
         self._shift = 0.0  # from what graders give antonyms to what the user does
-        if antonyms := groups.get(("", "antonym")):
+        if antonyms:
             words["antonym"] = fmean(antonyms)
             self._shift = TOP_GRADE * antonym_score - fmean(antonyms)
-        for kind, values in sorted(groups.items()):  # those of all annotators come first
-            prior = self._mean.get(("", kind[1]), words[kind[1]])
-            mean = self._mean[kind] = shrink(sum(values), len(values), prior, _STRENGTH)
+        for kind, values in groups.items():
+            mean = self._mean[kind] = shrink(sum(values), len(values), words[kind[1]], _STRENGTH)
             square = shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
             self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
 

@@ -73,6 +73,14 @@ def test_annotators_are_expected_to_go_on_as_they_did():
     assert level(scale, other[-1]) < 4.2
 
 
+def test_grades_of_one_annotator_say_nothing_about_another():
+    """What b writes at degree 1 are contradictions, and graders put them at 2; what a writes is off the point."""
+    one, other = choices("a", 1), choices("b", 1)
+    scale = Scale([*one, *other], [], graded(other, 2.0), antonym_score=0.2)
+    assert level(scale, one[0]) == 1
+    assert level(scale, other[0]) > 1.7
+
+
 def test_levels_and_their_variances_are_posterior_means_by_hand():
     """Of forty pairs at degree 3 the first thirty have two grades each, 1.2 apart and about 2 or 3."""
     pairs = choices("a", 3, 40)
@@ -85,8 +93,7 @@ def test_levels_and_their_variances_are_posterior_means_by_hand():
     grades[pairs[28].key], grades[pairs[29].key] = {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 3.0}
     scale = Scale(pairs, [], grades, antonym_score=0.5)
     noise = (28 * 2 * 0.6**2 + 20 * 0.15) / (30 + 20)  # of one grade; before any, 20 pairs say 0.15
-    everybody = (75 + 5 * 3) / 35  # thirty pairs of mean 2.5, and five that say 3
-    mean = (75 + 5 * everybody) / 35
+    mean = (75 + 5 * 3) / 35  # thirty pairs of mean 2.5, and five that say 3
     square = (sum((value - mean) ** 2 for value in means) + 5 * 0.5) / 35
     spread = square - noise / 2
     share = spread / (spread + noise / 2)
