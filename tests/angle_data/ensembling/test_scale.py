@@ -74,7 +74,7 @@ def test_annotators_are_expected_to_go_on_as_they_did():
 
 
 def test_grades_of_one_annotator_say_nothing_about_another():
-    """What b writes at degree 1 are contradictions, and graders put them at 2; what a writes is off the point."""
+    """What b writes at degree 1 are contradictions, which graders put at 2; what a writes is off topic."""
     one, other = choices("a", 1), choices("b", 1)
     scale = Scale([*one, *other], [], graded(other, 2.0), antonym_score=0.2)
     assert level(scale, one[0]) == 1
