@@ -71,6 +71,7 @@ def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp
 def test_the_whole_way_from_lists_to_splits(rows, recorded, tmp_path):
     def cell():
         runs = [label(rows, **recorded(f"annotator-{n}"), out=tmp_path / n) for n in "ab"]
+        assert len(mine(out=tmp_path / "written.jsonl", runs=runs[0], n=9)) == 9
         return ensemble(runs, labels="ordinal", ratios=(0.5, 0.5), out=str(tmp_path / "pairs"))
 
     pairs = in_a_loop(cell)
@@ -99,11 +100,6 @@ def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
     assert [row["score"] for row in graded.grades()] == [2.0] * 12
     assert len(graded.to_dataset()) == 12
     assert score(pairs=own, out=tmp_path / "own", **options).counts["kept"] == 1
-
-
-def test_pairs_of_what_was_written_come_from_a_run(rows, recorded, tmp_path):
-    run = label([row["text"] for row in rows], **recorded("annotator-a"), out=tmp_path / "run")
-    assert len(mine(out=tmp_path / "written.jsonl", runs=run, n=9)) == 9
 
 
 def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):

@@ -1,6 +1,5 @@
 """Negative pairs, their candidates, and the ranking behind the hard ones."""
 
-import random
 from collections import Counter
 
 import pytest
@@ -18,7 +17,6 @@ from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
-RANDOM = random.Random(7)
 TOPICS = [" ".join(f"t{topic}w{i}" for i in range(8)) for topic in range(6)]
 
 
@@ -120,15 +118,6 @@ def test_a_large_draw_keeps_to_the_rules(plain):
     }
     assert not used["train"] & used["test"]
     assert max(Counter(pair.other for pairs in found.values() for pair in pairs).values()) == 4
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "fits"),
-    [(31, 1, False), (35, 36, False), (37, 38, False), (39, 38, True), (39, 39, False), (39, 60, False)],
-)
-def test_who_fits_whom(plain, one, other, fits):
-    # 60 is the duplicate of 30, which is in the test split.
-    assert plain.candidates.fits((1, one), (1, other), "train") is fits
 
 
 def test_an_issue_marked_as_duplicate_of_something_unknown_is_left_out(world):

@@ -26,7 +26,6 @@ from graphql import (
 from angle_data.gis.crawl import queries
 
 ROOT = Path(os.environ.get("ANGLE_PROTOCOL", ".protocol")) / "node_modules" / "@octokit"
-PREFIX = "/api/v3"
 
 
 def published(*parts):

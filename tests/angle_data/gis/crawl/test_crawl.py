@@ -29,20 +29,15 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.crawl import forecast, forecast_table
+from angle_data.gis.crawl.crawl import forecast
 from angle_data.gis.crawl.lookups import ask_numbers
 from angle_data.gis.crawl.rows import Repo
-
-
-@pytest.fixture(autouse=True)
-def _token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-
 
 # What is found
 
 
-def test_every_issue_comment_and_event_is_stored_as_it_is(tmp_path):
+def test_every_issue_comment_and_event_is_stored_as_it_is_and_the_token_nowhere(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
     world = make_world(3, repos=2, issues=130, comments=3)
     next(iter(all_comments(world.repos[1_000]))).minimized = "spam"
     reopened = next(issue for issue in world.repos[1_000].issues.values() if issue.closed_by)
@@ -58,6 +53,10 @@ def test_every_issue_comment_and_event_is_stored_as_it_is(tmp_path):
         assert rows(tmp_path, "comments", repo.id) == expected_comments(repo)
         assert rows(tmp_path, "events", repo.id) == expected_events(world, repo)
         assert any(event.kind == "marked" for event in rows(tmp_path, "events", repo.id))
+    assert TOKEN not in caplog.text + repr(summary)
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
+    ]
 
 
 def test_rest_and_graphql_give_the_same_rows_but_for_what_only_one_of_them_knows(tmp_path):
@@ -166,16 +165,6 @@ def test_the_forecast_is_within_a_fifth_of_what_the_crawl_then_spends(tmp_path, 
         assert again.forecast == pytest.approx(again.requests, abs=1)
 
 
-def test_the_forecast_names_what_cannot_be_read(tmp_path):
-    world = make_world(3, repos=3, issues=20)
-    world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
-    with FakeGitHub(world) as github:
-        found = forecast(config_for(github, tmp_path, FIRST, SECOND, "org2/project2", "no/such"))
-    unread = [line.split(maxsplit=1)[1] for line in forecast_table(found).splitlines()[2:5]]
-    assert unread == ["error:not found, or its issues are disabled"] * 3
-    assert "about 3 requests: 1 REST and 2 GraphQL" in forecast_table(found)
-
-
 def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_TOKEN")
     world = World({1: FakeRepo(1, FIRST)})
@@ -216,16 +205,6 @@ def test_an_old_enterprise_server_is_named_with_the_way_out(tmp_path):
     found = rows(tmp_path, "issues")
     assert len(found) == 20
     assert [issue.number for issue in found if issue.gone] == [3]
-
-
-def test_the_token_is_written_nowhere(tmp_path, caplog):
-    caplog.set_level(logging.DEBUG)
-    with FakeGitHub(make_world(21, repos=1, issues=20)) as github:
-        summary = crawl(github, tmp_path, FIRST)
-    assert TOKEN not in caplog.text + repr(summary)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) >= 3
-    assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("strategy", ["both", "comments"])

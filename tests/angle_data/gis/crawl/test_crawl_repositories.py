@@ -4,17 +4,12 @@ from collections import Counter
 
 import pytest
 from fake_github import FakeGitHub
-from fake_github_crawl import FIRST, SECOND, TOKEN, crawl, dump, rows, say
+from fake_github_crawl import FIRST, SECOND, crawl, dump, rows, say
 from fake_github_world import make_world
 
 from angle_data.errors import InputError
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.crawl.store import Store
-
-
-@pytest.fixture(autouse=True)
-def _token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
 
 
 def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, caplog):

@@ -21,12 +21,6 @@ def comment(id, number, *, repo_id=1, created_at="2024-01-01T00:00:00Z", updated
     )
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store.open(tmp_path / "crawl.sqlite") as opened:
-        yield opened
-
-
 def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arrival(store):
     late, early = "2024-02-01T00:00:00Z", "2024-01-01T00:00:00Z"
     store.upsert_page(
