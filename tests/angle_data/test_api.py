@@ -141,36 +141,25 @@ def test_a_forecast_sends_and_leaves_nothing(rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "said"),
+    ("given", "kind", "said"),
     [
         ({"temprature": 0.2}, TypeError, "no option 'temprature'; did you mean temperature?"),
         ({"concurrency": "64"}, InputError, "concurrency must be of type int, got '64'"),
         ({"retry_rejected": "yes"}, InputError, "retry_rejected must be of type bool, got 'yes'"),
         ({"size": 0}, InputError, "--size must be at least 1, got 0"),
+        ({"texts": []}, InputError, "an empty list"),
+        ({"texts": [3]}, InputError, "item 1 is of type int; give strings or dictionaries"),
+        ({"texts": {"train": []}}, InputError, "got a dict; give one part of it"),
+        ({"texts": None}, InputError, "texts: got None"),
+        ({"texts": 7}, InputError, "got 7"),
+        ({"texts": [{"body": "x"}]}, InputError, "no field 'text'"),
+        ({"texts": "no-such.jsonl"}, InputError, "no-such.jsonl does not exist"),
     ],
 )
-def test_wrong_options_are_named_and_leave_nothing(options, kind, said, rows, tmp_path):
+def test_what_is_wrong_is_named_and_leaves_nothing(given, kind, said, rows, recorded, tmp_path):
     with pytest.raises(kind, match=said.replace("?", r"\?")):
-        label(rows, model="m", out=tmp_path / "new" / "run", **options)
+        label(**{"texts": rows, "out": tmp_path / "new" / "run", **recorded("annotator-a"), **given})
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        ([], "an empty list"),
-        ([3], "item 1 is of type int; give strings or dictionaries"),
-        ({"train": []}, "got a dict; give one part of it"),
-        (None, "texts: got None"),
-        (7, "got 7"),
-        ([{"body": "x"}], "no field 'text'"),
-        ("no-such.jsonl", "no-such.jsonl does not exist"),
-    ],
-)
-def test_wrong_texts_are_named_and_leave_nothing(texts, said, recorded, tmp_path):
-    with pytest.raises(InputError, match=said):
-        label(texts, **recorded("annotator-a"), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_limit_is_an_error_that_can_be_caught_and_keeps_the_replies(rows, tmp_path):

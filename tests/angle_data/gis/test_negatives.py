@@ -225,7 +225,9 @@ RETRACTION = make_comment(2_021, 39, "Sorry, not a dup after all.", 132)
     ],
 )
 def test_what_was_said_of_two_issues_keeps_them_apart(world, comments, tied):
-    assert world().candidates.fits((1, 39), (1, 38), "train")
+    plain = world().candidates
+    assert plain.fits((1, 39), (1, 38), "train")
+    assert not plain.fits((1, 37), (1, 38), "train"), "one names the other"
     w = world(comments=comments, extra=(MOVED,))
     assert not w.scan.mentioned((1, 39), (1, 38))
     assert not w.candidates.fits((1, 39), (1, 38), "train")
