@@ -1,8 +1,6 @@
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -11,10 +9,11 @@ import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub
 from fake_github_world import make_world
-from programs import run_here
+from programs import angle_data, run_here, started
 
 from angle_data.console import run_app
 from angle_data.gis.command import gis
+from angle_data.gis.crawl.store import Store
 
 TOKEN = "ghp_aVerySecretToken"
 
@@ -115,7 +114,8 @@ def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, liste
     assert run("other") == (0, "another command\n", "")
 
 
-def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
+def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     interrupted = []
 
     def interrupt(seen):
@@ -125,17 +125,13 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
             time.sleep(0.2)
 
     with FakeGitHub(make_world(1, repos=1, issues=210), before=interrupt) as github:
-        options = ["--repos", listed, "--out", tmp_path / "o", "--api-url", github.url]
-        command = [sys.executable, "-m", "angle_data", "gis", *options]
-        environment = {**os.environ, "GITHUB_TOKEN": TOKEN}
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
-        _, errors = process.communicate(timeout=60)
+        command = angle_data("gis", "--repos", listed, "--out", tmp_path / "o", "--api-url", github.url)
+        with started(command) as process:
+            _, errors = process.communicate()
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1] == "angle-data: interrupted; run the same command again to go on"
     assert "Traceback" not in errors
     assert TOKEN not in errors
-    from angle_data.gis.crawl.store import Store
-
     with Store.open(tmp_path / "o" / "crawl.sqlite", read_only=True) as store:
         assert store.count("issues") >= 100
 

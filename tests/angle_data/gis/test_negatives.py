@@ -122,7 +122,7 @@ def test_a_large_draw_keeps_to_the_rules(plain):
 
 def test_an_issue_marked_as_duplicate_of_something_unknown_is_left_out(world):
     marked = make_issue(100, "Issue number100", text(100), labels=("duplicate",))
-    w = world(n100=marked, n101=make_issue(101, text(101), is_pull=True), n102=make_issue(102, "test"))
+    w = world(n100=marked, n101=make_issue(101, text(101), is_pull=True), n102=make_issue(102, "Crash"))
     usable = [w.candidates.usable((1, n)) for n in (99, 100, 101, 102, 999)]
     assert usable == [True, False, False, False, False]
     # What a comment says is enough, where it leads nowhere.

@@ -233,6 +233,7 @@ def odd_dumps(folder):
     )
     whole.write_bytes(whole.read_bytes()[:-40])
     write(folder / "7[1].json", good[2], *noise)
+    write(folder / "71.json", good[3])
     (folder / "8.json.gz").write_bytes((folder / "2.json.gz").read_bytes())
     (folder / "9.json").write_bytes(b"")
 

@@ -30,8 +30,6 @@ from fake_github_world import (
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl.crawl import forecast
-from angle_data.gis.crawl.lookups import ask_numbers
-from angle_data.gis.crawl.rows import Repo
 
 # What is found
 
@@ -44,32 +42,25 @@ def test_every_issue_comment_and_event_is_stored_as_it_is_and_the_token_nowhere(
     reopened.state, reopened.closed_at, reopened.closed_by = "open", None, None
     with FakeGitHub(world, token=TOKEN) as github:
         summary = crawl(github, tmp_path)
+        crawl(github, tmp_path / "rest", strategy="comments")
     assert summary.repos == {FIRST: "ok", SECOND: "ok"}
     for repo in world.repos.values():
         issues = {item.number: item for item in rows(tmp_path, "issues", repo.id)}
-        plain = [item for item in repo.issues.values() if not item.is_pull]
-        assert plain
-        assert [issues[item.number] for item in plain] == [expected_issue(item, repo.id) for item in plain]
+        whole = [expected_issue(item, repo.id) for item in repo.issues.values()]
+        plain = [item for item in whole if not item.is_pull]
+        assert any(item.author and item.author.endswith("[bot]") for item in plain)
+        assert [issues[item.number] for item in plain] == plain
         assert rows(tmp_path, "comments", repo.id) == expected_comments(repo)
+        # REST's listing does not tell who closed an issue, and has the pull requests, too.
+        known = [dataclasses.replace(item, closed_by=None) for item in whole]
+        assert rows(tmp_path / "rest", "issues", repo.id) == known
+        assert rows(tmp_path / "rest", "comments", repo.id) == expected_comments(repo, pulls=True)
         assert rows(tmp_path, "events", repo.id) == expected_events(world, repo)
         assert any(event.kind == "marked" for event in rows(tmp_path, "events", repo.id))
     assert TOKEN not in caplog.text + repr(summary)
     assert not [
         path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
     ]
-
-
-def test_rest_and_graphql_give_the_same_rows_but_for_what_only_one_of_them_knows(tmp_path):
-    with FakeGitHub(make_world(3, repos=1, issues=120)) as github:
-        crawl(github, tmp_path / "rest", FIRST, strategy="comments")
-        crawl(github, tmp_path / "graph", FIRST, strategy="events")
-    rest, graph = (
-        {item.number: dataclasses.replace(item, closed_by=None) for item in rows(tmp_path / api, "issues")}
-        for api in ("rest", "graph")
-    )
-    assert len(rest) == 120
-    assert graph == {number: rest[number] for number in graph}
-    assert any(item.author and item.author.endswith("[bot]") for item in graph.values())
 
 
 def test_an_original_with_many_marks_gives_all_of_them(tmp_path):
@@ -232,21 +223,3 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
             }  # fmt: skip
         crawl(github, tmp_path, FIRST, strategy=strategy)
     assert {c.id for c in rows(tmp_path, "comments")} == inside("")
-
-
-def test_a_node_of_another_number_or_repository_is_never_stored_as_what_was_asked_for():
-    """GitHub follows transfers: asked for #3 it may answer with #4, or with an issue of elsewhere."""
-
-    class Client:
-        def graphql(self, query, variables, *, smaller=False):
-            home = {"databaseId": 1, "nameWithOwner": "org/one"}
-            away = {"databaseId": 2, "nameWithOwner": "org/two"}
-            answers = ((home, 3), (home, 40), (away, 5), None)
-            nodes = [answer and {"repository": answer[0], "number": answer[1]} for answer in answers]
-            return {"repository": {"databaseId": 1} | {f"n{i}": node for i, node in enumerate(nodes)}}
-
-    nodes, moved = ask_numbers(Client(), Repo(1, "org/one", "org/one"), [3, 4, 5, 6])
-    assert [node["number"] for node in nodes] == [3]
-    assert [(issue.number, issue.gone) for issue in moved] == [
-        (4, "transferred:org/one#40"), (5, "transferred:org/two#5"),
-    ]  # fmt: skip
