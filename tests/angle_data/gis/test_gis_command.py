@@ -8,6 +8,7 @@ import pytest
 import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub
+from fake_github_crawl import TOKEN
 from fake_github_world import make_world
 from programs import angle_data, run_here, started
 
@@ -15,13 +16,10 @@ from angle_data.console import run_app
 from angle_data.gis.command import gis
 from angle_data.gis.crawl.store import Store
 
-TOKEN = "ghp_aVerySecretToken"
-
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """Run the command in this process; returns the exit code, stdout and stderr."""
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     app = typer.Typer(pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(gis)
     app.command("other")(lambda: print("another command"))
@@ -114,8 +112,7 @@ def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, liste
     assert run("other") == (0, "another command\n", "")
 
 
-def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path, monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
     interrupted = []
 
     def interrupt(seen):

@@ -32,11 +32,6 @@ def sets(tmp_path_factory):
     return found
 
 
-@pytest.fixture(autouse=True)
-def token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", "made-up")
-
-
 def run(github, data, out, **options):
     connection = Connection.from_environment(github.url, "GITHUB_TOKEN", options.get("max_requests"))
     return rehydrate_dataset(data, out, connection, sleep=lambda _: None)

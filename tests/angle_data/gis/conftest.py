@@ -1,4 +1,4 @@
-"""What the tests of the crawl share."""
+"""What the tests of issues share: a token, an empty store."""
 
 import pytest
 from fake_github_crawl import TOKEN
