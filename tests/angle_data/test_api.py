@@ -71,6 +71,7 @@ def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp
 def test_the_whole_way_from_lists_to_splits(rows, recorded, tmp_path):
     def cell():
         runs = [label(rows, **recorded(f"annotator-{n}"), out=tmp_path / n) for n in "ab"]
+        assert len(mine(out=tmp_path / "written.jsonl", runs=runs[0], n=9)) == 9
         return ensemble(runs, labels="ordinal", ratios=(0.5, 0.5), out=str(tmp_path / "pairs"))
 
     pairs = in_a_loop(cell)
@@ -99,11 +100,6 @@ def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
     assert [row["score"] for row in graded.grades()] == [2.0] * 12
     assert len(graded.to_dataset()) == 12
     assert score(pairs=own, out=tmp_path / "own", **options).counts["kept"] == 1
-
-
-def test_pairs_of_what_was_written_come_from_a_run(rows, recorded, tmp_path):
-    run = label([row["text"] for row in rows], **recorded("annotator-a"), out=tmp_path / "run")
-    assert len(mine(out=tmp_path / "written.jsonl", runs=run, n=9)) == 9
 
 
 def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):
@@ -145,36 +141,25 @@ def test_a_forecast_sends_and_leaves_nothing(rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "said"),
+    ("given", "kind", "said"),
     [
         ({"temprature": 0.2}, TypeError, "no option 'temprature'; did you mean temperature?"),
         ({"concurrency": "64"}, InputError, "concurrency must be of type int, got '64'"),
         ({"retry_rejected": "yes"}, InputError, "retry_rejected must be of type bool, got 'yes'"),
         ({"size": 0}, InputError, "--size must be at least 1, got 0"),
+        ({"texts": []}, InputError, "an empty list"),
+        ({"texts": [3]}, InputError, "item 1 is of type int; give strings or dictionaries"),
+        ({"texts": {"train": []}}, InputError, "got a dict; give one part of it"),
+        ({"texts": None}, InputError, "texts: got None"),
+        ({"texts": 7}, InputError, "got 7"),
+        ({"texts": [{"body": "x"}]}, InputError, "no field 'text'"),
+        ({"texts": "no-such.jsonl"}, InputError, "no-such.jsonl does not exist"),
     ],
 )
-def test_wrong_options_are_named_and_leave_nothing(options, kind, said, rows, tmp_path):
+def test_what_is_wrong_is_named_and_leaves_nothing(given, kind, said, rows, recorded, tmp_path):
     with pytest.raises(kind, match=said.replace("?", r"\?")):
-        label(rows, model="m", out=tmp_path / "new" / "run", **options)
+        label(**{"texts": rows, "out": tmp_path / "new" / "run", **recorded("annotator-a"), **given})
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        ([], "an empty list"),
-        ([3], "item 1 is of type int; give strings or dictionaries"),
-        ({"train": []}, "got a dict; give one part of it"),
-        (None, "texts: got None"),
-        (7, "got 7"),
-        ([{"body": "x"}], "no field 'text'"),
-        ("no-such.jsonl", "no-such.jsonl does not exist"),
-    ],
-)
-def test_wrong_texts_are_named_and_leave_nothing(texts, said, recorded, tmp_path):
-    with pytest.raises(InputError, match=said):
-        label(texts, **recorded("annotator-a"), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_limit_is_an_error_that_can_be_caught_and_keeps_the_replies(rows, tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text, read_jsonl, replace_file, write_jsonl
+from angle_data.jsonl import open_text, read_jsonl, write_jsonl
 
 
 def test_rows_come_back_with_their_line_numbers_from_gzip_and_after_a_byte_order_mark(tmp_path):
@@ -21,8 +21,6 @@ def test_rows_come_back_with_their_line_numbers_from_gzip_and_after_a_byte_order
         (b'{"a": 1}\n{"a": \n', r"rows.jsonl:2: not valid JSON"),
         (b"{}\n" + b"[" * 100_000 + b"\n", r"rows.jsonl:2: not valid JSON"),
         (b'{}\n{"n": ' + b"9" * 5000 + b"}\n", r"rows.jsonl:2: not valid JSON"),
-        (b'{"a": 1}\n[1]\n', r"rows.jsonl:2: expected a JSON object, got list"),
-        (b'{"a": 1}\n{"a": "\xff"}\n', r"rows.jsonl:\d: not UTF-8 text; convert the file to UTF-8"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, content, message):
@@ -32,19 +30,13 @@ def test_bad_lines_are_named(tmp_path, content, message):
         list(read_jsonl(path))
 
 
-def test_bad_files_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere.jsonl does not exist; check the path"):
-        open_text(tmp_path / "nowhere.jsonl")
+def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(InputError, match=r"is a directory; give a file"):
         open_text(tmp_path)
-    damaged = tmp_path / "damaged.jsonl.gz"
-    damaged.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
-    with pytest.raises(InputError, match=r"damaged.jsonl.gz: damaged gzip file"):
-        list(read_jsonl(damaged))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "rows.jsonl"
+    path = tmp_path / "deep" / "rows.jsonl"
     write_jsonl(path, [{"a": 1}])
 
     def rows():
@@ -54,15 +46,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     with pytest.raises(RuntimeError):
         write_jsonl(path, rows())
     assert path.read_text(encoding="utf-8") == '{"a": 1}\n'
-    assert [item.name for item in tmp_path.iterdir()] == ["rows.jsonl"]
-
-
-def test_new_content_appears_only_when_it_is_complete(tmp_path):
-    path = tmp_path / "deep" / "file.txt"
-    with replace_file(path) as stream:
-        stream.write("whole")
-        assert not path.exists()
-    assert path.read_text(encoding="utf-8") == "whole"
+    assert [item.name for item in path.parent.iterdir()] == ["rows.jsonl"]
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_size=3), max_size=5))

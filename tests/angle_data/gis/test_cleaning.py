@@ -2,7 +2,7 @@
 
 import pytest
 
-from angle_data.gis.build.clean import CUT, LONGEST, clean_text, is_dummy
+from angle_data.gis.build.clean import CUT, LONGEST, clean_text
 from angle_data.gis.build.forms import FormLines
 from angle_data.gis.build.scrub import scrub
 
@@ -327,10 +327,3 @@ def test_cleaning_twice_changes_nothing_more():
     body = "Dup of #5, @joe, a@b.example\n### X\n\n- [x] I searched\n![i](https://x.example/i.png)\ntoken=abcdefghij"
     once = clean_text("Crash of #4", body)
     assert clean_text("", once) == once
-
-
-@pytest.mark.parametrize(
-    ("text", "dummy"), [("test", True), ("Test\n\nthis is", True), ("Crash on start", False)]
-)
-def test_dummies(text, dummy):
-    assert is_dummy(text) is dummy

@@ -186,6 +186,11 @@ def test_ids_only(crawled, built):
     whole = [{name: row[name] for name in keep} for _, row in read_dataset(built[1].dataset)]
     assert [{name: row[name] for name in keep} for _, row in found] == whole
     assert summary.report["tokens"] == built[1].report["tokens"]
+    ids_card, card = ((found.dataset / "README.md").read_text() for found in (summary, built[1]))
+    # A block that two data sets share makes `datasets` take the one for the other.
+    assert "configs:" not in ids_card + card
+    assert ("`text1`" in ids_card, "The texts are not included." in ids_card) == (False, True)
+    assert ("`text1`" in card, "The texts are not included." in card) == (True, False)
 
 
 def test_by_repository_needs_as_many_as_splits(tmp_path):
@@ -202,7 +207,10 @@ def test_by_time(crawled):
         times.setdefault(split, set()).update((row["created1"], row["created2"]))
     assert max(times["train"]) < min(times["validation"])
     assert max(times["validation"]) < min(times["test"])
-    assert max(times["train"]) <= summary.report["periods"]["train"] < min(times["validation"])
+    border, other = (summary.report["periods"][split] for split in ("train", "validation"))
+    assert max(times["train"]) <= border < min(times["validation"])
+    said = f"opened in its period: train until {border}, validation until {other}, then the rest."
+    assert said in (summary.dataset / "README.md").read_text()
     pairs = summary.report["pairs"]
     crossing = pairs["dropped"]["crosses_time_border"]
     rejected = (crawled / "audit" / "rejected.jsonl").read_text()

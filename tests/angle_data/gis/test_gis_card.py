@@ -75,16 +75,6 @@ def card(**changes):
     return render_gis_card({**REPORT, **changes})
 
 
-def test_the_card_says_whether_the_texts_are_there():
-    whole, ids = (card(options={**REPORT["options"], "ids_only": only}) for only in (False, True))
-    # A block that two data sets share makes `datasets` take the one for the other.
-    assert "configs:" not in whole + ids
-    assert "`text1`" in whole
-    assert "The texts are not included." not in whole
-    assert "`text1`" not in ids
-    assert "The texts are not included." in ids
-
-
 @pytest.mark.parametrize(
     ("who", "backing"),
     [
@@ -128,9 +118,3 @@ def test_a_title_does_not_break_its_table():
             "evidence_url": "", "excerpt1": "A [b] | c", "excerpt2": "d"}  # fmt: skip
     row = "| `hard` | [#1](https://x/o/r/issues/1) A \\[b\\] \\| c | [#2]("
     assert row in card(samples={"hard": [pair]})
-
-
-def test_the_card_says_what_was_left_out_and_the_periods():
-    whole = card(left_out={"a/b": "451 Blocked"}, periods={"train": "2020-06-01T00:00:00Z", "test": None})
-    assert "| a/b | 451 Blocked |" in whole
-    assert "opened in its period: train until 2020-06-01T00:00:00Z, then the rest." in whole

@@ -1,8 +1,6 @@
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -10,19 +8,18 @@ import pytest
 import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub
+from fake_github_crawl import TOKEN
 from fake_github_world import make_world
-from programs import run_here
+from programs import angle_data, run_here, started
 
 from angle_data.console import run_app
 from angle_data.gis.command import gis
-
-TOKEN = "ghp_aVerySecretToken"
+from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """Run the command in this process; returns the exit code, stdout and stderr."""
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     app = typer.Typer(pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(gis)
     app.command("other")(lambda: print("another command"))
@@ -37,19 +34,21 @@ def listed(tmp_path):
 
 
 def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
-    out = tmp_path / "out"
-    with FakeGitHub(make_world(1, repos=1, issues=210)) as github:
+    out, world = tmp_path / "out", make_world(1, repos=3, issues=210)
+    world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
+    listed.write_text("org0/project0\norg1/project1\norg2/project2\nno/such\n")
+    with FakeGitHub(world) as github:
         arguments = ("--repos", listed, "--out", out, "--api-url", github.url, "--dry-run")
         code, text, _ = run(*arguments)
         assert code == 0
-        assert "org0/project0" in text
-        assert "error:not found" in text
+        assert text.split("\n")[1].startswith("org0/project0")
+        assert text.count("error:not found, or its issues are disabled\n") == 3
         assert "about 4 requests: 1 REST and 3 GraphQL (9 points)" in text
         assert run(*arguments, "--quiet")[:2] == (0, "")
         code, text, _ = run(*arguments, "--json", "--quiet")
     found = json.loads(text)
     assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (1, 3, 9, 1)
-    assert [repo["name"] for repo in found["repos"]] == ["org0/project0", "no/such"]
+    assert [repo["name"] for repo in found["repos"]] == listed.read_text().split()
     assert not out.exists()
 
 
@@ -74,7 +73,7 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         (("--repos", "nothing.txt"), "nothing.txt does not exist"),
         ((), "give --repos"),
         (("--repos", "nothing.txt", "--strategy", "all"), "--strategy must be"),
-        (("--repos", "nothing.txt", "--ratios", "a,b"), "--ratios 'a,b'"),
+        (("--repos", "nothing.txt", "--ratios", "a,b"), "--ratios 'a,b': give numbers"),
         (("--repos", "nothing.txt", "--api-url", "github.com"), "--api-url must be the address of an API"),
         (("--repos", "nothing.txt", "--api-url", "ftp://host"), "--api-url must be the address of an API"),
         (("--repos", "nothing.txt", "--api-url", "https://github.com"), "--api-url must be the address of"),
@@ -123,17 +122,13 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
             time.sleep(0.2)
 
     with FakeGitHub(make_world(1, repos=1, issues=210), before=interrupt) as github:
-        options = ["--repos", listed, "--out", tmp_path / "o", "--api-url", github.url]
-        command = [sys.executable, "-m", "angle_data", "gis", *options]
-        environment = {**os.environ, "GITHUB_TOKEN": TOKEN}
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
-        _, errors = process.communicate(timeout=60)
+        command = angle_data("gis", "--repos", listed, "--out", tmp_path / "o", "--api-url", github.url)
+        with started(command) as process:
+            _, errors = process.communicate()
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1] == "angle-data: interrupted; run the same command again to go on"
     assert "Traceback" not in errors
     assert TOKEN not in errors
-    from angle_data.gis.crawl.store import Store
-
     with Store.open(tmp_path / "o" / "crawl.sqlite", read_only=True) as store:
         assert store.count("issues") >= 100
 

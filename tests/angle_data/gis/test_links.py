@@ -1,7 +1,5 @@
 """From the store to judged links: every reason has its case."""
 
-from dataclasses import replace
-
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
@@ -91,6 +89,8 @@ CASES = {
         [WORD],
     ),
     "a present name outranks a former one": ({"of": [said()], "repos": TWO}, [WORD]),
+    "an address": ({"of": [said("Duplicate of https://www.github.com/org/one/issues/3")]}, [WORD]),
+    "an address elsewhere": ({"of": [said("Duplicate of https://ghe.acme.com/org/one/issues/3")]}, []),
     "missing": ({"of": [said("Duplicate of #99")]}, ["missing"]),
     "deleted": ({"of": [said()], "issues": [make_issue(3, gone="deleted")]}, ["gone"]),
     "moved to where": (
@@ -110,7 +110,7 @@ CASES = {
     "a later issue": ({"of": [said("Duplicate of #9", at=8)]}, ["later 7 9"]),
     "empty there": ({"of": [said()], "issues": [make_issue(3, title=" ")]}, ["empty 7 3"]),
     "empty here": ({"of": [said()], "title": " "}, ["empty 7 3"]),
-    "a placeholder": ({"of": [said()], "issues": [make_issue(3, title="test")]}, ["dummy 7 3"]),
+    "a placeholder": ({"of": [said()], "issues": [make_issue(3, "Test", "this is")]}, ["dummy 7 3"]),
     "hidden as spam": ({"of": [said(minimized="spam")]}, []),
     "hidden as outdated": ({"of": [said(minimized="outdated")]}, [WORD]),
     # Marks
@@ -253,25 +253,6 @@ OTHERS = ("deduplication", "not-duplicate", "possible duplicate", "bug", "duplic
 def test_labels_for_duplicates(tmp_path, name):
     expected = BACKED if name in LABELS else "unbacked 7 3"
     assert links_of(tmp_path, stranger(), labels=("bug", name)) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("site", "named", "followed"),
-    [
-        ("https://github.com", "https://github.com", True),
-        ("https://github.com", "https://www.github.com", True),
-        ("https://github.com", "https://github.example.com", False),
-        ("https://github.example.com:8443", "https://github.example.com:8443", True),
-        ("https://github.example.com:8443", "https://github.com", False),
-    ],
-)
-def test_only_addresses_on_the_stores_own_site_name_its_issues(tmp_path, site, named, followed):
-    comment = make_comment(100, 7, f"Duplicate of {named}/org/one/issues/3", DAY)
-    comment = replace(comment, url=f"{site}/org/one/issues/7#issuecomment-1")
-    issues = [make_issue(n) for n in (3, 7)]
-    with Store.open(write_store(tmp_path, issues=issues, comments=[comment])) as store:
-        links = judge(scan_store(store), Texts(store))
-    assert [link.status for link in links] == ["accepted"] * followed
 
 
 def test_logins_are_not_in_the_audit(tmp_path):

@@ -9,7 +9,7 @@ import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub
 from fake_github_world import make_world
-from typer.testing import CliRunner
+from programs import run_here
 
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import BuildConfig, build_gis
@@ -32,25 +32,29 @@ def sets(tmp_path_factory):
     return found
 
 
-@pytest.fixture(autouse=True)
-def token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", "made-up")
-
-
 def run(github, data, out, **options):
     connection = Connection.from_environment(github.url, "GITHUB_TOKEN", options.get("max_requests"))
     return rehydrate_dataset(data, out, connection, sleep=lambda _: None)
 
 
 def test_the_texts_come_back_as_they_were(sets, tmp_path):
-    whole, ids = sets
+    (whole, ids), out = sets, tmp_path / "json"
+    app = typer.Typer()
+    app.command()(rehydrate)
     with FakeGitHub(WORLD) as github:
-        summary = run(github, ids, tmp_path)
-    assert list(read_dataset(summary["dataset"])) == list(read_dataset(whole))
+        command = ("--data", ids, "--api-url", github.url)
+        done, table, quiet = (
+            run_here(app, *command, "--out", tmp_path / options[0], *options[1:])
+            for options in (("json", "--json"), ("table",), ("quiet", "--quiet"))
+        )
+    summary = json.loads(done.stdout)
+    assert list(read_dataset(out / "dataset")) == list(read_dataset(whole))
     assert (summary["kept"], summary["dropped"], summary["edited"]) == (summary["rows"], {}, 0)
     # Two repositories, and their issues in one query each for every fifty.
     assert summary["requests"] <= 2 + 2 * 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
+    assert sorted(path.name for path in out.iterdir()) == [".lock", "dataset"]
+    assert f"pairs     {summary['kept']:,} of {summary['rows']:,}" in table.stdout
+    assert quiet.stdout == ""
 
 
 def test_deleted_moved_and_edited_issues(sets, tmp_path):
@@ -122,19 +126,3 @@ def test_no_data_set_is_written_over(sets, tmp_path, out):
     with pytest.raises(InputError, match="has its texts already"):
         rehydrate_dataset(sets[0], tmp_path / "new", Connection())
     assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[1]))
-
-
-def test_the_command(sets, tmp_path):
-    app = typer.Typer()
-    app.command()(rehydrate)
-    with FakeGitHub(WORLD) as github:
-        arguments = ["--data", str(sets[1]), "--out", str(tmp_path), "--api-url", github.url]
-        done = CliRunner().invoke(app, [*arguments, "--json"])
-        assert done.exit_code == 0, done.output
-        arguments[3] = str(tmp_path / "again")
-        table = CliRunner().invoke(app, arguments)
-        arguments[3] = str(tmp_path / "quiet")
-        assert CliRunner().invoke(app, [*arguments, "--quiet"]).stdout == ""
-    found = json.loads(done.stdout)
-    assert found["kept"] == found["rows"] == len(list(read_dataset(sets[0])))
-    assert f"pairs     {found['kept']:,} of {found['rows']:,}" in table.stdout

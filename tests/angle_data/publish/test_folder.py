@@ -62,18 +62,21 @@ def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(build, tmp_pat
     ):
         build()
     # As a process that was killed between its two moves leaves it: the data set is put back.
+    (tmp_path / "disk" / ".bigger").mkdir()
     (tmp_path / "disk" / ".big.writing-1" / "old").mkdir(parents=True)
     (tmp_path / "disk" / ".big.writing-1" / "old" / "thesis.txt").write_text("mine")
     folder, _ = build()
     assert os.readlink(folder) == "disk/big"
-    assert sorted(os.listdir(tmp_path / "disk")) == ["big"]
+    assert sorted(os.listdir(tmp_path / "disk")) == [".bigger", "big"]
     assert sorted(os.listdir(folder)) == ["README.md", "data", "thesis.txt"]
 
 
 def test_fields_of_the_front_matter_that_we_do_not_write_are_kept(build):
     folder, _ = build()
     note = "# No licence is stated"
-    assert note in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert note in card
+    assert "license" not in yaml.safe_load(card.split("---\n")[1])
     edit(folder / "README.md", ("---\n", "---\nlicense: cc-by-4.0\npretty_name: Größe\nlanguage: [en, de]\n"))
     for count in (3, 2, 1):
         folder, said = build(count)

@@ -68,15 +68,3 @@ def test_what_takes_nothing_back(body):
 )
 def test_what_stands_at_the_end(comments, left):
     assert standing(*comments) == left
-
-
-def test_a_stranger_disputes_and_a_maintainer_retracts():
-    (disputed,) = thread(MARK, *[said("This is not a duplicate of #5!", author="jon")] * 2).links
-    assert (disputed.retracted_by, disputed.disputed_by) == (None, 1)
-    (retracted,) = thread(MARK, said("This is not a duplicate of #5!", "jon", "MEMBER")).links
-    assert retracted.retracted_by == 1
-
-
-def test_denials_are_kept_for_explicit_non_duplicates():
-    read = thread(said("This is not a duplicate of #7."))
-    assert [(denial.link.number, denial.comment) for denial in read.denials] == [(7, 0)]

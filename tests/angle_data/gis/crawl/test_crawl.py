@@ -29,48 +29,38 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.crawl import forecast, forecast_table
-from angle_data.gis.crawl.lookups import ask_numbers
-from angle_data.gis.crawl.rows import Repo
-
-
-@pytest.fixture(autouse=True)
-def _token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-
+from angle_data.gis.crawl.crawl import forecast
 
 # What is found
 
 
-def test_every_issue_comment_and_event_is_stored_as_it_is(tmp_path):
+def test_every_issue_comment_and_event_is_stored_as_it_is_and_the_token_nowhere(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
     world = make_world(3, repos=2, issues=130, comments=3)
     next(iter(all_comments(world.repos[1_000]))).minimized = "spam"
     reopened = next(issue for issue in world.repos[1_000].issues.values() if issue.closed_by)
     reopened.state, reopened.closed_at, reopened.closed_by = "open", None, None
     with FakeGitHub(world, token=TOKEN) as github:
         summary = crawl(github, tmp_path)
+        crawl(github, tmp_path / "rest", strategy="comments")
     assert summary.repos == {FIRST: "ok", SECOND: "ok"}
     for repo in world.repos.values():
         issues = {item.number: item for item in rows(tmp_path, "issues", repo.id)}
-        plain = [item for item in repo.issues.values() if not item.is_pull]
-        assert plain
-        assert [issues[item.number] for item in plain] == [expected_issue(item, repo.id) for item in plain]
+        whole = [expected_issue(item, repo.id) for item in repo.issues.values()]
+        plain = [item for item in whole if not item.is_pull]
+        assert any(item.author and item.author.endswith("[bot]") for item in plain)
+        assert [issues[item.number] for item in plain] == plain
         assert rows(tmp_path, "comments", repo.id) == expected_comments(repo)
+        # REST's listing does not tell who closed an issue, and has the pull requests, too.
+        known = [dataclasses.replace(item, closed_by=None) for item in whole]
+        assert rows(tmp_path / "rest", "issues", repo.id) == known
+        assert rows(tmp_path / "rest", "comments", repo.id) == expected_comments(repo, pulls=True)
         assert rows(tmp_path, "events", repo.id) == expected_events(world, repo)
         assert any(event.kind == "marked" for event in rows(tmp_path, "events", repo.id))
-
-
-def test_rest_and_graphql_give_the_same_rows_but_for_what_only_one_of_them_knows(tmp_path):
-    with FakeGitHub(make_world(3, repos=1, issues=120)) as github:
-        crawl(github, tmp_path / "rest", FIRST, strategy="comments")
-        crawl(github, tmp_path / "graph", FIRST, strategy="events")
-    rest, graph = (
-        {item.number: dataclasses.replace(item, closed_by=None) for item in rows(tmp_path / api, "issues")}
-        for api in ("rest", "graph")
-    )
-    assert len(rest) == 120
-    assert graph == {number: rest[number] for number in graph}
-    assert any(item.author and item.author.endswith("[bot]") for item in graph.values())
+    assert TOKEN not in caplog.text + repr(summary)
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
+    ]
 
 
 def test_an_original_with_many_marks_gives_all_of_them(tmp_path):
@@ -166,16 +156,6 @@ def test_the_forecast_is_within_a_fifth_of_what_the_crawl_then_spends(tmp_path, 
         assert again.forecast == pytest.approx(again.requests, abs=1)
 
 
-def test_the_forecast_names_what_cannot_be_read(tmp_path):
-    world = make_world(3, repos=3, issues=20)
-    world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
-    with FakeGitHub(world) as github:
-        found = forecast(config_for(github, tmp_path, FIRST, SECOND, "org2/project2", "no/such"))
-    unread = [line.split(maxsplit=1)[1] for line in forecast_table(found).splitlines()[2:5]]
-    assert unread == ["error:not found, or its issues are disabled"] * 3
-    assert "about 3 requests: 1 REST and 2 GraphQL" in forecast_table(found)
-
-
 def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_TOKEN")
     world = World({1: FakeRepo(1, FIRST)})
@@ -218,16 +198,6 @@ def test_an_old_enterprise_server_is_named_with_the_way_out(tmp_path):
     assert [issue.number for issue in found if issue.gone] == [3]
 
 
-def test_the_token_is_written_nowhere(tmp_path, caplog):
-    caplog.set_level(logging.DEBUG)
-    with FakeGitHub(make_world(21, repos=1, issues=20)) as github:
-        summary = crawl(github, tmp_path, FIRST)
-    assert TOKEN not in caplog.text + repr(summary)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) >= 3
-    assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
-
-
 @pytest.mark.parametrize("strategy", ["both", "comments"])
 def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path, strategy):
     world = make_world(22, repos=1, issues=200, duplicates=0, comments=2)  # one an hour: 1 to 9 January 2020
@@ -253,21 +223,3 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
             }  # fmt: skip
         crawl(github, tmp_path, FIRST, strategy=strategy)
     assert {c.id for c in rows(tmp_path, "comments")} == inside("")
-
-
-def test_a_node_of_another_number_or_repository_is_never_stored_as_what_was_asked_for():
-    """GitHub follows transfers: asked for #3 it may answer with #4, or with an issue of elsewhere."""
-
-    class Client:
-        def graphql(self, query, variables, *, smaller=False):
-            home = {"databaseId": 1, "nameWithOwner": "org/one"}
-            away = {"databaseId": 2, "nameWithOwner": "org/two"}
-            answers = ((home, 3), (home, 40), (away, 5), None)
-            nodes = [answer and {"repository": answer[0], "number": answer[1]} for answer in answers]
-            return {"repository": {"databaseId": 1} | {f"n{i}": node for i, node in enumerate(nodes)}}
-
-    nodes, moved = ask_numbers(Client(), Repo(1, "org/one", "org/one"), [3, 4, 5, 6])
-    assert [node["number"] for node in nodes] == [3]
-    assert [(issue.number, issue.gone) for issue in moved] == [
-        (4, "transferred:org/one#40"), (5, "transferred:org/two#5"),
-    ]  # fmt: skip

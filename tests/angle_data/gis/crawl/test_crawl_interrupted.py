@@ -6,15 +6,10 @@ import sys
 
 import pytest
 from fake_github import FakeGitHub, Fault, random_faults
-from fake_github_crawl import FIRST, TOKEN, config_for, crawl, dump, expected_comments, reference, rows
+from fake_github_crawl import FIRST, config_for, crawl, dump, expected_comments, reference, rows
 from fake_github_world import add_comment, all_comments, make_world, stamp
 
 from angle_data.errors import CredentialsError, StoppedError
-
-
-@pytest.fixture(autouse=True)
-def _token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
 
 
 @pytest.mark.parametrize("strategy", ["both", "comments", "events"])

@@ -4,17 +4,12 @@ from collections import Counter
 
 import pytest
 from fake_github import FakeGitHub
-from fake_github_crawl import FIRST, SECOND, TOKEN, crawl, dump, rows, say
+from fake_github_crawl import FIRST, SECOND, crawl, dump, rows, say
 from fake_github_world import make_world
 
 from angle_data.errors import InputError
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.crawl.store import Store
-
-
-@pytest.fixture(autouse=True)
-def _token(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
 
 
 def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, caplog):
@@ -70,17 +65,18 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
     here, there = world.repos[1_000], world.repos[1_001]
     say(here, (20, "Duplicate of #5"), (21, "dup of #6"), (22, f"Duplicate of {FIRST}#7"))
     say(here, (23, "Duplicate of #8"), (24, "see #9"), (25, "Duplicate of #4000"))
-    say(here, (26, "Duplicate of other/repo#10"), (27, "Duplicate of #9"))
+    say(here, (26, "Duplicate of other/repo#10"), (27, "Duplicate of #9"), (28, "Duplicate of #11"))
     here.issues[27].is_pull = True
-    for number in (5, 6, 7, 9, 10):
+    for number in (5, 6, 7, 9, 10, 11):
         del here.issues[number]
     here.issues[8].is_pull = True
-    here.deleted, here.moved = {6}, {5: (there.id, 3)}
+    here.deleted, here.moved = {6}, {5: (there.id, 3), 11: (here.id, 12)}
     there.issues[3].is_pull = False
     with FakeGitHub(world) as github:
         crawl(github, tmp_path)
         first = {item.number: item for item in rows(tmp_path, "issues", here.id)}
         assert first[5].gone == f"transferred:{SECOND}#3"
+        assert first[11].gone == f"transferred:{FIRST}#12"
         assert first[6].gone == "deleted"
         assert first[7].gone == "deleted"
         assert (first[8].gone, first[8].is_pull, first[8].title) == (None, True, here.issues[8].title)
