@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from fake_openai import KNOWN_FIELDS, Fault, error_response
+from fake_openai import KNOWN_FIELDS, Fault, completion, error_response, plain_fault
 from fake_server import FakeServer
 
 CHAT = "/v1/chat/completions"
@@ -131,15 +131,8 @@ class FakeBatch(FakeServer):
             fault = self.faults[name].pop(0) if self.faults.get(name) else None
             if fault is None:
                 return await handler(request)
-            if fault.kind == "reset":
-                request.transport.abort()
-                return web.Response()
-            if fault.kind == "status":
-                return error_response(
-                    fault.status, fault.message, fault.code, fault.headers, fault.error_type
-                )
-            if fault.kind == "html":
-                return web.Response(text="<html>gateway</html>", content_type="text/html")
+            if fault.kind in ("reset", "html", "status"):
+                return plain_fault(fault, request)
             answer = await handler(request)
             body = answer.body
             if fault.kind == "short":
@@ -276,11 +269,3 @@ def result(row: dict, status: int | None = None, body: dict | None = None, error
     name = f"batch_req_{row['custom_id']}"
     response = None if status is None else {"status_code": status, "request_id": "r", "body": body}
     return {"id": name, "custom_id": row["custom_id"], "response": response, "error": error}
-
-
-def completion(body: dict, text: str) -> dict:
-    """A chat completion with one choice."""
-    message = {"role": "assistant", "content": text}
-    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    return {"object": "chat.completion", "model": body["model"], "choices": choices, "usage": usage}

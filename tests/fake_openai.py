@@ -131,7 +131,7 @@ class FakeOpenAI(FakeServer):
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
         self._reasoning, self._spoils = reasoning, spoils
-        self._in_flight = self._answered = 0
+        self._in_flight = 0
 
     @property
     def url(self) -> str:
@@ -185,33 +185,11 @@ class FakeOpenAI(FakeServer):
         form = body.get("response_format", {"type": "text"})["type"]
         if form not in self._formats:
             return error_response(400, f"Invalid parameter: 'response_format' of type '{form}'")
-        prompt_tokens, completion_tokens = self._usage(body)
-        self._answered += 1
-        completion = {
-            "id": f"chatcmpl-{self._answered}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": self._reply(body)},
-                    "finish_reason": self._finish_reason,
-                }
-            ],
-            "usage": {
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-                "total_tokens": prompt_tokens + completion_tokens,
-            },
-        }
+        answer = completion(body, self._reply(body), self._usage(body), self._finish_reason)
         headers = self._limit.headers() if self._limit else None
-        return web.json_response(completion, headers=headers)
+        return web.json_response(answer, headers=headers)
 
     async def _misbehave(self, fault: Fault, request: web.Request) -> web.StreamResponse:
-        if fault.kind == "reset":
-            request.transport.abort()
-            return web.Response()
         if fault.kind == "hang":
             await asyncio.sleep(3600)
         if fault.kind == "broken_json":
@@ -226,9 +204,26 @@ class FakeOpenAI(FakeServer):
             return cut
         if fault.kind == "shape":
             return web.json_response({"choices": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}})
-        if fault.kind == "html":
-            return web.Response(text="<html>Sign in</html>", content_type="text/html")
-        return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)
+        return plain_fault(fault, request)
+
+
+def completion(body: dict, text: str, usage: tuple[int, int] = USAGE, finish_reason: str = "stop") -> dict:
+    """A chat completion with one choice."""
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": 0, "message": message, "finish_reason": finish_reason}]
+    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    known = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body["model"]}
+    return {**known, "choices": choices, "usage": counts}
+
+
+def plain_fault(fault: Fault, request: web.Request) -> web.Response:
+    """The answer of a fault that is the same with every API: reset, html or status."""
+    if fault.kind == "reset":
+        request.transport.abort()
+        return web.Response()
+    if fault.kind == "html":
+        return web.Response(text="<html>Sign in</html>", content_type="text/html")
+    return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)
 
 
 def error_response(

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from ensembles import card, report, write_grades, write_run
+from ensembles import card, report, write_grades, write_polar_run, write_run
 from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
@@ -20,16 +20,7 @@ NOUNS = ("disk", "queue", "node", "cache", "proxy", "index")
 @pytest.fixture
 def run(tmp_path):
     """A synonym and an antonym of each of 24 texts."""
-    rows = []
-    for i in range(SOURCES):
-        thing = f"{NOUNS[i % 6]} of host{i}"
-        for polarity, text in (
-            ("synonym", f"We lost the {thing}."),
-            ("antonym", f"All is well with the {thing}."),
-        ):
-            row = {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity}
-            rows.append(row | {"text": text, "model": "m", "key": f"{polarity}{i}"})
-    return write_run(tmp_path / "run", rows)
+    return write_polar_run(tmp_path / "run", [f"{NOUNS[i % 6]} of host{i}" for i in range(SOURCES)])
 
 
 def grade(run, grader, *, poor=False, first=2 * SOURCES):

@@ -93,7 +93,7 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 def test_an_unknown_set_lists_the_known_ones():
     with pytest.raises(
         InputError,
-        match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
+        match=r"--prompts fancy: neither .* \(contrast, degrees, degrees-opposites, paper, structured\)$",
     ):
         load_prompts("fancy")
 
