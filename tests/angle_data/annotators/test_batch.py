@@ -74,6 +74,9 @@ def events(run):
 
 
 def test_submit_leave_come_back_fetch(tmp_path):
+    """And what the user has among the files of the batches stays."""
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch" / "mine.jsonl").write_text("mine")
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)
         first = client.run(requests(5))
@@ -84,19 +87,25 @@ def test_submit_leave_come_back_fetch(tmp_path):
         server.held = False
         assert client.until_done(requests(5)) is None
         assert len(server.batches) == 1
+        name, content = server.files["file-1"]
     assert client.texts() == answers(5)
+    assert name.endswith(".jsonl")
+    assert json.loads(content.splitlines()[1]) == {
+        "custom_id": f"{1:032x}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "tiny",
+            "messages": [{"role": "user", "content": "prompt 1"}],
+            "temperature": 0.5,
+            "max_tokens": 64,
+            "seed": 3,
+        },
+    }
     reply = client.replies[f"{0:032x}"]
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     assert [event["event"] for event in events(tmp_path)] == ["run", "prepared", "submitted", "finished"]
-    assert list((tmp_path / "batch").iterdir()) == []
-
-
-def test_files_of_the_user_stay_among_those_of_the_batches(tmp_path):
-    (tmp_path / "batch").mkdir()
-    (tmp_path / "batch" / "mine.jsonl").write_text("mine")
-    with FakeBatch() as server:
-        assert Client(server, tmp_path).until_done(requests(2)) is None
     assert [path.name for path in (tmp_path / "batch").iterdir()] == ["mine.jsonl"]
 
 
@@ -113,25 +122,6 @@ def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
         assert client.until_done(requests(3, first=10)) is None
         assert len(server.batches) == 2
     assert client.texts() == answers(2) | answers(3, first=10)
-
-
-def test_rows_of_an_input_file_are_the_requests(tmp_path):
-    with FakeBatch() as server:
-        Client(server, tmp_path).run(requests(2))
-        name, content = server.files["file-1"]
-    assert name.endswith(".jsonl")
-    assert json.loads(content.splitlines()[1]) == {
-        "custom_id": f"{1:032x}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {
-            "model": "tiny",
-            "messages": [{"role": "user", "content": "prompt 1"}],
-            "temperature": 0.5,
-            "max_tokens": 64,
-            "seed": 3,
-        },
-    }
 
 
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from angle_data.ensembling.groups import group_sources
 from angle_data.text import jaccard, words
 
-
 TEMPLATED = st.lists(
     st.tuples(*[st.integers(0, 3)] * 5).map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)),
     max_size=40,

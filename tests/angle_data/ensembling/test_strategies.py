@@ -104,6 +104,9 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     weights = {c.models: c.weight for c in outcome.kept}
     # a: (3 + 4) / (3 + 5) = 0.875. b: (2 + 4) / (3 + 5) = 0.75. Both: 0.8125 + 0.1.
     assert weights == {("a",): 0.875, ("a", "b"): 0.9125}
+    # With another sentence of the same reply the stray one condemns nothing: a reply is judged by its best.
+    rows.append(candidate("Down is the node!", "synonym", "b", sources[-1]))
+    assert {reason for reason, *_ in dropped(vote(group_by_source(rows)))} == {"duplicate"}
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
