@@ -36,7 +36,6 @@ class StoredBatch:
     errors: list[dict] = field(default_factory=list)
     rows: list[dict] = field(default_factory=list)
     created_at: int = 1_800_000_000
-    looks: int = 0
 
     @property
     def tokens(self) -> int:
@@ -70,7 +69,7 @@ class FakeBatch(FakeServer):
     `vanishing` of those without any result; `strangers` is how many rows of nobody's are added. `ending` is
     how batches end (completed, expired, cancelled, failed); expired and cancelled ones have done half of
     their rows. `max_enqueued` bounds the tokens of the batches that are worked on. With `held`, batches stay
-    in_progress until it is set to False, otherwise for `looks` looks. `refusals` are codes of errors with
+    in_progress until it is set to False, otherwise for one look. `refusals` are codes of errors with
     which the next batches are refused.
     """
 
@@ -86,14 +85,13 @@ class FakeBatch(FakeServer):
         ending: str = "completed",
         max_enqueued: int | None = None,
         held: bool = False,
-        looks: int = 1,
         refusals: Iterable[str] = (),
     ) -> None:
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
         self.calls: list[str] = []
         self.held, self.ending, self.failing, self.max_enqueued = held, ending, failing, max_enqueued
-        self.looks, self.refusals = looks, list(refusals)
+        self.refusals = list(refusals)
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
         self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
         self._random = random.Random(0)
@@ -200,9 +198,7 @@ class FakeBatch(FakeServer):
         if batch.status == "validating":
             self.validate(batch)
         elif batch.status == "in_progress":
-            batch.looks += 1
-            if batch.looks >= self.looks and not self.held:
-                batch.status = "finalizing"
+            batch.status = batch.status if self.held else "finalizing"
         elif batch.status == "finalizing":
             self.end(batch, self.ending)
 

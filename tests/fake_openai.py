@@ -101,8 +101,8 @@ class FakeOpenAI(FakeServer):
     one a request, then `always` applies to every further one. `latency_s` delays every answer. With `key`
     set, other keys are rejected; with `model` set, other models are unknown. `formats` are the response
     formats it knows; `extra` are fields it knows beside the usual ones. With `reasoning` it refuses what
-    OpenAI's reasoning models do. `page` is the status and the text of a web page that answers everything.
-    `spoils` says by its prompt what goes wrong with a request each time that it comes.
+    OpenAI's reasoning models do. `spoils` says by its prompt what goes wrong with a request each time that
+    it comes.
     """
 
     def __init__(
@@ -119,7 +119,6 @@ class FakeOpenAI(FakeServer):
         formats: Iterable[str] = ("json_schema", "json_object", "text"),
         extra: Iterable[str] = (),
         reasoning: bool = False,
-        page: tuple[int, str] | None = None,
         spoils: Callable[[str], Fault | None] = lambda prompt: None,
         usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
         port: int = 0,
@@ -127,7 +126,7 @@ class FakeOpenAI(FakeServer):
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always
-        self._latency_s, self._limit, self.port, self._page = latency_s, limit, port, page
+        self._latency_s, self._limit, self.port = latency_s, limit, port
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
         self._reasoning, self._spoils = reasoning, spoils
@@ -169,8 +168,6 @@ class FakeOpenAI(FakeServer):
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
-        if self._page is not None:
-            return web.Response(text=self._page[1], status=self._page[0], content_type="text/html")
         given = request.headers.get("Authorization")
         if self._key is not None and given != f"Bearer {self._key}":
             return error_response(401, f"Incorrect API key provided: {given}", "invalid_api_key")

@@ -166,11 +166,6 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run):
     )
 
 
-def test_empty_grades_are_refused(run):
-    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
-        build(run, "out", write_grades(run.parent / "empty", []))
-
-
 ROW = {"text1": "Disk full.", "text2": "No space left.", "score": 4, "model": "judge", "key": "k"}
 
 
@@ -208,9 +203,11 @@ def test_malformed_rows_are_named(tmp_path, change, message):
         read_scores([run])
 
 
-def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path):
+def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
         read_scores([tmp_path])
-    run = write_grades(tmp_path / "run", [ROW])
-    with pytest.raises(InputError, match=r"--scores .*run is given twice"):
-        read_scores([run, tmp_path / "." / "run"])
+    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
+        build(run, "out", write_grades(tmp_path / "empty", []))
+    run = write_grades(tmp_path / "one", [ROW])
+    with pytest.raises(InputError, match=r"--scores .*one is given twice"):
+        read_scores([run, tmp_path / "." / "one"])
