@@ -240,6 +240,7 @@ def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
         ("content", Fault(500, SOON)),
         ("content", Fault(kind="cut")),
         ("content", Fault(kind="short")),
+        *((operation, Fault(404, message="not found")) for operation in ("file", "content")),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.status}",
 )
@@ -279,15 +280,6 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
     assert client.texts() == answers(2, first=2)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
-
-
-@pytest.mark.parametrize("operation", ["file", "content"])
-def test_one_404_of_a_result_file_pays_for_no_batch_again(tmp_path, operation):
-    with FakeBatch(faults={operation: [Fault(404, message="not found")]}) as server:
-        client = Client(server, tmp_path, wait_s=30)
-        assert client.run(requests(3)) is None
-        assert (client.texts(), client.failures) == (answers(3), {})
-        assert len(server.batches) == 1
 
 
 def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeypatch):
