@@ -16,6 +16,17 @@ def write_run(folder, rows, settings=None):
     return folder
 
 
+def write_polar_run(folder, things):
+    """A run with a synonym and an antonym of a text about each thing."""
+    rows = [
+        {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity,
+         "text": f"{start} {thing}.", "model": "m", "key": f"{polarity}{i}"}
+        for i, thing in enumerate(things)
+        for polarity, start in (("synonym", "We lost the"), ("antonym", "All is well with the"))
+    ]  # fmt: skip
+    return write_run(folder, rows)
+
+
 def write_grades(folder, rows):
     """A run of llm-score with these grades."""
     write_jsonl(folder / "scores.jsonl", rows)

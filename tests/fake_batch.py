@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from fake_openai import KNOWN_FIELDS, Fault, error_response
+from fake_openai import KNOWN_FIELDS, Fault, completion, error_response, plain_fault
 from fake_server import FakeServer
 
 CHAT = "/v1/chat/completions"
@@ -36,7 +36,6 @@ class StoredBatch:
     errors: list[dict] = field(default_factory=list)
     rows: list[dict] = field(default_factory=list)
     created_at: int = 1_800_000_000
-    looks: int = 0
 
     @property
     def tokens(self) -> int:
@@ -70,7 +69,7 @@ class FakeBatch(FakeServer):
     `vanishing` of those without any result; `strangers` is how many rows of nobody's are added. `ending` is
     how batches end (completed, expired, cancelled, failed); expired and cancelled ones have done half of
     their rows. `max_enqueued` bounds the tokens of the batches that are worked on. With `held`, batches stay
-    in_progress until it is set to False, otherwise for `looks` looks. `refusals` are codes of errors with
+    in_progress until it is set to False, otherwise for one look. `refusals` are codes of errors with
     which the next batches are refused.
     """
 
@@ -86,14 +85,13 @@ class FakeBatch(FakeServer):
         ending: str = "completed",
         max_enqueued: int | None = None,
         held: bool = False,
-        looks: int = 1,
         refusals: Iterable[str] = (),
     ) -> None:
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
         self.calls: list[str] = []
         self.held, self.ending, self.failing, self.max_enqueued = held, ending, failing, max_enqueued
-        self.looks, self.refusals = looks, list(refusals)
+        self.refusals = list(refusals)
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
         self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
         self._random = random.Random(0)
@@ -131,15 +129,8 @@ class FakeBatch(FakeServer):
             fault = self.faults[name].pop(0) if self.faults.get(name) else None
             if fault is None:
                 return await handler(request)
-            if fault.kind == "reset":
-                request.transport.abort()
-                return web.Response()
-            if fault.kind == "status":
-                return error_response(
-                    fault.status, fault.message, fault.code, fault.headers, fault.error_type
-                )
-            if fault.kind == "html":
-                return web.Response(text="<html>gateway</html>", content_type="text/html")
+            if fault.kind in ("reset", "html", "status"):
+                return plain_fault(fault, request)
             answer = await handler(request)
             body = answer.body
             if fault.kind == "short":
@@ -207,9 +198,7 @@ class FakeBatch(FakeServer):
         if batch.status == "validating":
             self.validate(batch)
         elif batch.status == "in_progress":
-            batch.looks += 1
-            if batch.looks >= self.looks and not self.held:
-                batch.status = "finalizing"
+            batch.status = batch.status if self.held else "finalizing"
         elif batch.status == "finalizing":
             self.end(batch, self.ending)
 
@@ -276,11 +265,3 @@ def result(row: dict, status: int | None = None, body: dict | None = None, error
     name = f"batch_req_{row['custom_id']}"
     response = None if status is None else {"status_code": status, "request_id": "r", "body": body}
     return {"id": name, "custom_id": row["custom_id"], "response": response, "error": error}
-
-
-def completion(body: dict, text: str) -> dict:
-    """A chat completion with one choice."""
-    message = {"role": "assistant", "content": text}
-    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    return {"object": "chat.completion", "model": body["model"], "choices": choices, "usage": usage}

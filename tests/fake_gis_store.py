@@ -2,17 +2,11 @@
 
 from pathlib import Path
 
-from fake_github_world import FakeRepo, World, all_comments
+from fake_github_crawl import expected_comments, expected_events, expected_issue
+from fake_github_world import World
 
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.store import STORE_NAME, Store
-
-KINDS = {
-    "MarkedAsDuplicateEvent": "marked",
-    "UnmarkedAsDuplicateEvent": "unmarked",
-    "ClosedEvent": "closed",
-    "ReopenedEvent": "reopened",
-}
 
 
 def day(number: int) -> str:
@@ -73,49 +67,10 @@ def store_world(world: World, folder: Path) -> Path:
     with Store.open(folder / STORE_NAME) as store:
         for repo in world.repos.values():
             store.save_repo(Repo(repo.id, repo.full_name, repo.full_name, repo.former))
-            store.upsert_page(issues=_issues(repo), comments=_comments(repo), events=_events(world, repo))
+            issues = [expected_issue(item, repo.id) for item in repo.issues.values()]
+            comments = expected_comments(repo, pulls=True)
+            store.upsert_page(issues=issues, comments=comments, events=expected_events(world, repo))
     return folder / STORE_NAME
-
-
-def _issues(repo: FakeRepo):
-    for issue in repo.issues.values():
-        yield make_issue(
-            issue.number,
-            issue.title,
-            issue.body or "",
-            repo_id=repo.id,
-            id=issue.id,
-            author=issue.author,
-            author_association=issue.association,
-            state=issue.state,
-            state_reason=issue.state_reason,
-            labels=tuple(sorted(issue.labels)),
-            is_pull=issue.is_pull,
-            created_at=issue.created_at,
-            closed_at=issue.closed_at,
-            closed_by=issue.closed_by,
-            updated_at=issue.updated_at,
-        )
-
-
-def _comments(repo: FakeRepo):
-    for item in all_comments(repo):
-        kind = "pull" if repo.issues[item.number].is_pull else "issues"
-        url = f"https://github.com/{repo.full_name}/{kind}/{item.number}#issuecomment-{item.id}"
-        yield Comment(
-            item.id, repo.id, item.number, item.author, item.association, item.body,
-            item.created_at, item.updated_at, url, item.minimized,
-        )  # fmt: skip
-
-
-def _events(world: World, repo: FakeRepo):
-    for issue in repo.issues.values():
-        for event in issue.events:
-            owner, target = event.duplicate or (repo.id, issue.number), event.canonical
-            yield Event(
-                event.id, KINDS[event.type], *owner, world.repos[target[0]].full_name if target else None,
-                target[1] if target else None, event.actor, event.created_at,
-            )  # fmt: skip
 
 
 class SomeTexts:

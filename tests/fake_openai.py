@@ -101,8 +101,8 @@ class FakeOpenAI(FakeServer):
     one a request, then `always` applies to every further one. `latency_s` delays every answer. With `key`
     set, other keys are rejected; with `model` set, other models are unknown. `formats` are the response
     formats it knows; `extra` are fields it knows beside the usual ones. With `reasoning` it refuses what
-    OpenAI's reasoning models do. `page` is the status and the text of a web page that answers everything.
-    `spoils` says by its prompt what goes wrong with a request each time that it comes.
+    OpenAI's reasoning models do. `spoils` says by its prompt what goes wrong with a request each time that
+    it comes.
     """
 
     def __init__(
@@ -119,7 +119,6 @@ class FakeOpenAI(FakeServer):
         formats: Iterable[str] = ("json_schema", "json_object", "text"),
         extra: Iterable[str] = (),
         reasoning: bool = False,
-        page: tuple[int, str] | None = None,
         spoils: Callable[[str], Fault | None] = lambda prompt: None,
         usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
         port: int = 0,
@@ -127,11 +126,11 @@ class FakeOpenAI(FakeServer):
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always
-        self._latency_s, self._limit, self.port, self._page = latency_s, limit, port, page
+        self._latency_s, self._limit, self.port = latency_s, limit, port
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
         self._reasoning, self._spoils = reasoning, spoils
-        self._in_flight = self._answered = 0
+        self._in_flight = 0
 
     @property
     def url(self) -> str:
@@ -169,8 +168,6 @@ class FakeOpenAI(FakeServer):
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
-        if self._page is not None:
-            return web.Response(text=self._page[1], status=self._page[0], content_type="text/html")
         given = request.headers.get("Authorization")
         if self._key is not None and given != f"Bearer {self._key}":
             return error_response(401, f"Incorrect API key provided: {given}", "invalid_api_key")
@@ -185,33 +182,11 @@ class FakeOpenAI(FakeServer):
         form = body.get("response_format", {"type": "text"})["type"]
         if form not in self._formats:
             return error_response(400, f"Invalid parameter: 'response_format' of type '{form}'")
-        prompt_tokens, completion_tokens = self._usage(body)
-        self._answered += 1
-        completion = {
-            "id": f"chatcmpl-{self._answered}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": self._reply(body)},
-                    "finish_reason": self._finish_reason,
-                }
-            ],
-            "usage": {
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-                "total_tokens": prompt_tokens + completion_tokens,
-            },
-        }
+        answer = completion(body, self._reply(body), self._usage(body), self._finish_reason)
         headers = self._limit.headers() if self._limit else None
-        return web.json_response(completion, headers=headers)
+        return web.json_response(answer, headers=headers)
 
     async def _misbehave(self, fault: Fault, request: web.Request) -> web.StreamResponse:
-        if fault.kind == "reset":
-            request.transport.abort()
-            return web.Response()
         if fault.kind == "hang":
             await asyncio.sleep(3600)
         if fault.kind == "broken_json":
@@ -226,9 +201,26 @@ class FakeOpenAI(FakeServer):
             return cut
         if fault.kind == "shape":
             return web.json_response({"choices": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}})
-        if fault.kind == "html":
-            return web.Response(text="<html>Sign in</html>", content_type="text/html")
-        return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)
+        return plain_fault(fault, request)
+
+
+def completion(body: dict, text: str, usage: tuple[int, int] = USAGE, finish_reason: str = "stop") -> dict:
+    """A chat completion with one choice."""
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": 0, "message": message, "finish_reason": finish_reason}]
+    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    known = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body["model"]}
+    return {**known, "choices": choices, "usage": counts}
+
+
+def plain_fault(fault: Fault, request: web.Request) -> web.Response:
+    """The answer of a fault that is the same with every API: reset, html or status."""
+    if fault.kind == "reset":
+        request.transport.abort()
+        return web.Response()
+    if fault.kind == "html":
+        return web.Response(text="<html>Sign in</html>", content_type="text/html")
+    return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)
 
 
 def error_response(

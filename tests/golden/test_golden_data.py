@@ -6,20 +6,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ensembles import write_grades
 from fake_gis_store import make_comment, make_event, make_issue, store_world, write_store
 from fake_github_world import make_world
+from labelling_runs import read_rows
 
 from angle_data.gis.crawl.rows import Repo
+from angle_data.jsonl import write_jsonl
 
 FIXTURES = "tests/fixtures/gis"
 WHOLE_CARDS = ("vote-ordinal", "principled-graded", "gis-world-cluster", "gis-written-both")
 ROLES = ("MEMBER", "NONE", "CONTRIBUTOR", "OWNER", "COLLABORATOR")
-
-
-def write_jsonl(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def run_folder(run, folder, said):
@@ -44,7 +41,8 @@ def test_recorded_replies_become_candidates(check, run, labelled, name):
 @pytest.mark.parametrize("prompts", ["paper", "structured"])
 def test_odd_replies_are_parsed_the_same(check, run, prompts):
     rows = json.loads((Path(__file__).parent / "odd_replies.json").read_text(encoding="utf-8"))
-    replies = write_jsonl(run.tmp / "odd.jsonl", rows)
+    replies = run.tmp / "odd.jsonl"
+    write_jsonl(replies, rows)
     folder = run.tmp / f"odd-{prompts}"
     said = run(
         "angle_data", "llm-label", "--model", "odd", "--engine", "recorded", "--replies", replies,
@@ -55,7 +53,7 @@ def test_odd_replies_are_parsed_the_same(check, run, prompts):
         return check(f"label-odd-{prompts}", found)
     # All of it: which reply gave which sentence is what matters here.
     for name in ("candidates", "rejected"):
-        found[name] = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+        found[name] = read_rows(folder / f"{name}.jsonl")
     found["candidates"] = ["{source_id} {polarity}: {text}".format(**row) for row in found["candidates"]]
     found["rejected"] = [
         " | ".join(f"{k}={v}" for k, v in row.items() if k not in ("source", "key", "model"))
@@ -81,7 +79,7 @@ def graders(run, labelled):
     """Three graders of all candidates, who differ a little and err now and then: scores runs made by hand."""
     pairs = []
     for folder, _ in labelled.values():
-        rows = map(json.loads, (folder / "candidates.jsonl").read_text(encoding="utf-8").splitlines())
+        rows = read_rows(folder / "candidates.jsonl")
         pairs += [(row["source"], row["text"], row["polarity"]) for row in rows]
     folders = []
     for grader in ("x", "y", "z"):
@@ -91,7 +89,7 @@ def graders(run, labelled):
             high = (polarity == "synonym") != (chance < 0.05)
             score = round((4.2 if high else 0.8) + 0.7 * (chance * 7 % 1), 1)
             rows.append({"text1": source, "text2": text, "score": score, "model": grader})
-        folders.append(write_jsonl(run.tmp / "grades" / grader / "scores.jsonl", rows).parent)
+        folders.append(write_grades(run.tmp / "grades" / grader, rows))
     return folders
 
 
@@ -143,16 +141,10 @@ def world(run):
     return folder
 
 
-def fixture_comments():
-    path = Path(__file__).parents[2] / FIXTURES / "comments-dev.jsonl"
-    text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
 @pytest.fixture(scope="session")
 def written(run):
     """A store of the comments that the grammar is developed on, by people of every role, and some events."""
-    rows = fixture_comments()
+    rows = read_rows(Path(__file__).parents[2] / FIXTURES / "comments-dev.jsonl")
     names = sorted({row["repo"] for row in rows} | {link["repo"] for row in rows for link in row["links"]})
     ids = {name: number for number, name in enumerate(names, start=1)}
     wanted = {(row["repo"], row["number"]) for row in rows}

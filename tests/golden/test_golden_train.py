@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from labelling_runs import read_rows
 from safetensors.numpy import load_file
+
+from angle_data.jsonl import write_jsonl
 
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLES = REPO / "examples" / "cloud-ops"
@@ -25,15 +28,9 @@ evals_per_epoch = 2
 """
 
 
-def write_jsonl(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def graded(name, split):
     """The demo's graded pairs of a split."""
-    rows = map(json.loads, (EXAMPLES / f"eval_{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = read_rows(EXAMPLES / f"eval_{name}.jsonl")
     return [{k: v for k, v in row.items() if k != "split"} for row in rows if row["split"] == split]
 
 

@@ -74,6 +74,9 @@ def events(run):
 
 
 def test_submit_leave_come_back_fetch(tmp_path):
+    """And what the user has among the files of the batches stays."""
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch" / "mine.jsonl").write_text("mine")
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)
         first = client.run(requests(5))
@@ -84,19 +87,25 @@ def test_submit_leave_come_back_fetch(tmp_path):
         server.held = False
         assert client.until_done(requests(5)) is None
         assert len(server.batches) == 1
+        name, content = server.files["file-1"]
     assert client.texts() == answers(5)
+    assert name.endswith(".jsonl")
+    assert json.loads(content.splitlines()[1]) == {
+        "custom_id": f"{1:032x}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "tiny",
+            "messages": [{"role": "user", "content": "prompt 1"}],
+            "temperature": 0.5,
+            "max_tokens": 64,
+            "seed": 3,
+        },
+    }
     reply = client.replies[f"{0:032x}"]
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     assert [event["event"] for event in events(tmp_path)] == ["run", "prepared", "submitted", "finished"]
-    assert list((tmp_path / "batch").iterdir()) == []
-
-
-def test_files_of_the_user_stay_among_those_of_the_batches(tmp_path):
-    (tmp_path / "batch").mkdir()
-    (tmp_path / "batch" / "mine.jsonl").write_text("mine")
-    with FakeBatch() as server:
-        assert Client(server, tmp_path).until_done(requests(2)) is None
     assert [path.name for path in (tmp_path / "batch").iterdir()] == ["mine.jsonl"]
 
 
@@ -113,25 +122,6 @@ def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
         assert client.until_done(requests(3, first=10)) is None
         assert len(server.batches) == 2
     assert client.texts() == answers(2) | answers(3, first=10)
-
-
-def test_rows_of_an_input_file_are_the_requests(tmp_path):
-    with FakeBatch() as server:
-        Client(server, tmp_path).run(requests(2))
-        name, content = server.files["file-1"]
-    assert name.endswith(".jsonl")
-    assert json.loads(content.splitlines()[1]) == {
-        "custom_id": f"{1:032x}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {
-            "model": "tiny",
-            "messages": [{"role": "user", "content": "prompt 1"}],
-            "temperature": 0.5,
-            "max_tokens": 64,
-            "seed": 3,
-        },
-    }
 
 
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
@@ -250,6 +240,7 @@ def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
         ("content", Fault(500, SOON)),
         ("content", Fault(kind="cut")),
         ("content", Fault(kind="short")),
+        *((operation, Fault(404, message="not found")) for operation in ("file", "content")),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.status}",
 )
@@ -289,15 +280,6 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
     assert client.texts() == answers(2, first=2)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
-
-
-@pytest.mark.parametrize("operation", ["file", "content"])
-def test_one_404_of_a_result_file_pays_for_no_batch_again(tmp_path, operation):
-    with FakeBatch(faults={operation: [Fault(404, message="not found")]}) as server:
-        client = Client(server, tmp_path, wait_s=30)
-        assert client.run(requests(3)) is None
-        assert (client.texts(), client.failures) == (answers(3), {})
-        assert len(server.batches) == 1
 
 
 def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeypatch):
@@ -413,21 +395,9 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
         assert server.batches == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"wait": 3}, "knows no option 'wait'"),
-        ({"wait_s": "soon"}, "wait_s must be a number"),
-        ({"wait_s": -1}, "wait_s must be a number"),
-        ({"wait_s": float("nan")}, "wait_s must be a number"),
-        ({"batch_size": 0}, "batch_size must be a whole number"),
-        (None, "--out"),  # without a run directory
-    ],
-)
-def test_engine_options_are_checked(tmp_path, options, words):
-    run = None if options is None else tmp_path
-    with pytest.raises(InputError, match=words):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", run, engine_options=options or {}))
+def test_batches_need_a_run_directory():
+    with pytest.raises(InputError, match="--out"):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
 
 
 @pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])

@@ -14,18 +14,11 @@ from angle_data.annotators.models import MODELS, Price, price_of
 from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Form
 from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
 
 
 def choose(model, *, run=None, **options):
     return choose_annotator(EngineConfig(model, **options), run)
-
-
-@pytest.fixture
-def recorded(tmp_path):
-    rows = [{"text": f"Text {i}.", "polarity": "antonym", "reply": f"1. No text {i}."} for i in range(5)]
-    path = tmp_path / "replies.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -40,7 +33,10 @@ def test_every_model_name_resolves(name):
         assert price(name, base_urls=(f"https://{host}/v1",)) is not None
 
 
-def test_edited_replies_are_another_checkpoint(recorded):
+def test_edited_replies_are_another_checkpoint(tmp_path):
+    recorded = tmp_path / "replies.jsonl"
+    rows = [{"text": f"Text {i}.", "polarity": "antonym", "reply": f"1. No text {i}."} for i in range(5)]
+    write_jsonl(recorded, rows)
     before = choose("a", replies=recorded).checkpoint
     assert choose("a", replies=recorded).checkpoint == before
     recorded.write_text(recorded.read_text().replace("No text 3", "Never text 3"))

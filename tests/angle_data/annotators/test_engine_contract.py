@@ -217,6 +217,7 @@ def build(folder, engine, options):
     return load_annotator(choose_annotator(config, folder))
 
 
+SECONDS = "must be a number of seconds, 0 or more, got "
 WHOLE = "must be a whole number of at least 1, got 0"
 
 
@@ -224,6 +225,9 @@ WHOLE = "must be a whole number of at least 1, got 0"
     ("engine", "options", "message"),
     [
         ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size, wait_s"),
+        ("batch", {"wait_s": "soon"}, f"--engine-option wait_s {SECONDS}'soon'"),
+        ("batch", {"wait_s": -1}, f"--engine-option wait_s {SECONDS}-1"),
+        ("batch", {"wait_s": float("nan")}, f"--engine-option wait_s {SECONDS}nan"),
         ("batch", {"batch_size": 0}, f"--engine-option batch_size {WHOLE}"),
         ("offline", {"chunk": 0}, f"--engine-option chunk {WHOLE}"),
         ("offline", {"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),

@@ -1,10 +1,10 @@
 """Recorded replies: matched by text and polarity, and one annotator's rows at a time."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from tiny_llm import ask
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.recorded import Recorded
@@ -33,25 +33,18 @@ def request(source, polarity):
     return ChatRequest(f"{source} {polarity}", "s", source, polarity, (), "r", Sampling(0.0, 1))
 
 
-def answers(annotator, *requests):
-    async def collect():
-        return [outcome async for outcome in annotator.stream(requests)]
-
-    return asyncio.run(collect())
-
-
 @pytest.mark.parametrize("task", ["degrees", "graded"])
 def test_replies_match_text_task_and_annotator(tmp_path, task):
     rows = [*ROWS, {"text": "One.", "task": task, "reply": '{"5": "First."}'}]  # of whoever asks
     wanted = [request("Two.", "synonym"), request("One.", "synonym"), request("One.", "degrees")]
     wanted += [request("Two.", "antonym"), request("Two.", "degrees")]
-    found = answers(build(tmp_path / "r.jsonl", rows), *wanted)
+    found = ask(build(tmp_path / "r.jsonl", rows), wanted)
     assert [outcome.text for outcome in found[:3]] == ["1. Second.", "1. First.", '{"5": "First."}']
     assert found[3:] == [
         Failure(f"Two. {asked}", "not_recorded", f"no recorded {asked} reply for this text")
         for asked in ("antonym", "degrees")
     ]
-    assert answers(build(tmp_path / "r.jsonl", rows, "b"), wanted[1]) == [Reply("One. synonym", "1. Other.")]
+    assert ask(build(tmp_path / "r.jsonl", rows, "b"), wanted[1:2]) == [Reply("One. synonym", "1. Other.")]
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,10 @@ def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server,
     with FakeOpenAI(**server) as fake:
         ended = run(tmp_path, monkeypatch, fake)
         assert {seen.authorization for seen in fake.seen} == {f"Bearer {KEY}"}
+        said = f"{fake.url} rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key"
     printed = capfd.readouterr()
     assert ended == code, printed.err
-    assert printed.err
+    assert (f"angle-data: error: {said}\n" in printed.err) == (server == {"key": "sk-other"})
     assert KEY not in printed.out + printed.err
     assert (tmp_path / "run" / "run.json").is_file()
     assert files_with_key(tmp_path) == []

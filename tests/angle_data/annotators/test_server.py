@@ -122,15 +122,6 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     assert caplog.text.count(f"{server.url}: {message}") == 1
 
 
-def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
-    """Long texts may stand together; a server that works refuses them one by one."""
-    several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
-    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
-
-
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_server_that_goes_away_and_comes_back_costs_no_request(caplog, concurrency):
     """In 0.4 seconds the six attempts of each request would be used up, whatever the pauses."""
@@ -413,9 +404,6 @@ def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
 
 
 TOO_LARGE = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")
-
-
-BROKEN = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
 AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
 
 

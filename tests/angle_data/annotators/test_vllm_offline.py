@@ -38,6 +38,11 @@ def runs(pid):
         return False
 
 
+def ended(calls):
+    """Whether all that vLLM started has ended."""
+    return not any(runs(pid) for name in ("core", "worker") for pid in calls(name))
+
+
 def test_chunks_are_whole_calls_of_one_engine(calls):
     pulled = []
 
@@ -56,11 +61,12 @@ def test_chunks_are_whole_calls_of_one_engine(calls):
     assert seen == [(2, "e #None"), (2, "d #None"), (4, "c #None"), (4, "b #None"), (5, "a #None")]
     assert calls("chat") == [["d", "e"], ["b", "c"], ["a"]]
     assert len(calls("start")) == 1
+    wait_until(lambda: ended(calls))  # with its annotator, idle
 
 
-def test_what_vllm_is_told(calls):
+def test_what_vllm_is_told_and_what_it_prints_goes_to_the_log_of_the_run(calls, tmp_path, capfd):
     schema = {"type": "object"}
-    with annotator(revision="r1", dtype="half", max_model_len=50) as engine:
+    with annotator(tmp_path, revision="r1", dtype="half", max_model_len=50) as engine:
         (reply,) = ask(
             engine, [chat_request("two words", temperature=0.7, max_tokens=9, seed=3, schema=schema)]
         )
@@ -81,6 +87,8 @@ def test_what_vllm_is_told(calls):
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
     assert reply.seconds > 0
+    assert (tmp_path / "vllm.log").read_text().startswith("a banner on stdout")
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["errors of its own", "ValueErrors only"])
@@ -145,14 +153,7 @@ def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, conten
             ask(engine, requests("a", content), got)
         assert str(caught.value) == message
         assert [outcome.text for outcome in got] == ["a #None"]
-        wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
-
-
-def test_what_vllm_prints_goes_to_the_log_of_the_run(calls, tmp_path, capfd):
-    with annotator(tmp_path) as engine:
-        ask(engine, requests("a"))
-    assert (tmp_path / "vllm.log").read_text().startswith("a banner on stdout")
-    assert capfd.readouterr().out == ""
+        wait_until(lambda: ended(calls))
 
 
 def test_a_cancelled_stream_ends_all_that_vllm_started(calls, tmp_path):
@@ -165,15 +166,7 @@ def test_a_cancelled_stream_ends_all_that_vllm_started(calls, tmp_path):
 
     with annotator() as engine:
         asyncio.run(run(engine))
-        ((core, worker),) = zip(calls("core"), calls("worker"), strict=True)
-        wait_until(lambda: not runs(core) and not runs(worker))
-
-
-def test_an_idle_engine_ends_with_its_annotator(calls):
-    with annotator() as engine:
-        ask(engine, requests("a"))
-    del engine
-    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
+        wait_until(lambda: ended(calls))
 
 
 def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path, start_run):
@@ -198,4 +191,4 @@ def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path, start_run):
     with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"], "offline", 2) as program:
         wait_until(lambda: calls("chat"), program=program)
         program.kill()
-    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
+    wait_until(lambda: ended(calls))

@@ -76,17 +76,13 @@ def test_a_low_degree_may_be_of_any_length(degree, reason):
     assert gate("The disk of the build host is full.", "Why? " * 30, degree=degree) == reason
 
 
-def test_a_first_degree_shares_no_word_and_is_on_topic():
+def test_a_first_degree_shares_no_word_and_is_on_topic_but_a_reply_that_lost_its_subject_is_not():
     others = [asked("a", "synonym", f"The {NOUNS[i % 5]} of unit{i} has failed.", i) for i in range(30)]
     rows = ladder()[4:]  # for the first source a first degree is all there is
     passed, dropped = screen(group_by_source([*rows, *others]))
     assert (len(passed), dropped) == (176, [])
-
-
-def test_a_reply_that_lost_its_subject_goes_as_a_whole():
-    others = [asked("a", "synonym", f"The {NOUNS[i % 5]} of unit{i} has failed.", i) for i in range(30)]
     lost = [asked("d", degree, f"Invoices were paid by wire {degree} times.") for degree in WORDS]
-    _, dropped = screen(group_by_source([*ladder()[5:], *lost, *others]))
+    _, dropped = screen(group_by_source([*rows[1:], *lost, *others]))
     assert [(r.reason, r.degree) for r in dropped] == [("off_topic", degree) for degree in (1, 2, 3, 4, 5)]
 
 

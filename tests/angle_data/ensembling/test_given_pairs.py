@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from ensembles import card, report, split_rows, write_grades, write_run
+from ensembles import card, report, split_rows, write_grades, write_polar_run
 from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
@@ -20,13 +20,7 @@ TEXTS = [
 @pytest.fixture
 def run(tmp_path):
     """A synonym and an antonym of each of thirty texts."""
-    rows = [
-        {"source_id": f"t{i}", "source": text, "polarity": polarity, "text": f"{start} {text[4:-9]}.",
-         "model": "m", "key": f"{polarity}{i}"}
-        for i, text in enumerate(TEXTS)
-        for polarity, start in (("synonym", "We lost the"), ("antonym", "All is well with the"))
-    ]  # fmt: skip
-    return write_run(tmp_path / "run", rows)
+    return write_polar_run(tmp_path / "run", [text[4:-9] for text in TEXTS])
 
 
 def mine(folder, step=7):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from ensembles import card, report, write_grades, write_run
+from ensembles import card, report, write_grades, write_polar_run, write_run
 from labelling_runs import read_rows
 
 from angle_data.ensembling.build import build_ensemble
@@ -20,16 +20,7 @@ NOUNS = ("disk", "queue", "node", "cache", "proxy", "index")
 @pytest.fixture
 def run(tmp_path):
     """A synonym and an antonym of each of 24 texts."""
-    rows = []
-    for i in range(SOURCES):
-        thing = f"{NOUNS[i % 6]} of host{i}"
-        for polarity, text in (
-            ("synonym", f"We lost the {thing}."),
-            ("antonym", f"All is well with the {thing}."),
-        ):
-            row = {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity}
-            rows.append(row | {"text": text, "model": "m", "key": f"{polarity}{i}"})
-    return write_run(tmp_path / "run", rows)
+    return write_polar_run(tmp_path / "run", [f"{NOUNS[i % 6]} of host{i}" for i in range(SOURCES)])
 
 
 def grade(run, grader, *, poor=False, first=2 * SOURCES):
@@ -175,11 +166,6 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run):
     )
 
 
-def test_empty_grades_are_refused(run):
-    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
-        build(run, "out", write_grades(run.parent / "empty", []))
-
-
 ROW = {"text1": "Disk full.", "text2": "No space left.", "score": 4, "model": "judge", "key": "k"}
 
 
@@ -217,9 +203,11 @@ def test_malformed_rows_are_named(tmp_path, change, message):
         read_scores([run])
 
 
-def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path):
+def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
         read_scores([tmp_path])
-    run = write_grades(tmp_path / "run", [ROW])
-    with pytest.raises(InputError, match=r"--scores .*run is given twice"):
-        read_scores([run, tmp_path / "." / "run"])
+    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
+        build(run, "out", write_grades(tmp_path / "empty", []))
+    run = write_grades(tmp_path / "one", [ROW])
+    with pytest.raises(InputError, match=r"--scores .*one is given twice"):
+        read_scores([run, tmp_path / "." / "one"])

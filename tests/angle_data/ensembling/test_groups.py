@@ -8,25 +8,6 @@ from hypothesis import strategies as st
 from angle_data.ensembling.groups import group_sources
 from angle_data.text import jaccard, words
 
-
-@pytest.mark.parametrize(
-    ("members", "groups"),
-    [
-        ({"a b c": [], "d e f": []}, [["a b c"], ["d e f"]]),
-        # the partner of one is the other, or they share a partner
-        ({"a b c": ["d e f"], "d e f": [], "g": []}, [["a b c", "d e f"], ["g"]]),
-        ({"a b c": ["x"], "d e f": ["x"], "g": ["y"]}, [["a b c", "d e f"], ["g"]]),
-    ],
-)
-def test_group_sources(members, groups):
-    leaders = group_sources(members)
-    found = {}
-    for key, leader in sorted(leaders.items()):
-        found.setdefault(leader, []).append(key)
-    assert sorted(found.values()) == sorted(groups)
-    assert all(leader == min(keys) for leader, keys in found.items())
-
-
 TEMPLATED = st.lists(
     st.tuples(*[st.integers(0, 3)] * 5).map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)),
     max_size=40,

@@ -1,8 +1,6 @@
 import pytest
 
-from angle_data.ensembling.read import group_by_source, offers
-from angle_data.ensembling.screen import REASONS, gate, is_near_copy, off_topic
-from angle_data.records import Candidate
+from angle_data.ensembling.screen import REASONS, gate, is_near_copy
 
 SOURCE = "Failover is disabled on the primary database."
 
@@ -71,35 +69,3 @@ def test_gate_length_ratio(source_length, length, reason):
 )
 def test_is_near_copy(source, antonym, near):
     assert is_near_copy(source, antonym) is near
-
-
-SOURCES = [
-    "The write path slowed down after fsync was enabled.",
-    "Burst credits on the log disk ran dry at noon.",
-    "Kernel update brought back the old scheduler bug.",
-]
-
-
-def offer_all(rows):
-    candidates = [
-        Candidate(f"t{source}", SOURCES[source], polarity, text, model, f"{model}{source}{polarity}")
-        for source, polarity, model, text in rows
-    ]
-    return list(offers(group_by_source(candidates)))
-
-
-def rewordings(model):
-    return [(i, "synonym", model, source) for i, source in enumerate(SOURCES)]
-
-
-def lost(rows):
-    return [offer.candidate.text for offer in off_topic(offer_all(rows))]
-
-
-def test_off_topic_reply_is_found_by_what_its_annotator_usually_does():
-    rows = [*rewordings("a"), *rewordings("b"), (2, "synonym", "b", "The movie was great fun for everybody.")]
-    # Shares of b: 1, 1, 1 and 0: the reply's best is 1, so the stray sentence alone condemns nothing.
-    assert lost(rows) == []
-    rows = [*rewordings("a"), *rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
-    # Shares of b: 1, 1, 0; the median is 1 and 0 < 0.36.
-    assert lost(rows) == ["The movie was great fun."]

@@ -67,7 +67,7 @@ def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
     assert {c.weight for c in outcome.kept} == {1.0}
 
 
-def test_vote_drops_both_sides_of_an_undecided_contradiction():
+def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_support():
     outcome = vote(group_by_source(CANDIDATES))
     assert kept(outcome) == [
         ("antonym", "The disk of the build host is not full.", ("b",)),
@@ -79,6 +79,11 @@ def test_vote_drops_both_sides_of_an_undecided_contradiction():
         ("duplicate", "b", "no space is left on the build host"),
         ("placeholder", "c", "Sentence 1"),
     ]
+    # b: 2 of 2 pass, (2 + 4) / (2 + 5) = 0.8571. a is as reliable: 0.8571 + 0.1 for the second supporter.
+    assert {c.candidate.text: c.weight for c in outcome.kept} == {
+        "The disk of the build host is not full.": 0.8571,
+        "No space is left on the build host.": 0.9571,
+    }
 
 
 def test_vote_follows_the_majority():
@@ -87,16 +92,6 @@ def test_vote_follows_the_majority():
     )
     assert ("antonym", "The build host has free space.", ("a", "b")) in kept(outcome)
     assert ("conflict", "c", "The build host has free space") in dropped(outcome)
-
-
-def test_vote_weighs_by_reliability_and_support():
-    outcome = vote(group_by_source(CANDIDATES))
-    weights = {c.candidate.text: c.weight for c in outcome.kept}
-    # b: 2 of 2 pass, (2 + 4) / (2 + 5) = 0.8571. a is as reliable: 0.8571 + 0.1 for the second supporter.
-    assert weights == {
-        "The disk of the build host is not full.": 0.8571,
-        "No space is left on the build host.": 0.9571,
-    }
 
 
 def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
@@ -109,6 +104,9 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     weights = {c.models: c.weight for c in outcome.kept}
     # a: (3 + 4) / (3 + 5) = 0.875. b: (2 + 4) / (3 + 5) = 0.75. Both: 0.8125 + 0.1.
     assert weights == {("a",): 0.875, ("a", "b"): 0.9125}
+    # With another sentence of the same reply the stray one condemns nothing: a reply is judged by its best.
+    rows.append(candidate("Down is the node!", "synonym", "b", sources[-1]))
+    assert {reason for reason, *_ in dropped(vote(group_by_source(rows)))} == {"duplicate"}
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -46,8 +46,10 @@ def rows(folder, name):
 def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
     with FakeOpenAI(about) as server:
         assert plan_label(config(texts, server)).to_ask == 6
-        done = label(config(texts, server))
+        counts = label(config(texts, server)).counts
         schema = server.seen[0].body["response_format"]["json_schema"]["schema"]
+        candidates, journal = rows(texts, "candidates.jsonl"), rows(texts, "journal.jsonl")
+        run = run_json(texts)
         assert len(server.seen) == 6
         assert label(config(texts, server)).counts["asked"] == 0
         again = label(config(texts, server, prompts="structured", limit=1, size=1))
@@ -57,23 +59,14 @@ def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
         False,
         {"type": "string", "maxLength": 256},
     )
-    counts = done.counts
     assert [counts[name] for name in ("requests", "replied", "kept", "missing_degrees")] == [6, 6, 30, 0]
-
-
-def test_the_files_of_a_run_of_degrees(texts):
-    with FakeOpenAI(about) as server:
-        label(config(texts, server))
-    candidates = rows(texts, "candidates.jsonl")
     expected = [(f"t{i}", None, int(d), s) for i in range(6) for d, s in sentences(i).items()]
     found = [(row["source_id"], row["polarity"], row["degree"], row["text"]) for row in candidates]
     assert found == expected
     assert list(candidates[0])[-1] == "degree"
     assert Candidate.from_dict(candidates[0], "f").to_dict() == candidates[0]
-    journal = rows(texts, "journal.jsonl")
     assert {row["task"] for row in journal} == {"degrees"}
     assert not any("polarity" in row for row in journal)
-    run = run_json(texts)
     assert run["prompts"] == {"name": "degrees", "degrees_sha256": journal[0]["prompt_sha256"]}
     assert not {"size", "polarity"} & run.keys()
 

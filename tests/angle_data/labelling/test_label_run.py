@@ -101,11 +101,12 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
     broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
     with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
         asked = config(tmp_path, server, polarity="synonym", concurrency=1)
-        with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory; run the"):
+        said = "1 request failed, with http_500: out of memory; run the same command again to ask it again"
+        with pytest.raises(StoppedError, match=f"^{said}$"):
             label(asked)
         first = run_json(tmp_path)
         assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
-        assert first["stopped_by"].startswith("1 request failed, with http_500: out of memory")
+        assert first["stopped_by"].startswith(said)
         assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
         ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
         found = row["source_id"], row["reason"], row["raw"]

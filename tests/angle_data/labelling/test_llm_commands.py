@@ -241,16 +241,6 @@ def test_verbose_names_every_failure_and_quiet_only_their_number(label):
     assert quiet.stderr == "angle-data: error: every request failed (1), most with http_400: too long\n"
 
 
-def test_some_failures_are_exit_75_and_the_rest_is_written(label):
-    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
-    with FakeOpenAI(faults=[broken] * 6) as server:
-        command = f"--model m --quiet --concurrency 1 --base-url {server.url}"
-        first, second = label(command), label(command)
-    assert (first.returncode, second.returncode) == (75, 0)
-    said = "1 request failed, with http_500: out of memory; run the same command again to ask it again"
-    assert first.stderr == f"angle-data: {said}\n"
-
-
 @pytest.fixture
 def fails(label):
     """The one line that a failing llm-label prints."""
@@ -286,14 +276,6 @@ def test_wrong_options_are_one_line(fails, options, message):
 def test_an_empty_value_is_not_passed_over_and_an_unknown_option_is_a_usage_error(fails):
     assert "--shard '': give I/N" in fails("--model chatgpt --shard", "")
     assert angle_data("llm-label --modle m").returncode == 2
-
-
-def test_a_rejected_key_is_one_line_without_the_key(fails, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "sk-wrong-123456")
-    with FakeOpenAI(key="sk-right") as server:
-        line = fails(f"--model m --base-url {server.url} --api-key-env MY_KEY")
-    said = "rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key"
-    assert line == f"angle-data: error: {server.url} {said}"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_the_papers_prompts_are_verbatim():
     assert prompts["synonym"].reply == "text"
 
 
-@pytest.mark.parametrize("name", ["structured", "contrast", "degrees"])
+@pytest.mark.parametrize("name", ["structured", "contrast", "degrees", "degrees-opposites"])
 def test_sets_that_ask_for_json_show_it_and_put_the_sentence_last(name):
     for asked, prompt in load_prompts(name).items():
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
@@ -93,7 +93,7 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 def test_an_unknown_set_lists_the_known_ones():
     with pytest.raises(
         InputError,
-        match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
+        match=r"--prompts fancy: neither .* \(contrast, degrees, degrees-opposites, paper, structured\)$",
     ):
         load_prompts("fancy")
 
