@@ -8,7 +8,8 @@
 Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
 everything (all four, with the grades of grader-e: of candidates on cloud-ops, of mined pairs on stsb).
 cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was asked by the prompts `contrast`)
-and all (everything and annotator-f). stsb also has degrees-mined, and synonyms-degrees-mined, for which
+and all (everything and annotator-f), and all-contrary: all, annotator-m, who was asked by the prompts
+degrees-opposites, and 1,800 graded pairs (grader-n) of what d, f and m wrote for one text. stsb also has degrees-mined, and synonyms-degrees-mined, for which
 annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
 (annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d and j wrote for one text, 1,200 of a text and
 what was written for it (folder stsb-degrees/, which holds none of the source texts). bug-titles has degrees
@@ -226,8 +227,7 @@ def contrary_and_written(task: Task) -> tuple[Path, Path, Path]:
     engine = EngineConfig(model=CONTRARY, engine="recorded", replies=task.replies / f"{CONTRARY}.jsonl")
     label(LabelConfig(engine, texts=task.texts, out=home / CONTRARY, prompts="degrees-opposites"))
     engine = EngineConfig(model=RUBRIC, engine="recorded", replies=pairs)
-    if pairs.exists():
-        score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
+    score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
     return home / CONTRARY, pairs, home / RUBRIC
 
 
@@ -272,12 +272,8 @@ def data_sets(task: Task) -> dict[str, Path]:
         choices["one-of-each"] = (runs["annotator-b"], degrees, written), {"strategy": "concat"}
         choices["all"] = (*three, degrees, written), evidence
         contrary, pairs, read = contrary_and_written(task)
-        choices["all-contrary"] = (*three, degrees, contrary, written), evidence
-        choices["contrary-for-degrees"] = (*three, contrary, written), evidence
         graded = {"scores": (grades, read), "pairs": (pairs,)}
-        if pairs.exists():
-            choices["all-contrary-graded"] = (*three, degrees, contrary, written), graded
-            choices["contrary-graded"] = (*three, contrary, written), graded
+        choices["all-contrary"] = (*three, degrees, contrary, written), graded
     home = RESULTS / task.name / "pairs"
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 

@@ -137,7 +137,12 @@ def _check(
         )
     if front.get("reply") not in ("text", "json"):
         raise InputError(f'{path}: reply must be "text" or "json", got {front.get("reply")!r}')
-    if (contrary := front.get("antonym")) is not None and (path.stem != "degrees" or contrary not in (1, 2)):
+    contrary = front.get("antonym", 1)
+    if (
+        isinstance(contrary, bool)
+        or contrary not in (1, 2)
+        or ("antonym" in front and path.stem != "degrees")
+    ):
         raise InputError(f"{path}: antonym is for degrees.txt, and 1 or 2, got {contrary!r}")
     declared, used = front.get("placeholders"), set(_PLACEHOLDER.findall(template))
     if not isinstance(declared, list) or set(map(str, declared)) != used:
