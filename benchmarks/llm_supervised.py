@@ -9,12 +9,12 @@ Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the t
 everything (all four, with the grades of grader-e: of candidates on cloud-ops, of mined pairs on stsb).
 cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was asked by the prompts `contrast`)
 and all (everything and annotator-f), and all-contrary: all, annotator-m, who was asked by the prompts
-degrees-opposites, and 1,800 graded pairs (grader-n) of what d, f and m wrote for one text. stsb also has degrees-mined, and synonyms-degrees-mined, for which
-annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
-(annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d and j wrote for one text, 1,200 of a text and
-what was written for it (folder stsb-degrees/, which holds none of the source texts). bug-titles has degrees
-and degrees-mined alone, written and graded by a language model (folder bug-titles/, which holds no title);
-pairs of duplicates measure.
+degrees-opposites, and 1,800 graded pairs (grader-n) of what d, f and m wrote for one text. stsb also has
+degrees-mined, and synonyms-degrees-mined, for which annotators a, b and c were asked for synonyms alone, and
+written: these, another annotator's degrees (annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d
+and j wrote for one text, 1,200 of a text and what was written for it (folder stsb-degrees/, which holds none
+of the source texts). bug-titles has degrees and degrees-mined alone, written and graded by a language model
+(folder bug-titles/, which holds no title); pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
 MiniLM), --set epochs=5 (values of the recipe, as `angle-train fit` takes them); --texts 100 takes so many of
