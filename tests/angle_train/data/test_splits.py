@@ -1,39 +1,18 @@
 """What each pair of a run is used for: dev pairs given or found, pairs held out, parts in turn, leaks."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from train_runs import dataset, made, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks
 from angle_train.recipe import Recipe
-
-
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
-def write(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
-
-
-def dataset(directory, **splits):
-    from datasets import Dataset
-
-    (directory / "data").mkdir(parents=True)
-    for split, rows in splits.items():
-        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
-    return str(directory)
 
 
 def load(data, dev=(), test=(), **options):
@@ -63,13 +42,6 @@ def test_the_validation_split_of_a_dataset_is_the_default_dev(rows, tmp_path, pr
     assert sizes(load([prefix + alone])) == {"alone/train": 54, "alone/train/held-out": 6}
 
 
-def test_without_dev_a_tenth_is_held_out_by_source(rows, tmp_path):
-    sourced = [row | {"source_id": f"s{i // 3}"} for i, row in enumerate(rows[:60])]
-    data = load([write(tmp_path / "sourced.jsonl", sourced)])
-    assert sizes(data) == {"sourced": 54, "sourced/held-out": 6}
-    assert not set(data.train.source_ids) & set(data.dev[0].source_ids)
-
-
 def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     """And left out where they train, those graded by people too; in either order and case of the texts."""
     turned = [
@@ -85,18 +57,12 @@ def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     assert (len(human.train), human.dropped) == (26, {"leaks": 4})
 
 
-def made(pairs, scores=None, source_ids=None):
-    scores = scores if scores is not None else np.linspace(0, 1, len(pairs))
-    first, second = zip(*pairs, strict=True)
-    return PairSet("made", first, second, np.array(scores), np.ones(len(pairs)), source_ids)
-
-
 def single(count):
     return made([(f"a{i}", f"b{i}") for i in range(count)])
 
 
 def test_hold_out_keeps_sources_together():
-    pairs = made([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
+    pairs = replace(single(40), source_ids=[f"s{i // 4}" for i in range(40)])
     train, dev = hold_out(pairs, 0.25, seed=1)
     assert (len(train), len(dev)) == (32, 8)
     assert not set(train.source_ids) & set(dev.source_ids)
@@ -207,8 +173,7 @@ def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
 
 
 def test_pairs_that_share_a_text_stay_together():
-    chains = [(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)]
-    pairs = made(chains)
+    pairs = made([(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)])
     parts = cut(pairs, 4, seed=1)
     texts = [{normalise(t) for i in part for t in (pairs.text1[i], pairs.text2[i])} for part in parts]
     assert sum(map(len, texts)) == len(set().union(*texts))

@@ -1,6 +1,7 @@
 """Models on tasks and on own pairs: what is measured, what fails, and what is measured all the same."""
 
 import pytest
+from train_runs import dataset
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
@@ -105,38 +106,28 @@ def test_a_task_that_fails_under_one_model_does_not_lose_the_others(
     assert [view.name for view in found.views] == ["stsb"]
 
 
-@pytest.fixture
-def data_set(tmp_path):
-    """Add splits of so many pairs to a data set and return its directory."""
-    from datasets import Dataset
-
-    def add(**counts):
-        (tmp_path / "data").mkdir(exist_ok=True)
-        for split, count in counts.items():
-            rows = [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
-            Dataset.from_list(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
-        return str(tmp_path)
-
-    return add
+def some(count):
+    """So many rows of pairs."""
+    return [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
 
 
 @pytest.mark.parametrize(("count", "told"), [(19, True), (20, False)])
-def test_very_few_pairs_are_told(data_set, caplog, count, told):
-    own_pairs([data_set(test=count)])
+def test_very_few_pairs_are_told(tmp_path, caplog, count, told):
+    own_pairs([dataset(tmp_path, test=some(count))])
     assert (f"has {count} pairs only: its figures and intervals say little" in caplog.text) == told
 
 
-def test_pairs_to_train_on_are_not_measured_on_unasked(data_set):
+def test_pairs_to_train_on_are_not_measured_on_unasked(tmp_path):
     def count(**asked):
         (task,) = own_pairs([source], **asked).values()
         return len(task.pairs)
 
-    source = data_set(train=9)
+    source = dataset(tmp_path, train=some(9))
     assert count() == 9  # there is nothing else
-    data_set(validation=7)
+    dataset(tmp_path, validation=some(7))
     with pytest.raises(InputError, match=r"has the splits train, validation; choose one with --split"):
         count()
     assert count(split="dev") == 7
-    data_set(test=5)
+    dataset(tmp_path, test=some(5))
     assert count() == 5
     assert count(split="train") == 9
