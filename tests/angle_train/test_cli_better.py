@@ -1,9 +1,8 @@
 """`angle-train fit --require-better`: the backbone where the test pairs do not show a gain."""
 
-import json
-
 import pytest
 from sentence_transformers import SentenceTransformer
+from train_runs import turned, write
 
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import evaluate_model
@@ -19,9 +18,8 @@ DOUBT = (
 def fit(tmp_path, rows, tiny_model_dir, program):
     """Fit into a directory, on pairs with the dev pairs among them; returns exit code, stdout and stderr."""
     # The worst test that there can be: what was learned, the other way round.
-    wrong = [row | {"score": 5 - row["score"]} for row in rows[:40]]
-    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": wrong}.items():
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": turned(rows[:40])}.items():
+        write(tmp_path / f"{name}.jsonl", part)
 
     def call(out, test, *more):
         sources = {"data": "train.jsonl", "dev": "same.jsonl"} | ({"test": test} if test else {})
