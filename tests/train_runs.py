@@ -1,9 +1,11 @@
 """Rows, pairs and runs, as the tests of training make them."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
+from safetensors.numpy import load_file, save_file
 
 from angle_train.data.pairs import PairSet, load_pairs
 from angle_train.evaluation.similarity import evaluate_model
@@ -39,7 +41,7 @@ def dataset(directory, **splits):
     return str(directory)
 
 
-def made(pairs, scores=None, name="made", **columns):
+def pair_set(pairs, scores=None, name="made", **columns):
     """These pairs of texts; without scores, theirs rise from 0 to 1."""
     first, second = zip(*pairs, strict=True)
     score = np.linspace(0, 1, len(pairs)) if scores is None else np.array(scores, dtype=np.float64)
@@ -72,3 +74,24 @@ def saved_score(directory, file):
     """Spearman on a file of pairs of the model that was saved, loaded anew."""
     pairs = load_pairs(str(file))
     return spearman(pairs.score, evaluate_model(load_backbone(str(directory), device="cpu"), pairs))
+
+
+def damaged(model, directory, *, cut=False):
+    """A copy of a model whose weights are cut off, or are no numbers."""
+    shutil.copytree(model, directory)
+    weights = directory / "model.safetensors"
+    if cut:
+        weights.write_bytes(weights.read_bytes()[:100])
+    else:
+        save_file({k: v * np.nan for k, v in load_file(weights).items()}, weights, {"format": "pt"})
+    return directory
+
+
+def direction(degrees):
+    """The embedding that points there."""
+    return np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+
+
+def table(degrees):
+    """An encoder that looks up the direction of every text."""
+    return lambda items: np.array([direction(degrees[item]) for item in items], dtype=np.float32)

@@ -1,16 +1,12 @@
 """What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
 
-import shutil
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from full_disk import files_of_at_most
-from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from train_runs import changed, run_of, write
+from train_runs import changed, damaged, run_of, write
 
 from angle_data.errors import InputError
 from angle_data.locking import hold
@@ -29,14 +25,6 @@ def config(rows, tiny_model_dir, tmp_path):
     return run_of(tiny_model_dir, tmp_path / "out", write(tmp_path / "pairs.jsonl", rows[:32]), SHORT)
 
 
-def edit_weights(model, change):
-    """Change the largest weight matrix of a model directory."""
-    tensors = load_file(model / "model.safetensors")
-    name = max(tensors, key=lambda key: tensors[key].size)
-    tensors[name] = change(tensors[name])
-    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
-
-
 def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir):
     report = fit(config).report
     assert report.backbone == backbone_identity(str(tiny_model_dir))
@@ -47,10 +35,8 @@ def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir
 
 
 def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tiny_model_dir, tmp_path):
-    backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
-    edit_weights(backbone, lambda weights: np.full_like(weights, np.nan))
     with pytest.raises(InputError, match=r"backbone: .* embeddings are not numbers"):
-        fit(replace(config, backbone=str(backbone)))
+        fit(replace(config, backbone=str(damaged(tiny_model_dir, tmp_path / "backbone"))))
     assert not (config.out / "checkpoints").exists()
 
 

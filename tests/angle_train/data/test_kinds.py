@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from train_runs import made, write
+from train_runs import pair_set, write
 
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, nearness_of_negatives, settle
@@ -53,7 +53,7 @@ def for_purposes(folder, purposes):
 
 def pairs_of(scores, supervision=None):
     texts = [f"text {i}" for i in range(len(scores))]
-    return made(list(zip(texts, texts[::-1], strict=True)), scores, supervision=supervision)
+    return pair_set(list(zip(texts, texts[::-1], strict=True)), scores, supervision=supervision)
 
 
 def many(**counts):
@@ -116,7 +116,7 @@ PAIRS = [
 @pytest.mark.parametrize("copies", [10, 500])
 def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alone(negatives, kind, copies):
     rows = [*PAIRS, *negatives] * copies
-    pairs = made(rows, ([1] * len(PAIRS) + [0] * len(negatives)) * copies)
+    pairs = pair_set(rows, ([1] * len(PAIRS) + [0] * len(negatives)) * copies)
     assert kind_of(pairs)[0] == kind
     said = f"beyond chance, the lower share {nearness_of_negatives(pairs):.0%} as many words as the higher"
     assert (said in kind_of(pairs)[1]) == (kind == "near_misses")
@@ -126,14 +126,14 @@ def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alon
 def test_a_handful_of_near_misses_decides_nothing():
     near = [(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS] * 8
     for few, kind in ((28, "binary"), (30, "near_misses")):
-        assert kind_of(made(PAIRS * 100 + near[:few], [1] * (100 * len(PAIRS)) + [0] * few))[0] == kind
+        assert kind_of(pair_set(PAIRS * 100 + near[:few], [1] * (100 * len(PAIRS)) + [0] * few))[0] == kind
 
 
 def test_words_that_say_nothing_leave_binary_labels_binary():
     dice = random.Random(0)
     for size in (60, 200, 2000):
         texts = [[" ".join(dice.choices("abcdefghij", k=6)) for _ in range(2)] for _ in range(size)]
-        pairs = made(texts, [dice.randrange(2) for _ in range(size)])
+        pairs = pair_set(texts, [dice.randrange(2) for _ in range(size)])
         assert nearness_of_negatives(pairs) == 0
         assert kind_of(pairs)[0] == "binary"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from train_runs import dataset, made, write
+from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_train.data.columns import TEXTS, pair_in
@@ -183,13 +183,13 @@ def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
 
 
 def test_join_keeps_order_and_separates_sources():
-    first = made([("a", "b"), ("c", "d")], source_ids=["1", "2"])
-    second = made([("e", "f")], [0.5], source_ids=["1"])
+    first = pair_set([("a", "b"), ("c", "d")], source_ids=["1", "2"])
+    second = pair_set([("e", "f")], [0.5], source_ids=["1"])
     both = join([first, second])
     assert list(both.text1) == ["a", "c", "e"]
     assert both.score.tolist() == [0.0, 1.0, 0.5]
     assert len(set(both.source_ids)) == 3
-    assert join([first, made([("g", "h")], [0.5])]).source_ids is None
+    assert join([first, pair_set([("g", "h")], [0.5])]).source_ids is None
     assert join([first]) is first
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from train_runs import dataset, made, write
+from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
@@ -58,7 +58,7 @@ def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
 
 
 def single(count):
-    return made([(f"a{i}", f"b{i}") for i in range(count)])
+    return pair_set([(f"a{i}", f"b{i}") for i in range(count)])
 
 
 def test_hold_out_keeps_sources_together():
@@ -74,7 +74,7 @@ def test_hold_out_keeps_sources_together():
 def test_hold_out_without_sources_shares_no_text(sizes, seed):
     # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
     chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
-    train, dev = hold_out(made([pair for chain in chains for pair in chain]), 0.3, seed)
+    train, dev = hold_out(pair_set([pair for chain in chains for pair in chain]), 0.3, seed)
     assert len(train) + len(dev) == sum(sizes)
     assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
     texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
@@ -92,7 +92,7 @@ def evidence(sources, mined, seed):
     # A graded sentence that stands nowhere else belongs to its source, as the others do.
     found += [("grades", "s0", "source 0", "only here")]
     kinds, ids, first, second = zip(*found, strict=True)
-    pairs = made(list(zip(first, second, strict=True)), source_ids=list(ids))
+    pairs = pair_set(list(zip(first, second, strict=True)), source_ids=list(ids))
     return replace(pairs, supervision=list(kinds))
 
 
@@ -124,7 +124,7 @@ def test_of_pairs_that_all_hang_together_texts_are_held_out_with_the_pairs_among
         for a in range(texts)
         for step in range(each)
     }
-    pairs = made([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
+    pairs = pair_set([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
     pairs = replace(pairs, supervision=supervision and [supervision] * len(pairs))
     train, dev = hold_out(pairs, 0.1, seed)
     parts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
@@ -153,7 +153,7 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
 
 def test_hold_out_falls_back_to_single_pairs(caplog):
     # Fewer than half of the pairs wanted are free of the text that all others share.
-    pairs = made([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
+    pairs = pair_set([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
     train, dev = hold_out(pairs, 0.1, seed=1)
     assert (len(train), len(dev)) == (27, 3)
     assert "single pairs are held out" in caplog.text
@@ -173,7 +173,7 @@ def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
 
 
 def test_pairs_that_share_a_text_stay_together():
-    pairs = made([(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)])
+    pairs = pair_set([(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)])
     parts = cut(pairs, 4, seed=1)
     texts = [{normalise(t) for i in part for t in (pairs.text1[i], pairs.text2[i])} for part in parts]
     assert sum(map(len, texts)) == len(set().union(*texts))
@@ -181,14 +181,14 @@ def test_pairs_that_share_a_text_stay_together():
 
 
 def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
-    pairs = made([("hub", f"b{i}") for i in range(24)])
+    pairs = pair_set([("hub", f"b{i}") for i in range(24)])
     assert sorted(map(len, cut(pairs, 3, seed=1))) == [8, 8, 8]
     assert "too many pairs share texts, so single pairs are dealt" in caplog.text
 
 
 def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
     # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
-    pairs = made([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
+    pairs = pair_set([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
     assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
     assert "single pairs are dealt" in caplog.text
 

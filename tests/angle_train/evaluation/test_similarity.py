@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from train_runs import pair_set
 
 from angle_data.errors import InputError
-from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.data.pairs import load_pairs
 from angle_train.evaluation import similarity
 from angle_train.evaluation.similarity import (
     Embedder,
@@ -23,11 +24,6 @@ from angle_train.model.prompt import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
 RNG = np.random.default_rng(0)
-
-
-def make(pairs, scores):
-    score = np.array(scores, dtype=np.float64)
-    return PairSet("made", [a for a, _ in pairs], [b for _, b in pairs], score, np.ones(len(pairs)))
 
 
 def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model, monkeypatch):
@@ -63,7 +59,7 @@ def test_embeddings_that_are_not_numbers_stop_an_evaluation_but_not_training(tin
         next(tiny_model.parameters()).fill_(float("nan"))
     with pytest.raises(InputError, match="tiny: 2 of 2 embeddings are not numbers; its weights are damaged"):
         Embedder(tiny_model, "tiny")(["a", "b"])
-    assert all(map(math.isnan, evaluate_model(tiny_model, make([("a", "b"), ("c", "d")], [0, 1]))))
+    assert all(map(math.isnan, evaluate_model(tiny_model, pair_set([("a", "b"), ("c", "d")], [0, 1]))))
 
 
 def test_other_programs_get_the_same_embeddings_from_a_saved_model(tiny_model, tmp_path):
@@ -79,7 +75,7 @@ def test_other_programs_get_the_same_embeddings_from_a_saved_model(tiny_model, t
 
 
 def test_word_overlap_is_the_jaccard_index_of_words():
-    pairs = make([("Disk full!", "disk FULL"), ("disk full", "disk empty"), ("a b", "c d")], [1, 0.5, 0])
+    pairs = pair_set([("Disk full!", "disk FULL"), ("disk full", "disk empty"), ("a b", "c d")], [1, 0.5, 0])
     assert word_overlap(pairs).tolist() == pytest.approx([1, 1 / 3, 0])
 
 
