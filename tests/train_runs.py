@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
 
 from angle_train.data.pairs import PairSet, load_pairs
@@ -70,10 +71,25 @@ def state(directory):
     return load_backbone(str(directory), device="cpu").state_dict()
 
 
+def same_weights(directory, backbone):
+    """Whether two models have the same weights."""
+    one, other = state(directory), state(backbone)
+    return all(one[name].equal(other[name]) for name in other)
+
+
 def saved_score(directory, file):
     """Spearman on a file of pairs of the model that was saved, loaded anew."""
     pairs = load_pairs(str(file))
     return spearman(pairs.score, evaluate_model(load_backbone(str(directory), device="cpu"), pairs))
+
+
+def moved(model):
+    """The model with adapters that do something."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.02)
+    return model
 
 
 def damaged(model, directory, *, cut=False):

@@ -7,12 +7,10 @@ import pytest
 from pyarrow import parquet
 from sentence_transformers import SentenceTransformer
 from train_runs import damaged
-from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.text import content_id
 from angle_train import encode as encode_module
-from angle_train.cli import app
 from angle_train.encode import encode, read_texts
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.options import EncodeConfig
@@ -33,11 +31,7 @@ def reference(tiny_model_dir):
     return load_backbone(str(tiny_model_dir), device="cpu").encode(TEXTS)
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["encode", *map(str, arguments)], catch_exceptions=False)
-
-
-def test_array_has_the_embeddings_in_order(monkeypatch, tiny_model_dir, jsonl, tmp_path, reference):
+def test_array_has_the_embeddings_in_order(monkeypatch, program, tiny_model_dir, jsonl, tmp_path, reference):
     monkeypatch.setattr(encode_module, "_BLOCK", 2)  # blocks and their last, shorter one
     sizes, original = [], SentenceTransformer.encode
 
@@ -47,7 +41,9 @@ def test_array_has_the_embeddings_in_order(monkeypatch, tiny_model_dir, jsonl, t
 
     monkeypatch.setattr(SentenceTransformer, "encode", spy)
     out = tmp_path / "new" / "texts.npy"
-    done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--batch-size", 3, "--json")
+    done = program(
+        "encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--batch-size", 3, "--json"
+    )
     assert sizes == [2, 2, 1]  # no more texts are held at once
     assert json.loads(done.stdout) == {"out": str(out), "texts": 5, "blank": 0, "width": 32}
     array = np.load(out)
@@ -56,14 +52,18 @@ def test_array_has_the_embeddings_in_order(monkeypatch, tiny_model_dir, jsonl, t
     assert [path.name for path in out.parent.iterdir()] == ["texts.npy"]
 
 
-def test_parquet_has_ids_too_and_opens_with_datasets(monkeypatch, tiny_model_dir, jsonl, tmp_path, reference):
+def test_parquet_has_ids_too_and_opens_with_datasets(
+    monkeypatch, program, tiny_model_dir, jsonl, tmp_path, reference
+):
     from datasets import load_dataset
 
     monkeypatch.setattr(encode_module, "_BLOCK", 2)
     out = tmp_path / "texts.parquet"
-    done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize")
+    done = program("encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize")
     assert done.stdout == f"5 texts, embeddings of width 32: {out}\n"
-    done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize", "--quiet")
+    done = program(
+        "encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize", "--quiet"
+    )
     assert (done.stdout, done.stderr) == ("", "")
     assert parquet.ParquetFile(out).num_row_groups == 3
     rows = load_dataset("parquet", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
@@ -120,11 +120,19 @@ def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, c
 
 
 @pytest.mark.parametrize("count", [1, 0, -3])
-def test_a_number_of_tokens_that_cannot_be_is_a_usage_error(tiny_model_dir, jsonl, tmp_path, count):
-    done = run(
-        "--model", tiny_model_dir, "--texts", jsonl, "--out", tmp_path / "x.npy", "--max-seq-length", count
+def test_a_number_of_tokens_that_cannot_be_is_a_usage_error(program, tiny_model_dir, jsonl, tmp_path, count):
+    done = program(
+        "encode",
+        "--model",
+        tiny_model_dir,
+        "--texts",
+        jsonl,
+        "--out",
+        tmp_path / "x.npy",
+        "--max-seq-length",
+        count,
     )
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "Invalid value for '--max-seq-length'" in done.stderr
     assert not (tmp_path / "x.npy").exists()
 
@@ -141,11 +149,12 @@ def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog, long_
     assert said == (long_text == "cut")
 
 
-def test_embeddings_that_are_not_numbers_are_refused(tiny_model_dir, jsonl, tmp_path):
+def test_embeddings_that_are_not_numbers_are_refused(program, tiny_model_dir, jsonl, tmp_path):
     model = damaged(tiny_model_dir, tmp_path / "model")
     (tmp_path / "x.npy").write_text("kept")
-    with pytest.raises(InputError, match="model: 5 of 5 embeddings are not numbers; its weights are damaged"):
-        run("--model", model, "--texts", jsonl, "--out", tmp_path / "x.npy")
+    done = program("encode", "--model", model, "--texts", jsonl, "--out", tmp_path / "x.npy")
+    assert done.returncode == 1
+    assert "model: 5 of 5 embeddings are not numbers; its weights are damaged" in done.stderr
     assert (tmp_path / "x.npy").read_text() == "kept"
     assert {path.name for path in tmp_path.iterdir()} == {"model", "texts.jsonl", "x.npy"}
 

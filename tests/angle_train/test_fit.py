@@ -42,6 +42,7 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     names = {path.name for path in config.out.iterdir()}
     assert {"modules.json", "README.md", "recipe.toml", "report.json", "report.html"} <= names
     assert "checkpoints" not in names
+    assert {name for name in names if name.startswith((".", "fit_state"))} == {".angle"}
     assert Recipe.from_toml(config.out / "recipe.toml") == settle(config.recipe, load_pairs(config.data[0]))
     assert FitReport.read(config.out / "report.json") == result.report
     card = (config.out / "README.md").read_text()

@@ -189,7 +189,8 @@ def test_join_keeps_order_and_separates_sources():
     assert list(both.text1) == ["a", "c", "e"]
     assert both.score.tolist() == [0.0, 1.0, 0.5]
     assert len(set(both.source_ids)) == 3
-    assert join([first, pair_set([("g", "h")], [0.5])]).source_ids is None
+    unnamed = join([first, pair_set([("G!", "h")], [0.5])])
+    assert (unnamed.source_ids, unnamed.sources()) == (None, ["a", "c", "g"])
     assert join([first]) is first
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from train_runs import pair_set
 
 from angle_train.train.choosing import choose, resampled, what_pairs_show
 

@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 import pytest
-from train_runs import run_of, saved_score, state, turned, write
+from train_runs import run_of, same_weights, saved_score, turned, write
 
 from angle_train.run import fit
 
@@ -66,8 +66,7 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     assert f"the confidence in that is {confidence}." in page
     card = (config.out / "README.md").read_text()
     assert why in card
-    untouched, kept = state(config.backbone), state(config.out)
-    assert all(kept[name].equal(untouched[name]) for name in untouched)
+    assert same_weights(config.out, config.backbone)
 
 
 def test_a_clear_gain_is_adopted(run, rows):

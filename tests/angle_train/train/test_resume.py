@@ -55,12 +55,6 @@ def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_pa
     assert weights(tmp_path / "shorter") == weights(config.out)
 
 
-def test_what_a_run_notes_for_itself_is_hidden(peaked):
-    names = {path.name for path in peaked[0].out.iterdir()}
-    assert {name for name in names if name.startswith(".")} == {".angle"}
-    assert "fit_state.json" not in names
-
-
 def test_other_users_may_read_what_the_umask_lets_them(peaked):
     mask = os.umask(0o077)
     os.umask(mask)
