@@ -41,9 +41,8 @@ def test_array_has_the_embeddings_in_order(monkeypatch, program, tiny_model_dir,
 
     monkeypatch.setattr(SentenceTransformer, "encode", spy)
     out = tmp_path / "new" / "texts.npy"
-    done = program(
-        "encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--batch-size", 3, "--json"
-    )
+    given = ["encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out]
+    done = program(*given, "--batch-size", 3, "--json")
     assert sizes == [2, 2, 1]  # no more texts are held at once
     assert json.loads(done.stdout) == {"out": str(out), "texts": 5, "blank": 0, "width": 32}
     array = np.load(out)
@@ -59,11 +58,10 @@ def test_parquet_has_ids_too_and_opens_with_datasets(
 
     monkeypatch.setattr(encode_module, "_BLOCK", 2)
     out = tmp_path / "texts.parquet"
-    done = program("encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize")
+    given = ["encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize"]
+    done = program(*given)
     assert done.stdout == f"5 texts, embeddings of width 32: {out}\n"
-    done = program(
-        "encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize", "--quiet"
-    )
+    done = program(*given, "--quiet")
     assert (done.stdout, done.stderr) == ("", "")
     assert parquet.ParquetFile(out).num_row_groups == 3
     rows = load_dataset("parquet", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
@@ -121,17 +119,8 @@ def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, c
 
 @pytest.mark.parametrize("count", [1, 0, -3])
 def test_a_number_of_tokens_that_cannot_be_is_a_usage_error(program, tiny_model_dir, jsonl, tmp_path, count):
-    done = program(
-        "encode",
-        "--model",
-        tiny_model_dir,
-        "--texts",
-        jsonl,
-        "--out",
-        tmp_path / "x.npy",
-        "--max-seq-length",
-        count,
-    )
+    given = ["encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", tmp_path / "x.npy"]
+    done = program(*given, "--max-seq-length", count)
     assert done.returncode == 2
     assert "Invalid value for '--max-seq-length'" in done.stderr
     assert not (tmp_path / "x.npy").exists()

@@ -61,7 +61,7 @@ def test_builtin_recipes_are_valid_and_open_with_their_command(path):
     rate=st.floats(1e-12, 1e6),
     length=st.none() | st.just("auto") | st.integers(2, 10**6),
     swap=st.booleans(),
-    dims=st.lists(st.integers(1, 999), unique=True),
+    dims=st.lists(st.integers(2, 999), unique=True),
     share=st.sampled_from([0, 0.25, "auto"]),
 )
 def test_recipe_survives_writing_and_reading(

@@ -168,7 +168,9 @@ def test_directories_without_a_model_are_refused(tmp_path):
 
 def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_model_dir):
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != "accelerate" and found(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "accelerate" else found(name)
+    )
     with pytest.raises(MissingExtraError) as caught:
         load_backbone(str(tiny_model_dir))
     assert str(caught.value) == 'loading a model needs the "train" extra: pip install -e ".[train]"'
