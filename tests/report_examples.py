@@ -1,6 +1,7 @@
 """Reports that are made up, for the tests of the pages: every section has something to show."""
 
 from dataclasses import asdict, replace
+from html.parser import HTMLParser
 
 import numpy as np
 
@@ -17,6 +18,33 @@ FOLDS = {
     "progress": [0.3333, 0.6667, 1.0], "curve": [0.6456, 0.6734, 0.6612],
 }  # fmt: skip
 LONG = "The log of a failed deployment, " + "0123456789abcdef" * 30 + ", <b>&amp; its end"
+
+
+class Tags(HTMLParser):
+    """Collects tags with their attributes, and texts; fails where tags do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.seen, self.texts, self.open = [], [], []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.seen if name == tag]
 
 
 def result(pairs, model, value, difference=None, role="test"):

@@ -1,9 +1,10 @@
 """What tests of training and evaluation share: the demo's graded pairs, and the program called in place."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
+from programs import run_here
 
 from angle_train.cli import main
 
@@ -16,16 +17,6 @@ def rows(examples):
 
 
 @pytest.fixture
-def program(monkeypatch, capsys):
+def program():
     """Run `angle-train` with the given arguments; returns exit code, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["angle-train", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return (code, *capsys.readouterr())
-
-    return call
+    return partial(run_here, main)

@@ -1,12 +1,7 @@
 """`angle-train fit --require-better`: the backbone where the test pairs do not show a gain."""
 
-import json
-
 import pytest
-from sentence_transformers import SentenceTransformer
-
-from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model
+from train_runs import same_weights, turned, write
 
 LORA = ("--set", "lora_rank=2", "--set", "prompt=about: {text} now", "--learning-rate", "2e-2")
 DOUBT = (
@@ -19,9 +14,8 @@ DOUBT = (
 def fit(tmp_path, rows, tiny_model_dir, program):
     """Fit into a directory, on pairs with the dev pairs among them; returns exit code, stdout and stderr."""
     # The worst test that there can be: what was learned, the other way round.
-    wrong = [row | {"score": 5 - row["score"]} for row in rows[:40]]
-    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": wrong}.items():
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": turned(rows[:40])}.items():
+        write(tmp_path / f"{name}.jsonl", part)
 
     def call(out, test, *more):
         sources = {"data": "train.jsonl", "dev": "same.jsonl"} | ({"test": test} if test else {})
@@ -41,14 +35,8 @@ def content(directory):
     }
 
 
-def is_backbone(directory, tiny_model_dir, pairs):
-    models = [SentenceTransformer(str(place), device="cpu") for place in (directory, tiny_model_dir)]
-    saved, backbone = (evaluate_model(model, load_pairs(str(pairs))) for model in models)
-    return bool((saved == backbone).all())
-
-
 def test_the_backbone_is_saved_and_a_finished_run_ends_the_same(fit, tmp_path, tiny_model_dir):
-    out, pairs = tmp_path / "out", tmp_path / "same.jsonl"
+    out = tmp_path / "out"
     code, told, err = fit("out", "wrong.jsonl", "--require-better")
     assert code == 1
     why = "The test pairs do not show the tuned model to be better"
@@ -57,7 +45,7 @@ def test_the_backbone_is_saved_and_a_finished_run_ends_the_same(fit, tmp_path, t
     assert err.splitlines()[-1].startswith(
         "angle-train: error: --require-better: The test pairs do not show the tuned model to be better"
     )
-    assert is_backbone(out, tiny_model_dir, pairs)
+    assert same_weights(out, tiny_model_dir)
     for name in ("README.md", "report.json", "report.html"):
         assert f"{why}, so the untouched" in (out / name).read_text(), name
     files = content(out)
@@ -69,27 +57,27 @@ def test_the_backbone_is_saved_and_a_finished_run_ends_the_same(fit, tmp_path, t
 
 
 def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(fit, tmp_path, tiny_model_dir):
-    out, pairs = tmp_path / "out", tmp_path / "same.jsonl"
+    out = tmp_path / "out"
     code, told, err = fit("out", "wrong.jsonl", *LORA)
     assert code == 0, err
     assert DOUBT in told.splitlines()
     for name in ("README.md", "report.json", "report.html"):
         assert DOUBT in (out / name).read_text(), name
-    assert not is_backbone(out, tiny_model_dir, pairs)
+    assert not same_weights(out, tiny_model_dir)
     tuned = content(out)
     code, told, err = fit("out", "wrong.jsonl", *LORA, "--require-better")
     assert (code, content(out)) == (1, tuned)
     assert "step 1" not in err
     assert f"{out} holds the tuned model, of a run without this option: use the backbone, or" in err
     assert fit("out", "wrong.jsonl", *LORA, "--require-better", "--overwrite")[0] == 1
-    assert is_backbone(out, tiny_model_dir, pairs)
+    assert same_weights(out, tiny_model_dir)
 
 
 def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):
     for test in ("same.jsonl", None):  # without test pairs those that chose must show it
         code, _, err = fit(f"out-{test}", test, "--require-better")
         assert code == 0, err
-        assert not is_backbone(tmp_path / f"out-{test}", tiny_model_dir, tmp_path / "same.jsonl")
+        assert not same_weights(tmp_path / f"out-{test}", tiny_model_dir)
 
 
 def test_without_test_pairs_those_that_chose_must_show_it(fit):

@@ -1,23 +1,17 @@
 """What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
 
-import json
-import shutil
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from full_disk import files_of_at_most
-from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from train_runs import changed, damaged, run_of, write
 
 from angle_data.errors import InputError
 from angle_data.locking import hold
 from angle_train.grid import search
 from angle_train.model.load import backbone_identity
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.run import fit
 from angle_train.train.run_directory import HIDDEN
@@ -25,31 +19,10 @@ from angle_train.train.run_directory import HIDDEN
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
 
-def write(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
-
-
 @pytest.fixture
 def config(rows, tiny_model_dir, tmp_path):
     """A run of two steps."""
-    pairs = write(tmp_path / "pairs.jsonl", rows[:32])
-    return FitOptions(
-        data=[pairs],
-        backbone=str(tiny_model_dir),
-        out=tmp_path / "out",
-        recipe=Recipe().with_overrides(SHORT),
-        dev=[pairs],
-        device="cpu",
-    )
-
-
-def edit_weights(model, change):
-    """Change the largest weight matrix of a model directory."""
-    tensors = load_file(model / "model.safetensors")
-    name = max(tensors, key=lambda key: tensors[key].size)
-    tensors[name] = change(tensors[name])
-    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+    return run_of(tiny_model_dir, tmp_path / "out", write(tmp_path / "pairs.jsonl", rows[:32]), SHORT)
 
 
 def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir):
@@ -62,18 +35,15 @@ def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir
 
 
 def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tiny_model_dir, tmp_path):
-    backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
-    edit_weights(backbone, lambda weights: np.full_like(weights, np.nan))
     with pytest.raises(InputError, match=r"backbone: .* embeddings are not numbers"):
-        fit(replace(config, backbone=str(backbone)))
+        fit(replace(config, backbone=str(damaged(tiny_model_dir, tmp_path / "backbone"))))
     assert not (config.out / "checkpoints").exists()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the overflow
 def test_training_that_diverged_is_one_line_and_no_report(config):
-    run = replace(config, recipe=config.recipe.with_overrides({"learning_rate": 1e30}))
     with pytest.raises(InputError, match=r"tuned: .* embeddings are not numbers") as caught:
-        fit(run)
+        fit(changed(config, learning_rate=1e30))
     assert "a lower learning rate or fp32" in str(caught.value)
     assert not (config.out / "report.json").exists()
 

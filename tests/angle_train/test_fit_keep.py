@@ -3,11 +3,11 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from train_runs import changed, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
@@ -17,18 +17,11 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.batches import PairCollator
 from angle_train.objective.terms import ranking_loss
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit, load_data
 from angle_train.train import folds
 from angle_train.train.trainer import train
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
-
-
-def write(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
 
 
 @pytest.fixture
@@ -37,27 +30,8 @@ def config(rows, tiny_model_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
     graded = write(tmp_path / "graded.jsonl", rows[:48])
     kept = [{"text1": row["sentence1"], "text2": row["sentence2"], "kind": "near"} for row in rows[48:88]]
-    return FitOptions(
-        str(tiny_model_dir),
-        tmp_path / "out",
-        [graded],
-        recipe=Recipe().with_overrides(FAST),
-        dev=[graded],
-        keep=[write(tmp_path / "kept.jsonl", kept)],
-        device="cpu",
-    )
-
-
-def changed(config, **values):
-    return replace(config, recipe=config.recipe.with_overrides(values))
-
-
-def with_sources(path):
-    rows = [
-        json.loads(line) | {"source_id": f"s{n}"}
-        for n, line in enumerate(Path(path).read_text().splitlines())
-    ]
-    return write(Path(path).with_name("sourced.jsonl"), rows)
+    keep = [write(tmp_path / "kept.jsonl", kept)]
+    return run_of(tiny_model_dir, tmp_path / "out", graded, FAST, keep=keep)
 
 
 def agreement(config, model):
@@ -111,8 +85,9 @@ def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
     assert notes[0] == notes[1]
 
 
-def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config):
-    data = load_data(replace(config, data=[str(with_sources(config.data[0]))]))
+def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config, rows, tmp_path):
+    sourced = [row | {"source_id": f"s{number}"} for number, row in enumerate(rows[:48])]
+    data = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
     joined = fit_module.with_kept(data, np.linspace(-0.2, 1.0, 40))
     assert joined.train.scales() == [1] * 48 + [-1] * 40
     assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]

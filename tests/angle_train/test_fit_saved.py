@@ -7,14 +7,13 @@ import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
+from train_runs import now, run_of, write
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model import load as load_module
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit
 
 FAST = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
@@ -28,20 +27,11 @@ def start(rows, tmp_path, tiny_model_dir, monkeypatch):
     monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
 
     def run(backbone=tiny_model_dir, *, by_parts=False, **values):
-        files = {}
         # It learns from what measures it, so that the tuned weights are better, and kept.
-        alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[:64]] if by_parts else []
-        for name, part in {"train": [*rows[:64], *alike], "dev": rows[:48], "test": rows[16:64]}.items():
-            files[name] = tmp_path / f"{name}.jsonl"
-            files[name].write_text("\n".join(map(json.dumps, part)))
-        sources = {
-            "data": [str(files["train"])],
-            "dev": () if by_parts else [str(files["dev"])],
-            "human": [str(files["dev"])] if by_parts else (),
-            "test": [str(files["test"])],
-        }
-        recipe = Recipe().with_overrides(FAST | values)
-        fit(FitOptions(backbone=str(backbone), out=tmp_path / "out", recipe=recipe, device="cpu", **sources))
+        parts = {"train": rows[:64] + now(rows[:64]) * by_parts, "dev": rows[:48], "test": rows[16:64]}
+        train, dev, test = (write(tmp_path / f"{name}.jsonl", part) for name, part in parts.items())
+        sources = {"dev": (), "human": [dev]} if by_parts else {"dev": [dev]}
+        fit(run_of(backbone, tmp_path / "out", train, FAST | values, test=[test], **sources))
         return tmp_path / "out", json.loads((tmp_path / "out" / "report.json").read_text())
 
     return run

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from cut_runs import CutOff, cut_off
+from train_runs import changed, run_of, turned, write
 
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.grid import grid_table, search
-from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.run import load_data, load_for_run
 from angle_train.train import ranges, trainer
@@ -40,9 +40,7 @@ def test_trials_begin_with_the_recipe_as_given_and_are_drawn_evenly_on_a_logarit
     assert all(set(values) == {*SPACE} - {"cosine_tau"} for values in often)
 
 
-STRONG = {"learning_rate": 2e-3}
-
-
+SETTINGS = {"epochs": 3, "batch_size": 16, "evals_per_epoch": 1, "learning_rate": 1e-6}
 HOW = {"trials": 4, "rungs": 2, "seed": 1}
 
 
@@ -55,22 +53,11 @@ def rates():
 
 
 @pytest.fixture(scope="module")
-def config(examples, tiny_model_dir, tmp_path_factory):
+def config(rows, tiny_model_dir, tmp_path_factory):
     """A recipe that learns nothing."""
     folder = tmp_path_factory.mktemp("grid")
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-    for name, part in {"train": rows[:48], "dev": rows[:48]}.items():
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
-    settings = {"epochs": 3, "batch_size": 16, "evals_per_epoch": 1, "learning_rate": 1e-6}
-    return FitOptions(
-        data=[str(folder / "train.jsonl")],
-        backbone=str(tiny_model_dir),
-        out=folder / "out",
-        recipe=Recipe().with_overrides(settings),
-        dev=[str(folder / "dev.jsonl")],
-        device="cpu",
-    )
+    train, dev = (write(folder / f"{name}.jsonl", rows[:48]) for name in ("train", "dev"))
+    return run_of(tiny_model_dir, folder / "out", train, SETTINGS, dev=[dev])
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +108,7 @@ def test_a_trial_that_is_surely_better_is_found(config, found):
 
 def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_path):
     """All trials are the same training, but for a rate that hardly differs."""
-    run = replace(config, out=tmp_path / "out", recipe=config.recipe.with_overrides({"learning_rate": 2e-3}))
+    run = replace(changed(config, learning_rate=2e-3), out=tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "SPACE", {"learning_rate": (1.99e-3, 2.01e-3, 0.0)})
         result = search(run, trials=3, rungs=1)
@@ -130,12 +117,9 @@ def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_pat
     assert result["verdict"].startswith("No trial ")
 
 
-def test_no_trial_is_called_good_that_ranks_no_better_than_chance(config, tmp_path):
-    rows = [json.loads(line) for line in Path(config.dev[0]).read_text().splitlines()]
-    turned = tmp_path / "turned.jsonl"
-    turned.write_text("\n".join(json.dumps(row | {"score": 5 - row["score"]}) for row in rows))
-    run = replace(config, out=tmp_path / "out", dev=[str(turned)])
-    result = search(run, trials=2, rungs=1)
+def test_no_trial_is_called_good_that_ranks_no_better_than_chance(config, rows, tmp_path):
+    dev = write(tmp_path / "turned.jsonl", turned(rows[:48]))
+    result = search(replace(config, out=tmp_path / "out", dev=[dev]), trials=2, rungs=1)
     assert max(row["dev"] for row in result["rows"]) < 0
     kept = "No trial ranks the dev pairs better than chance would: the recipe as given is kept."
     assert (result["best"]["trial"], result["verdict"]) == (0, kept)
@@ -176,27 +160,22 @@ def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
 
 
 def test_rounds_that_end_at_the_same_evaluation_are_one(config, tmp_path):
-    recipe = config.recipe.with_overrides({"epochs": 1})
-    result = search(replace(config, out=tmp_path / "out", recipe=recipe), trials=2, rungs=2)
+    result = search(replace(changed(config, epochs=1), out=tmp_path / "out"), trials=2, rungs=2)
     assert [(row["rung"], row["steps"]) for row in result["rows"]] == [(0, 3), (0, 3)]
 
 
 def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(config, tmp_path, program):
-    def write(name, rows):
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
-        return tmp_path / name
-
     words = ("disk full", "a text about birds and bees", "")
-    kept = write("kept.jsonl", [{"text1": f"text {n}", "text2": f"{n} {words[n % 3]}"} for n in range(20)])
+    general = [{"text1": f"text {n}", "text2": f"{n} {words[n % 3]}"} for n in range(20)]
+    kept = write(tmp_path / "kept.jsonl", general)
     out = tmp_path / "out"
     options = {"--backbone": config.backbone, "--data": config.data[0], "--dev": config.dev[0]}
     given = ["grid", "--out", out, "--trials", 2, "--rungs", 1, "--seed", 1, "--device", "cpu"]
     given += [part for pair in options.items() for part in pair]
-    for setting in ("epochs=3", "batch_size=16", "evals_per_epoch=1", "learning_rate=1e-6"):
-        given += ["--set", setting]
+    given += [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
     code, said, _ = program(*given, "--keep", kept)
     assert not code
-    run = replace(config, out=out, keep=[str(kept)])
+    run = replace(config, out=out, keep=[kept])
     found = search(run, trials=2, rungs=1, seed=1)  # everything has been measured
     assert {row["steps"] for row in found["rows"]} == {15}  # 48 pairs and 20 to keep
     assert said.startswith(f"{grid_table(found)}\n\n{found['verdict']}\nrecipe: {out / 'recipe.toml'}")
@@ -205,7 +184,8 @@ def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(con
     assert dict(zip(told[::2], told[1::2], strict=True)) == {k: str(v) for k, v in options.items()}
     shown = program(*given, "--keep", kept, "--json")[1]
     assert json.loads(shown)["best"]["trial"] == found["best"]["trial"]
-    alike = write("alike.jsonl", [{"text1": f"same {n}", "text2": f"same {n}"} for n in range(9)])
+    same = [{"text1": f"same {n}", "text2": f"same {n}"} for n in range(9)]
+    alike = write(tmp_path / "alike.jsonl", same)
     for more, refusal in (
         ([], "holds a run with different pairs to keep"),
         (["--overwrite", "--keep", alike], "finds all its pairs equally similar"),

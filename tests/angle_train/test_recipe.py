@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +10,14 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS
+from angle_train.model.pooling import POOLINGS
+from angle_train.objective.terms import ANGLE_SIMILARITIES
 from angle_train.recipe import (
+    CHECKPOINT,
+    AngleMode,
     BackboneConfig,
     ObjectiveConfig,
+    Pooling,
     Recipe,
     TrainingConfig,
     builtin_recipes,
@@ -36,6 +42,11 @@ def test_default_recipe_spells_out_the_defaults():
             assert f"\n# {name} = " in text if name in PRESETS["papers"] else f"\n{name} = " in text
 
 
+def test_recipes_can_name_every_pooling_and_angle_mode():
+    assert set(get_args(Pooling)) == {CHECKPOINT, *POOLINGS}
+    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
+
+
 @pytest.mark.parametrize("path", builtin_recipes().values(), ids=lambda path: path.stem)
 def test_builtin_recipes_are_valid_and_open_with_their_command(path):
     assert Recipe.from_toml(path).description
@@ -48,14 +59,22 @@ def test_builtin_recipes_are_valid_and_open_with_their_command(path):
     description=st.text(st.characters(blacklist_categories=["Cs"])),
     prompt=st.text(st.characters(blacklist_categories=["Cs"])),
     rate=st.floats(1e-12, 1e6),
-    length=st.none() | st.integers(2, 10**6),
+    length=st.none() | st.just("auto") | st.integers(2, 10**6),
     swap=st.booleans(),
+    dims=st.lists(st.integers(2, 999), unique=True),
+    share=st.sampled_from([0, 0.25, "auto"]),
 )
-def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prompt, rate, length, swap):
+def test_recipe_survives_writing_and_reading(
+    tmp_path_factory, description, prompt, rate, length, swap, dims, share
+):
     training = TrainingConfig(prompt=prompt, learning_rate=rate, max_seq_length=length, swap=swap)
     recipe = Recipe(training=training, description=description)
+    recipe = recipe.with_overrides({"matryoshka_dims": dims, "average_with_backbone": share})
     path = written(tmp_path_factory.getbasetemp(), recipe.to_toml_text())
     assert Recipe.from_toml(path) == recipe
+    # Equal recipes have equal texts, also of 0 and 0.0.
+    twin = recipe.with_overrides({"average_with_backbone": share if share == "auto" else float(share)})
+    assert twin.to_toml_text() == recipe.to_toml_text()
 
 
 @pytest.mark.parametrize(
@@ -94,6 +113,13 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
             r"at least one of the three weights must be above 0",
         ),
+        (
+            "[backbone]\nquantization = '4bit'\n",
+            r"\[backbone\] quantization 4bit trains adapters only; set lora_rank too",
+        ),
+        ("[backbone]\nlora_targets = ' , '\n", r"lora_targets must be auto, all, or names"),
+        ("[backbone]\nlora_dropout = 1.0\n", r"lora_dropout: Input should be less than 1"),
+        ("[backbone]\npooling = 'avg'\n", r"pooling: Input should be 'checkpoint', 'cls', 'last-avg', "),
         ("description = 3\n", r"description: Input should be a valid string"),
         ("training = 3\n", r"training: Input should be .*, got 3"),
         ("[training\n", r"not a valid TOML file"),
@@ -160,18 +186,6 @@ def test_a_value_is_given_in_one_way_only():
     assert parse_settings(["seed=3"], options) == {"epochs": 2.0, "seed": 3}
     with pytest.raises(InputError, match="epochs is given twice: leave out --epochs or --set epochs"):
         parse_settings(["training.epochs=abc"], options)
-
-
-@pytest.mark.parametrize("share", [0, 0.25, "auto"])
-def test_every_kind_of_value_survives_writing_and_reading(tmp_path, share):
-    recipe = Recipe().with_overrides(
-        {"average_with_backbone": share, "max_seq_length": "auto", "matryoshka_dims": [128, 64]}
-    )
-    assert recipe.objective.matryoshka_dims == (128, 64)
-    assert Recipe.from_toml(written(tmp_path, recipe.to_toml_text())) == recipe
-    # Equal recipes have equal texts, also of 0 and 0.0.
-    twin = recipe.with_overrides({"average_with_backbone": share if share == "auto" else float(share)})
-    assert twin.to_toml_text() == recipe.to_toml_text()
 
 
 def test_recipes_are_found_by_name_or_path(tmp_path):

@@ -38,13 +38,6 @@ def test_what_went_wrong_is_one_line(monkeypatch, error, line):
     assert str(caught.value) == f"hub:a/b (split test) cannot be loaded: {line}, or give a folder"
 
 
-def test_part_and_revision_are_asked_for(monkeypatch):
-    asked = []
-    monkeypatch.setattr(datasets, "load_dataset", lambda *given, **named: asked.append((given, named)))
-    load_hub_dataset("a/b", None, config="part", revision="abc")
-    assert asked == [(("a/b", "part"), {"split": None, "revision": "abc"})]
-
-
 @pytest.mark.parametrize(
     ("status", "line"),
     [

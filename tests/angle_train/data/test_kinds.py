@@ -1,16 +1,16 @@
 """Which kind of labels training pairs have, and what a recipe takes for it."""
 
-import json
 import logging
 import random
 from dataclasses import asdict
 
 import numpy as np
 import pytest
+from train_runs import pair_set, write
 
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, nearness_of_negatives, settle
-from angle_train.data.pairs import PairSet, join, load_pairs
+from angle_train.data.pairs import join, load_pairs
 from angle_train.data.splits import load_run_data
 from angle_train.recipe import Recipe, find_recipe
 
@@ -46,17 +46,14 @@ def test_pairs_for_different_purposes_leave_the_recipe_to_the_user(tmp_path):
 
 def for_purposes(folder, purposes):
     """A file of pairs for each purpose, or without the column."""
-    for number, purpose in enumerate(purposes):
-        row = {"text1": "a", "text2": "b", "score": 1} | ({"purpose": purpose} if purpose else {})
-        (folder / f"{number}.jsonl").write_text(json.dumps(row) + "\n")
-    return [str(folder / f"{number}.jsonl") for number in range(len(purposes))]
+    row = {"text1": "a", "text2": "b", "score": 1}
+    rows = [row | ({"purpose": purpose} if purpose else {}) for purpose in purposes]
+    return [write(folder / f"{number}.jsonl", [row]) for number, row in enumerate(rows)]
 
 
 def pairs_of(scores, supervision=None):
     texts = [f"text {i}" for i in range(len(scores))]
-    return PairSet(
-        "made", texts, texts[::-1], np.array(scores), np.ones(len(scores)), supervision=supervision
-    )
+    return pair_set(list(zip(texts, texts[::-1], strict=True)), scores, supervision=supervision)
 
 
 def many(**counts):
@@ -119,31 +116,24 @@ PAIRS = [
 @pytest.mark.parametrize("copies", [10, 500])
 def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alone(negatives, kind, copies):
     rows = [*PAIRS, *negatives] * copies
-    first, second = zip(*rows, strict=True)
-    scores = ([1.0] * len(PAIRS) + [0.0] * len(negatives)) * copies
-    pairs = PairSet("made", first, second, np.array(scores), np.ones(len(rows)))
+    pairs = pair_set(rows, ([1] * len(PAIRS) + [0] * len(negatives)) * copies)
     assert kind_of(pairs)[0] == kind
     said = f"beyond chance, the lower share {nearness_of_negatives(pairs):.0%} as many words as the higher"
     assert (said in kind_of(pairs)[1]) == (kind == "near_misses")
     assert (settle(Recipe(), pairs).objective.in_batch_weight > 0) == (kind == "binary")
 
 
-def binary(first, second, scores):
-    return PairSet("made", first, second, np.array(scores, dtype=float), np.ones(len(scores)))
-
-
 def test_a_handful_of_near_misses_decides_nothing():
     near = [(a, a.replace(a.split()[1], "other")) for a, _ in PAIRS] * 8
     for few, kind in ((28, "binary"), (30, "near_misses")):
-        first, second = zip(*PAIRS * 100, *near[:few], strict=True)
-        assert kind_of(binary(first, second, [1] * (100 * len(PAIRS)) + [0] * few))[0] == kind
+        assert kind_of(pair_set(PAIRS * 100 + near[:few], [1] * (100 * len(PAIRS)) + [0] * few))[0] == kind
 
 
 def test_words_that_say_nothing_leave_binary_labels_binary():
     dice = random.Random(0)
     for size in (60, 200, 2000):
-        first, second = ([" ".join(dice.choices("abcdefghij", k=6)) for _ in range(size)] for _ in range(2))
-        pairs = binary(first, second, [dice.randrange(2) for _ in range(size)])
+        texts = [[" ".join(dice.choices("abcdefghij", k=6)) for _ in range(2)] for _ in range(size)]
+        pairs = pair_set(texts, [dice.randrange(2) for _ in range(size)])
         assert nearness_of_negatives(pairs) == 0
         assert kind_of(pairs)[0] == "binary"
 
@@ -196,9 +186,7 @@ def test_supervision_is_read_with_the_pairs_and_kept(tmp_path, column):
         {"text1": f"a{i}", "text2": f"b{i}", "score": score, column: value}
         for i, (score, value) in enumerate(zip([1.0, 0.5, 0.0, 1.0], [*values, None], strict=True))
     ]
-    file = tmp_path / "llm.jsonl"
-    file.write_text("\n".join(map(json.dumps, rows)))
-    pairs = load_pairs(str(file))
+    pairs = load_pairs(write(tmp_path / "llm.jsonl", rows))
     assert pairs.supervision == [*LLM, ""]
     assert pairs.take([2, 0], "two").supervision == ["random", "polarity"]
     others = pairs_of([0.0, 1.0])
@@ -229,16 +217,12 @@ def test_people_and_llms_have_a_scale_each_and_random_pairs_are_the_low_end_of_b
 
 
 def test_a_run_settles_its_recipe_on_all_its_training_pairs(tmp_path):
-    def write(name, rows):
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
-        return str(tmp_path / name)
-
     llm = [
         {"text1": f"a{i}", "text2": f"b{i}", "score": i % 2, "polarity": ("antonym", "synonym")[i % 2]}
         for i in range(20)
     ]
     human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i % 6} for i in range(16)]
-    data, graded = write("llm.jsonl", llm), write("human.jsonl", human)
+    data, graded = write(tmp_path / "llm.jsonl", llm), write(tmp_path / "human.jsonl", human)
     recipe = Recipe().with_overrides({"learning_rate": 1e-3})
 
     def kind(*given):

@@ -1,13 +1,13 @@
 """Pairs from every kind of source, their score scales, what is refused and in which words."""
 
-import json
+from pathlib import Path
 
-import numpy as np
 import pytest
+from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_train.data.columns import TEXTS, pair_in
-from angle_train.data.pairs import PairSet, join, load_pairs
+from angle_train.data.pairs import join, load_pairs
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -16,32 +16,9 @@ ROWS = [
 ]
 
 
-def write_jsonl(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return str(path)
-
-
-def write_parquet(path, rows):
-    from datasets import Dataset
-
-    Dataset.from_list(rows).to_parquet(path)
-
-
-def scored(tmp_path, scores, name="pairs.jsonl", **columns):
-    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} | columns for i, score in enumerate(scores)]
-    return write_jsonl(tmp_path / name, rows)
-
-
-def make(pairs, scores=None, source_ids=None):
-    scores = scores or [i % 2 for i in range(len(pairs))]
-    return PairSet(
-        name="made",
-        text1=[a for a, _ in pairs],
-        text2=[b for _, b in pairs],
-        score=np.array(scores, dtype=np.float64),
-        weight=np.ones(len(pairs)),
-        source_ids=source_ids,
-    )
+def scored(scores):
+    """Rows with these scores."""
+    return [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
 
 
 def test_other_names_weights_and_sources_are_understood(tmp_path):
@@ -49,7 +26,7 @@ def test_other_names_weights_and_sources_are_understood(tmp_path):
         {"sentence1": "a", "sentence2": "b", "label": 1, "weight": 0.5, "source_id": 7},
         {"sentence1": "c", "sentence2": "d", "label": 0, "weight": 1, "source_id": 8},
     ]
-    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", rows))
+    pairs = load_pairs(write(tmp_path / "x.jsonl", rows))
     assert (list(pairs.text1), pairs.score.tolist(), pairs.weight.tolist()) == (
         ["a", "c"],
         [1.0, 0.0],
@@ -74,7 +51,7 @@ def test_other_names_weights_and_sources_are_understood(tmp_path):
     ],
 )
 def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, scale):
-    pairs = load_pairs(scored(tmp_path, scores), scale=stated)
+    pairs = load_pairs(write(tmp_path / "pairs.jsonl", scored(scores)), scale=stated)
     assert pairs.score.tolist() == pytest.approx(expected)
     assert pairs.scale.startswith(scale + ",")
 
@@ -84,16 +61,17 @@ def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, sca
     [([1, 3, 4.5], [0, 0.5, 0.875]), ([2, 3, 5], [0.25, 0.5, 1]), ([2, 4], [0.25, 0.75])],
 )
 def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, caplog, scores, expected):
-    pairs = load_pairs(scored(tmp_path, scores))
+    file = tmp_path / "pairs.jsonl"
+    pairs = load_pairs(write(file, scored(scores)))
     assert pairs.score.tolist() == pytest.approx(expected)
     assert pairs.scale == f"1-5, assumed (lowest score {scores[0]}, highest {scores[-1]})"
     (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert "pairs: " in warning
     assert "--scale 0-5 or --scale 1-5" in warning
     caplog.clear()
-    load_pairs(scored(tmp_path, scores), scale="1-5")
-    load_pairs(scored(tmp_path, [1, 3, 5]))
-    load_pairs(scored(tmp_path, [0.5, 4]))
+    load_pairs(write(file, scored(scores)), scale="1-5")
+    load_pairs(write(file, scored([1, 3, 5])))
+    load_pairs(write(file, scored([0.5, 4])))
     assert "WARNING" not in caplog.text
 
 
@@ -116,7 +94,7 @@ def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, c
 )
 def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
     with pytest.raises(InputError, match=message):
-        load_pairs(scored(tmp_path, scores), scale=stated)
+        load_pairs(write(tmp_path / "pairs.jsonl", scored(scores)), scale=stated)
 
 
 @pytest.mark.parametrize(
@@ -157,26 +135,20 @@ def test_malformed_rows_are_named(tmp_path, content, message):
 
 @pytest.mark.parametrize("inside", ["", "dataset"])
 def test_dataset_directories_are_read_by_split(tmp_path, inside):
-    data = tmp_path / "run" / inside / "data"
-    data.mkdir(parents=True)
-    write_parquet(data / "train-00000-of-00002.parquet", ROWS[:2])
-    write_parquet(data / "train-00001-of-00002.parquet", ROWS[2:])
-    write_parquet(data / "test-00000-of-00001.parquet", ROWS[1:])
-    for spec in {str(tmp_path / "run"), str(tmp_path / "run" / inside)}:
+    folder = tmp_path / "run" / inside
+    dataset(folder, train=ROWS[:2], test=ROWS[1:])
+    second = dataset(tmp_path / "second", train=ROWS[2:])
+    Path(second, "data", "train-00000-of-00001.parquet").rename(
+        folder / "data" / "train-00001-of-00002.parquet"
+    )
+    for spec in {str(tmp_path / "run"), str(folder)}:
         assert len(load_pairs(spec)) == 3
         test = load_pairs(spec, split="test")
         assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
     with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
         load_pairs(str(tmp_path / "run"), split="validation")
     with pytest.raises(InputError, match=r"is no dataset directory"):
-        load_pairs(str(data))
-
-
-def dataset(tmp_path, name, scores):
-    (tmp_path / name / "data").mkdir(parents=True)
-    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
-    write_parquet(tmp_path / name / "data" / "train-00000-of-00001.parquet", rows)
-    return str(tmp_path / name)
+        load_pairs(str(folder / "data"))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +164,7 @@ def dataset(tmp_path, name, scores):
 def test_a_stated_scale_is_applied_to_dataset_directories_off_the_unit_scale(
     tmp_path, scores, stated, expected, note
 ):
-    pairs = load_pairs(dataset(tmp_path, "run", scores), scale=stated)
+    pairs = load_pairs(dataset(tmp_path, train=scored(scores)), scale=stated)
     assert pairs.score.tolist() == pytest.approx(expected)
     assert pairs.scale == note
 
@@ -206,18 +178,19 @@ def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
         {"text1": f"a{i}", "text2": "b", "score": i / 2, "split": part} for i, part in enumerate(parts)
     ]
     extra = [{"text1": "a1", "text2": "c", "score": 0, "split": "validation"}]
-    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", content + extra), rows=rows)
+    pairs = load_pairs(write(tmp_path / "x.jsonl", content + extra), rows=rows)
     assert sorted(set(pairs.text1)) == expected
 
 
 def test_join_keeps_order_and_separates_sources():
-    first = make([("a", "b"), ("c", "d")], source_ids=["1", "2"])
-    second = make([("e", "f")], [0.5], source_ids=["1"])
+    first = pair_set([("a", "b"), ("c", "d")], source_ids=["1", "2"])
+    second = pair_set([("e", "f")], [0.5], source_ids=["1"])
     both = join([first, second])
     assert list(both.text1) == ["a", "c", "e"]
     assert both.score.tolist() == [0.0, 1.0, 0.5]
     assert len(set(both.source_ids)) == 3
-    assert join([first, make([("g", "h")], [0.5])]).source_ids is None
+    unnamed = join([first, pair_set([("G!", "h")], [0.5])])
+    assert (unnamed.source_ids, unnamed.sources()) == (None, ["a", "c", "g"])
     assert join([first]) is first
 
 
@@ -234,7 +207,7 @@ def test_score_is_preferred_to_label_and_half_a_surrogate_pair_replaced(tmp_path
 def labelled(tmp_path, labels, names=("premise", "hypothesis"), name="nli.jsonl"):
     first, second = names
     rows = [{first: f"a{i}", second: f"b{i}", "label": label} for i, label in enumerate(labels)]
-    return write_jsonl(tmp_path / name, rows)
+    return write(tmp_path / name, rows)
 
 
 @pytest.mark.parametrize(
@@ -266,14 +239,14 @@ def test_labels_0_and_1_of_premises_are_not_guessed(tmp_path):
     assert load_pairs(path, scale="0-1").score.tolist() == [0, 1]
     with pytest.raises(InputError, match=r"odd.jsonl:2: label must be entailment, neutral, .* got 'maybe'"):
         load_pairs(labelled(tmp_path, ["neutral", "maybe"], name="odd.jsonl"))
+    unsure = write(tmp_path / "unsure.jsonl", rows_of([("dev", "-"), ("test", "neutral")], "label"))
     with pytest.raises(InputError, match=r"no row has a class"):
-        load_pairs(split_file(tmp_path, [("dev", "-"), ("test", "neutral")], "label"), rows="dev")
+        load_pairs(unsure, rows="dev")
 
 
-def split_file(tmp_path, scores, column="score"):
-    """A file of rows of several splits."""
-    rows = [{"text1": "a", "text2": f"b{i}", column: s, "split": part} for i, (part, s) in enumerate(scores)]
-    return write_jsonl(tmp_path / "splits.jsonl", rows)
+def rows_of(scores, column="score"):
+    """Rows of several splits."""
+    return [{"text1": "a", "text2": f"b{i}", column: s, "split": part} for i, (part, s) in enumerate(scores)]
 
 
 @pytest.mark.parametrize(
@@ -281,17 +254,10 @@ def split_file(tmp_path, scores, column="score"):
     [([1, 5, 3], [0.25, 0.75], "1-5, detected"), ([0.5, 5, -1, None], [0.4, 0.8], "0-5, detected")],
 )
 def test_the_scale_is_that_of_all_splits_of_a_source(tmp_path, others, expected, scale):
-    scores = [("dev", 2.0), ("dev", 4.0), *(("train", score) for score in others)]
-    pairs = load_pairs(split_file(tmp_path, scores), rows="dev")
+    rows = rows_of([("dev", 2.0), ("dev", 4.0), *(("train", score) for score in others)])
+    pairs = load_pairs(write(tmp_path / "splits.jsonl", rows), rows="dev")
     assert (pairs.score.tolist(), pairs.scale.startswith(scale)) == (pytest.approx(expected), True)
-    for split in ("dev", "train"):
-        rows = [
-            {"text1": "a", "text2": f"b{i}", "score": s}
-            for i, (part, s) in enumerate(scores)
-            if part == split
-        ]
-        (tmp_path / "data").mkdir(exist_ok=True)
-        write_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet", rows)
+    dataset(tmp_path, **{s: [row for row in rows if row["split"] == s] for s in ("dev", "train")})
     pairs = load_pairs(str(tmp_path), split="dev")
     assert (pairs.score.tolist(), pairs.scale.startswith(scale)) == (pytest.approx(expected), True)
 
@@ -300,6 +266,6 @@ def test_the_scale_is_that_of_all_splits_of_a_source(tmp_path, others, expected,
 def test_pairs_and_tasks_know_the_same_names(tmp_path, first):
     second = dict(TEXTS)[first]
     rows = [{first: "a", second: f"b{i}", "relatedness_score": i} for i in range(6)]
-    path = write_jsonl(tmp_path / "test.jsonl", rows)
+    path = write(tmp_path / "test.jsonl", rows)
     assert load_pairs(path).score.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
     assert [pair_in(row, "here") for row in rows] == [("a", f"b{i}") for i in range(6)]

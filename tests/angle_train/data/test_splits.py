@@ -1,39 +1,18 @@
 """What each pair of a run is used for: dev pairs given or found, pairs held out, parts in turn, leaks."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks
 from angle_train.recipe import Recipe
-
-
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
-def write(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
-
-
-def dataset(directory, **splits):
-    from datasets import Dataset
-
-    (directory / "data").mkdir(parents=True)
-    for split, rows in splits.items():
-        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
-    return str(directory)
 
 
 def load(data, dev=(), test=(), **options):
@@ -63,13 +42,6 @@ def test_the_validation_split_of_a_dataset_is_the_default_dev(rows, tmp_path, pr
     assert sizes(load([prefix + alone])) == {"alone/train": 54, "alone/train/held-out": 6}
 
 
-def test_without_dev_a_tenth_is_held_out_by_source(rows, tmp_path):
-    sourced = [row | {"source_id": f"s{i // 3}"} for i, row in enumerate(rows[:60])]
-    data = load([write(tmp_path / "sourced.jsonl", sourced)])
-    assert sizes(data) == {"sourced": 54, "sourced/held-out": 6}
-    assert not set(data.train.source_ids) & set(data.dev[0].source_ids)
-
-
 def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     """And left out where they train, those graded by people too; in either order and case of the texts."""
     turned = [
@@ -85,18 +57,12 @@ def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     assert (len(human.train), human.dropped) == (26, {"leaks": 4})
 
 
-def made(pairs, scores=None, source_ids=None):
-    scores = scores if scores is not None else np.linspace(0, 1, len(pairs))
-    first, second = zip(*pairs, strict=True)
-    return PairSet("made", first, second, np.array(scores), np.ones(len(pairs)), source_ids)
-
-
 def single(count):
-    return made([(f"a{i}", f"b{i}") for i in range(count)])
+    return pair_set([(f"a{i}", f"b{i}") for i in range(count)])
 
 
 def test_hold_out_keeps_sources_together():
-    pairs = made([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
+    pairs = replace(single(40), source_ids=[f"s{i // 4}" for i in range(40)])
     train, dev = hold_out(pairs, 0.25, seed=1)
     assert (len(train), len(dev)) == (32, 8)
     assert not set(train.source_ids) & set(dev.source_ids)
@@ -108,7 +74,7 @@ def test_hold_out_keeps_sources_together():
 def test_hold_out_without_sources_shares_no_text(sizes, seed):
     # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
     chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
-    train, dev = hold_out(made([pair for chain in chains for pair in chain]), 0.3, seed)
+    train, dev = hold_out(pair_set([pair for chain in chains for pair in chain]), 0.3, seed)
     assert len(train) + len(dev) == sum(sizes)
     assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
     texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
@@ -126,7 +92,7 @@ def evidence(sources, mined, seed):
     # A graded sentence that stands nowhere else belongs to its source, as the others do.
     found += [("grades", "s0", "source 0", "only here")]
     kinds, ids, first, second = zip(*found, strict=True)
-    pairs = made(list(zip(first, second, strict=True)), source_ids=list(ids))
+    pairs = pair_set(list(zip(first, second, strict=True)), source_ids=list(ids))
     return replace(pairs, supervision=list(kinds))
 
 
@@ -158,7 +124,7 @@ def test_of_pairs_that_all_hang_together_texts_are_held_out_with_the_pairs_among
         for a in range(texts)
         for step in range(each)
     }
-    pairs = made([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
+    pairs = pair_set([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
     pairs = replace(pairs, supervision=supervision and [supervision] * len(pairs))
     train, dev = hold_out(pairs, 0.1, seed)
     parts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
@@ -187,7 +153,7 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
 
 def test_hold_out_falls_back_to_single_pairs(caplog):
     # Fewer than half of the pairs wanted are free of the text that all others share.
-    pairs = made([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
+    pairs = pair_set([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
     train, dev = hold_out(pairs, 0.1, seed=1)
     assert (len(train), len(dev)) == (27, 3)
     assert "single pairs are held out" in caplog.text
@@ -207,8 +173,7 @@ def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
 
 
 def test_pairs_that_share_a_text_stay_together():
-    chains = [(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)]
-    pairs = made(chains)
+    pairs = pair_set([(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)])
     parts = cut(pairs, 4, seed=1)
     texts = [{normalise(t) for i in part for t in (pairs.text1[i], pairs.text2[i])} for part in parts]
     assert sum(map(len, texts)) == len(set().union(*texts))
@@ -216,14 +181,14 @@ def test_pairs_that_share_a_text_stay_together():
 
 
 def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
-    pairs = made([("hub", f"b{i}") for i in range(24)])
+    pairs = pair_set([("hub", f"b{i}") for i in range(24)])
     assert sorted(map(len, cut(pairs, 3, seed=1))) == [8, 8, 8]
     assert "too many pairs share texts, so single pairs are dealt" in caplog.text
 
 
 def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
     # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
-    pairs = made([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
+    pairs = pair_set([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
     assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
     assert "single pairs are dealt" in caplog.text
 

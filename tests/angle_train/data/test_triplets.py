@@ -1,8 +1,7 @@
 """Rows with negatives as rows of scored pairs."""
 
-import json
-
 import pytest
+from train_runs import write
 
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs, pairs_of_triplets
@@ -69,8 +68,6 @@ def test_what_is_missing_is_named(row, message):
 
 
 def test_files_of_triplets_load_as_pairs(tmp_path):
-    path = tmp_path / "triplets.jsonl"
-    path.write_text("\n".join(map(json.dumps, ROWS)))
-    pairs = load_pairs(str(path))
+    pairs = load_pairs(write(tmp_path / "triplets.jsonl", ROWS))
     assert pairs.score.tolist() == [1.0, 0.0, 1.0, 0.0]
     assert pairs.sources() == ["disk full"] * 4

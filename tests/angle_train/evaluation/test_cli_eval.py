@@ -3,16 +3,21 @@
 import json
 import os
 import shutil
+from dataclasses import asdict
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 from sklearn.metrics import average_precision_score, roc_auc_score
+from train_runs import damaged
 
 from angle_data.jsonl import write_jsonl
+from angle_data.text import stable_hash
 from angle_train.data.pairs import load_pairs
+from angle_train.evaluation.bootstrap import draw, interval_around
 from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman
+from angle_train.evaluation.statistics import spearman, spearman_of
+from angle_train.evaluation.tasks.pairs import STS_B
+from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 
@@ -48,19 +53,24 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", "./nowhere"], "model directory ./nowhere does not exist"),
-        (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
-        (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
-        (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
-        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
-        (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
-        (["--report", "."], "--report .: give the name of a page, such as report.html"),
+        ("--pairs PAIRS --split train", "eval_natural.jsonl: no rows with split train; found: dev 100, test"),
+        ("--pairs PAIRS --scale 0-3", "score 5 is outside the scale 0-3"),
+        ("--pairs PAIRS --baseline some/unknown", "some/unknown is no local directory and not in the cache"),
+        ("--pairs PAIRS --device gpu", "--device gpu: torch finds no such device here; there is cpu"),
+        ("--pairs PAIRS --report x.jsonl", "x.jsonl: give the name of a page, such as report.html"),
+        ("--pairs PAIRS --report .", "--report .: give the name of a page, such as report.html"),
+        ("--pairs PAIRS --seed 0", "--seed goes with --task only; leave it out"),
+        ("--pairs PAIRS --task stsb", "give either --pairs FILE or --task NAME"),
+        ("", "give either --pairs FILE or --task NAME"),
+        ("--task nope", "no task 'nope'"),
+        ("--task nli", "nli has no split train on the hub; give a folder"),
+        ("--task stsb --scale 0-5", "--scale goes with --pairs only; leave it out"),
+        ("--task stsb --data-dir nowhere", "--data-dir nowhere is no folder"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
-    code, out, err = run(
-        "--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl", "--quiet", *arguments
-    )
+    given = arguments.replace("PAIRS", str(examples / "eval_natural.jsonl")).split()
+    code, out, err = run("--model", tiny_model_dir, "--quiet", *given)
     assert (code, out) == (1, "")
     (line,) = err.splitlines()
     assert line.startswith("angle-train: error: ")
@@ -98,47 +108,37 @@ def data_dir(tmp_path):
     return tmp_path / "data"
 
 
-def test_tasks_are_measured_and_compared(run, tiny_model_dir, data_dir):
-    checkpoint = tiny_model_dir.parent / "checkpoint"
-    common = ["--task", "stsb", "--data-dir", data_dir, "--model", checkpoint, "--baseline", tiny_model_dir]
-    code, table, err = run(*common)
-    assert code == 0, err
-    lines = table.splitlines()
-    assert [line.split()[:3] for line in lines[2:4]] == [
-        ["stsb*", "30", "model"],
-        ["stsb*", "30", "checkpoint"],
-    ]
-    assert "+0.0" in lines[3]
-    assert "no reliable difference" in lines[3]
-    code, out, _ = run(*common, "--json", "--quiet")
-    content = json.loads(out)
-    assert code == 0
-    assert run(*common, "--quiet")[:2] == (0, "")
-    value = content["results"][1]["score"]["value"]
-    assert f"{100 * value:.1f}" in lines[3]
-    assert content["failed"] == {}
-
-
-def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, tiny_model_dir, data_dir):
-    code, out, err = run(
-        "--task", "sts14", "--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir
-    )
+def test_tasks_are_measured_and_compared_and_missing_data_stops_only_its_task(run, tiny_model_dir, data_dir):
+    checkpoint, names = tiny_model_dir.parent / "checkpoint", ("stsb", "sts14", "sick-r")
+    shutil.copytree(data_dir / "stsb", data_dir / "sick-r")
+    common = ["--data-dir", data_dir, "--model", checkpoint, "--baseline", tiny_model_dir]
+    code, table, err = run(*(part for name in names for part in ("--task", name)), *common)
     assert code == 1
-    assert "stsb*" in out
     errors = err.splitlines()
     assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
     assert errors[-1] == "angle-train: error: not measured: sts14; the reasons stand above"
-
-
-def damaged(model, directory, *, cut=False):
-    """A copy of a model whose weights are cut off, or are no numbers."""
-    shutil.copytree(model, directory)
-    weights = directory / "model.safetensors"
-    if cut:
-        weights.write_bytes(weights.read_bytes()[:100])
-    else:
-        save_file({k: v * np.nan for k, v in load_file(weights).items()}, weights, {"format": "pt"})
-    return directory
+    lines = table.splitlines()
+    assert [line.split()[:3] for line in lines[2:6]] == [
+        [f"{name}*", "30", model] for name in ("stsb", "sick-r") for model in ("model", "checkpoint")
+    ]
+    assert "+0.0" in lines[3]  # the same weights
+    assert "no reliable difference" in lines[3]
+    page = data_dir / "page.html"
+    assert run("--task", "stsb", *common, "--quiet", "--report", page)[:2] == (0, "")
+    assert "<h2>Pair by pair: stsb</h2>" in page.read_text()
+    assert "checkpoint: Not reliably better than model" in page.read_text()
+    command = "angle-train eval --model checkpoint --baseline model --task stsb --data-dir data"
+    assert command in page.read_text()
+    assert str(data_dir) not in page.read_text()
+    code, out, _ = run("--task", "stsb", *common, "--quiet", "--json")
+    content = json.loads(out)
+    assert (code, content["failed"]) == (0, {})
+    first, second = content["results"]
+    assert f"{100 * second['score']['value']:.1f}" in lines[3]
+    model, pairs = load_backbone(str(checkpoint), device="cpu"), STS_B.load(Source(data_dir))[0]
+    statistic = spearman_of(pairs.score, evaluate_model(model, pairs))
+    drawn = draw([statistic], 10_000, stable_hash("stsb") % 2**32)
+    assert first["score"] == pytest.approx(asdict(interval_around(statistic.value(), *drawn)))
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -177,31 +177,6 @@ def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp
         *("model cut", "model nan"),
         "angle-train",
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--model", "m"], "give either --pairs FILE or --task NAME"),
-        (["--model", "m", "--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
-        (["--model", "m", "--task", "nope"], "no task 'nope'"),
-        (
-            ["--model", "m", "--task", "stsb", "--scale", "0-5"],
-            "--scale goes with --pairs only; leave it out",
-        ),
-        (["--model", "m", "--pairs", "x", "--seed", "0"], "--seed goes with --task only; leave it out"),
-        (
-            ["--model", "m", "--task", "nli"],
-            "nli has no split train on the hub; give a folder",
-        ),
-        (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
-    ],
-)
-def test_options_that_do_not_go_together_are_one_line(run, tiny_model_dir, arguments, message):
-    code, out, err = run(*(tiny_model_dir if argument == "m" else argument for argument in arguments))
-    assert (code, out) == (1, "")
-    (line,) = err.splitlines()
-    assert message in line
 
 
 def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):

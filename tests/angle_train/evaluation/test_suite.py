@@ -1,18 +1,14 @@
 """Models on tasks and on own pairs: what is measured, what fails, and what is measured all the same."""
 
 import pytest
+from train_runs import dataset
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_data.text import stable_hash
-from angle_train.evaluation.bootstrap import draw, interval_around
-from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman_of
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Settings, load_task
-from angle_train.evaluation.tasks.pairs import STS_B, PairTask
+from angle_train.evaluation.tasks.pairs import PairTask
 from angle_train.evaluation.tasks.sources import Source
-from angle_train.model.load import load_backbone
 
 QUICK = Settings(device="cpu", resamples=10)
 
@@ -39,25 +35,6 @@ def both(tiny_model_dir):
 def on_tasks(models, names, data_dir, baseline=None, settings=QUICK):
     source = data_dir if isinstance(data_dir, Source) else Source(data_dir)
     return evaluate(models, {name: load_task(name) for name in names}, source, baseline, settings)
-
-
-def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both, caplog):
-    base, other = both
-    settings = Settings(device="cpu", resamples=100)
-    found = on_tasks([other], ["stsb", "sts14", "sick-r"], data_dir, base, settings)
-    assert [(r.pairs, r.model, r.count, r.standard_size) for r in found.results] == [
-        ("stsb", "model", 40, False),
-        ("stsb", "checkpoint", 40, False),
-        ("sick-r", "model", 30, False),
-        ("sick-r", "checkpoint", 30, False),
-    ]
-    assert list(found.failed) == ["sts14"]
-    assert "sts14/test.jsonl.gz does not exist" in found.failed["sts14"]
-    assert found.results[1].difference.delta == pytest.approx(0)  # the same weights
-    model, pairs = load_backbone(other, device="cpu"), STS_B.load(Source(data_dir))[0]
-    statistic = spearman_of(pairs.score, evaluate_model(model, pairs))
-    drawn = draw([statistic], 100, stable_hash("stsb") % 2**32)
-    assert found.results[0].score == interval_around(statistic.value(), *drawn)
 
 
 def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
@@ -105,38 +82,28 @@ def test_a_task_that_fails_under_one_model_does_not_lose_the_others(
     assert [view.name for view in found.views] == ["stsb"]
 
 
-@pytest.fixture
-def data_set(tmp_path):
-    """Add splits of so many pairs to a data set and return its directory."""
-    from datasets import Dataset
-
-    def add(**counts):
-        (tmp_path / "data").mkdir(exist_ok=True)
-        for split, count in counts.items():
-            rows = [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
-            Dataset.from_list(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
-        return str(tmp_path)
-
-    return add
+def some(count):
+    """So many rows of pairs."""
+    return [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
 
 
 @pytest.mark.parametrize(("count", "told"), [(19, True), (20, False)])
-def test_very_few_pairs_are_told(data_set, caplog, count, told):
-    own_pairs([data_set(test=count)])
+def test_very_few_pairs_are_told(tmp_path, caplog, count, told):
+    own_pairs([dataset(tmp_path, test=some(count))])
     assert (f"has {count} pairs only: its figures and intervals say little" in caplog.text) == told
 
 
-def test_pairs_to_train_on_are_not_measured_on_unasked(data_set):
+def test_pairs_to_train_on_are_not_measured_on_unasked(tmp_path):
     def count(**asked):
         (task,) = own_pairs([source], **asked).values()
         return len(task.pairs)
 
-    source = data_set(train=9)
+    source = dataset(tmp_path, train=some(9))
     assert count() == 9  # there is nothing else
-    data_set(validation=7)
+    dataset(tmp_path, validation=some(7))
     with pytest.raises(InputError, match=r"has the splits train, validation; choose one with --split"):
         count()
     assert count(split="dev") == 7
-    data_set(test=5)
+    dataset(tmp_path, test=some(5))
     assert count() == 5
     assert count(split="train") == 9

@@ -2,25 +2,17 @@
 
 import numpy as np
 import pytest
+from train_runs import table
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.pairs import best_threshold
-from angle_train.evaluation.task import Settings, TaskData, load_task
+from angle_train.evaluation.task import Settings, load_task
 from angle_train.evaluation.tasks import pairs as task_pairs
-from angle_train.evaluation.tasks.pairs import BUG_DUPLICATES, STS12, PairTask
+from angle_train.evaluation.tasks.pairs import BUG_DUPLICATES, STS12
 from angle_train.evaluation.tasks.sources import Source
 
 SETTINGS = Settings()
-
-
-def angle(degrees):
-    return np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
-
-
-def table(degrees):
-    """An encoder that looks up the direction of every text."""
-    return lambda items: np.array([angle(degrees[item]) for item in items], dtype=np.float32)
 
 
 def test_years_are_scored_over_all_subsets_at_once(tmp_path):
@@ -49,31 +41,21 @@ def test_no_threshold_does_better_on_dev_than_the_one_found(seed):
     assert not np.isclose(similarity, found).any()  # halfway between, so rounding does not matter
 
 
-def test_thresholds_come_from_dev_and_are_applied_to_test(tmp_path):
-    def write(split, rows):
-        write_jsonl(
-            tmp_path / "bug-duplicates" / f"{split}.jsonl",
-            ({"text1": "o", "text2": f"{d}", "label": label} for d, label in rows),
-        )
+def write_at(path, pairs):
+    """Labelled pairs of directions that are so many degrees apart."""
+    write_jsonl(path, ({"text1": "o", "text2": f"{degrees}", "label": label} for degrees, label in pairs))
 
-    write("train", [(0, 1), (10, 1), (50, 0), (60, 0)])  # best threshold between cos 10° and cos 50°
-    write("validation", [(20, 1), (80, 1), (25, 0), (85, 0)])
+
+def test_thresholds_come_from_dev_and_are_applied_to_test(tmp_path):
+    folder = tmp_path / "bug-duplicates"
+    # The best threshold is between cos 10° and cos 50°.
+    write_at(folder / "train.jsonl", [(0, 1), (10, 1), (50, 0), (60, 0)])
+    write_at(folder / "validation.jsonl", [(20, 1), (80, 1), (25, 0), (85, 0)])
     encode = table({"o": 0} | {f"{d}": d for d in range(91)})
     outcome = BUG_DUPLICATES.measure(BUG_DUPLICATES.load(Source(tmp_path)), encode, SETTINGS)
     # Above 0.81 are 20° and 25°: one hit, one false alarm; 80° is missed.
     assert outcome.statistics["accuracy"].value() == pytest.approx(0.5)
     assert outcome.statistics["auc"].value() == pytest.approx(0.75)
-
-
-def test_without_a_dev_split_the_threshold_is_found_on_the_same_pairs_and_called_so(tmp_path):
-    task = PairTask(TaskData("x"), None)
-    rows = [{"text1": "a", "text2": "b", "label": 1}, {"text1": "a", "text2": "c", "label": 0}]
-    write_jsonl(tmp_path / "x" / "test.jsonl", rows)
-    outcome = task.measure(task.load(Source(tmp_path)), table({"a": 0, "b": 1, "c": 2}), SETTINGS)
-    assert set(outcome.statistics) == {"spearman", "auc", "average_precision", "best_accuracy"}
-    write_jsonl(tmp_path / "x" / "test.jsonl", rows[:1] * 3)
-    with pytest.raises(InputError, match="x/test: all 3 scores are 1; a correlation needs different ones"):
-        task.load(Source(tmp_path))
 
 
 @pytest.mark.parametrize("column", ["score", "relatedness_score", "similarity_score", "label"])
@@ -83,13 +65,9 @@ def test_gold_scores_are_found_by_all_their_names(tmp_path, column):
     assert load_task("sts12").load(Source(tmp_path))[0].score.tolist() == [0, 0.5, 1]
 
 
-def rows_at(pairs):
-    return ({"text1": "o", "text2": f"{degrees}", "label": label} for degrees, label in pairs)
-
-
 def test_thresholds_are_found_on_validation_where_there_is_one(tmp_path):
     for split in ("train", "validation", "test"):
-        write_jsonl(tmp_path / "gis" / f"{split}.jsonl", rows_at([(5, 1), (40, 0)]))
+        write_at(tmp_path / "gis" / f"{split}.jsonl", [(5, 1), (40, 0)])
     assert load_task("gis").load(Source(tmp_path))[1].name == "validation"
     (tmp_path / "gis" / "validation.jsonl").unlink()
     assert load_task("gis").load(Source(tmp_path))[1].name == "train"

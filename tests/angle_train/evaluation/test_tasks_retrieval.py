@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from train_runs import direction, table
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
@@ -15,17 +16,8 @@ SETTINGS = Settings()
 RNG = np.random.default_rng(0)
 
 
-def angle(degrees):
-    return np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
-
-
-def table(degrees):
-    """An encoder that looks up the direction of every text."""
-    return lambda items: np.array([angle(degrees[item]) for item in items], dtype=np.float32)
-
-
 def circle(degrees):
-    return unit_rows(np.array([angle(d) for d in degrees]))
+    return unit_rows(np.array([direction(d) for d in degrees]))
 
 
 @pytest.mark.parametrize("block", [10_000_000, 7])

@@ -9,8 +9,6 @@ from angle_train.evaluation.tasks.pairs import QNLI, SICK_R
 from angle_train.evaluation.tasks.sources import Source
 from angle_train.evaluation.tasks.transfer import MR
 
-DATA = TaskData("some/task")
-
 
 @pytest.mark.parametrize(
     ("written", "name"),

@@ -155,17 +155,6 @@ def test_the_dev_split_or_a_tenth_chooses_c_and_is_not_learned_from(given):
     assert found.tolist() == final.fit(x, y).predict(test).tolist()
 
 
-def write_classes(folder, split, n=24, classes=2, **columns):
-    write_jsonl(
-        folder / f"{split}.jsonl",
-        (
-            {"text": "w " * (i % 5) + f"t{i}", "label": i % classes}
-            | {k: v.format(i) for k, v in columns.items()}
-            for i in range(n)
-        ),
-    )
-
-
 def numbers(items):
     rng = {item: np.random.default_rng(abs(len(str(item)) * 7 + sum(map(ord, str(item))))) for item in items}
     return np.array([rng[item].normal(size=3) for item in items], dtype=np.float32)
@@ -178,8 +167,8 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
         seen["train"], seen["test"] = train, test
         return classify(protocol, train, dev, test, seed)
 
-    write_classes(tmp_path / "mrpc", "train", sentence1="a{}", sentence2="b{}")
-    write_classes(tmp_path / "mrpc", "test", sentence1="c{}", sentence2="d{}")
+    for split in ("train", "test"):
+        write(tmp_path / "mrpc", split, (pair(i, i % 2) for i in range(24)))
     data = MRPC.load(Source(tmp_path))
     monkeypatch.setattr(task_transfer, "classify", note)
     outcome = MRPC.measure(data, numbers, SETTINGS)
@@ -192,7 +181,7 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
 def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
     seen = []
     for split in ("train", "validation"):
-        write_classes(tmp_path / "nli", split, premise="p{}", hypothesis="h{}")
+        write(tmp_path / "nli", split, (pair(i, i % 2) for i in range(24)))
     data = NLI.load(Source(tmp_path))
     assert "validation" not in data  # it is what is judged; C is chosen on a part of train
 
@@ -201,13 +190,13 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
         return numbers(items)
 
     outcome = NLI.measure(data, encode, SETTINGS)
-    assert ("p3", "h3") in seen
+    assert ("a 3", "b 3") in seen
     assert outcome.statistics["accuracy"].size == 24
 
 
 def test_a_dev_split_is_read_where_there_is_one(tmp_path):
     for split in ("train", "test"):
-        write_classes(tmp_path / "transfer" / "sst2", split, n=40)
+        write(tmp_path / "transfer" / "sst2", split, (text(i, i % 2) for i in range(40)))
     assert list(SST2.load(Source(tmp_path))) == ["train", "test"]
-    write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
+    write(tmp_path / "transfer" / "sst2", "validation", (text(i, i % 2) for i in range(30)))
     assert len(SST2.load(Source(tmp_path))["validation"]) == 30

@@ -7,6 +7,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
+from train_runs import moved
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model import adapters as lora
@@ -19,7 +20,7 @@ from angle_train.model.adapters import (
     training_weights,
 )
 from angle_train.model.load import load_backbone, load_for_training
-from angle_train.recipe import BackboneConfig, Recipe
+from angle_train.recipe import BackboneConfig
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 LORA = BackboneConfig(lora_rank=2, lora_targets="all")
@@ -36,14 +37,9 @@ def directory(request, tiny_model_dir, llama):
 
 
 def adapted(directory, config=LORA, seed=1):
-    """A model whose adapters do something."""
     model = load_for_training(directory, config, device="cpu")
     torch.manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(std=0.02)
-    return model
+    return moved(model)
 
 
 def test_fresh_adapters_change_nothing_and_are_all_that_trains(directory):
@@ -155,17 +151,3 @@ def test_four_bits_are_those_of_qlora(monkeypatch):
     assert quantization["bnb_4bit_quant_type"] == "nf4"
     assert quantization["bnb_4bit_use_double_quant"] is True
     assert quantization["bnb_4bit_compute_dtype"] == "bfloat16"
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"quantization": "4bit"}, r"\[backbone\] quantization 4bit trains adapters only; set lora_rank too"),
-        ({"lora_targets": " , "}, r"lora_targets must be auto, all, or names"),
-        ({"lora_dropout": 1.0}, r"lora_dropout: Input should be less than 1"),
-        ({"pooling": "avg"}, r"pooling: Input should be 'checkpoint', 'cls', 'last-avg', "),
-    ],
-)
-def test_what_does_not_go_together_is_refused(values, message):
-    with pytest.raises(InputError, match=message):
-        Recipe().with_overrides(values)

@@ -1,5 +1,6 @@
 """Loading models: directories, plain checkpoints, and the errors for everything that is no model."""
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -10,7 +11,6 @@ from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train.model import load as backbones
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -166,15 +166,11 @@ def test_directories_without_a_model_are_refused(tmp_path):
         load_backbone(str(tmp_path / "config.json"))
 
 
-def without(monkeypatch, missing):
-    installed = backbones.importlib.util.find_spec
-    monkeypatch.setattr(
-        backbones.importlib.util, "find_spec", lambda name: None if name == missing else installed(name)
-    )
-
-
 def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_model_dir):
-    without(monkeypatch, "accelerate")
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "accelerate" else found(name)
+    )
     with pytest.raises(MissingExtraError) as caught:
         load_backbone(str(tiny_model_dir))
     assert str(caught.value) == 'loading a model needs the "train" extra: pip install -e ".[train]"'

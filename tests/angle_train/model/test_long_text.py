@@ -1,12 +1,10 @@
 """Long texts: which tokens are kept, what stands beside the model, and which length suits some texts."""
 
-import json
-
 import pytest
 from tiny_backbones import checkpoint
 
 from angle_train.model.load import load_backbone, load_for_training
-from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, choose_length, head_and_tail
+from angle_train.model.long_text import choose_length, head_and_tail
 from angle_train.model.prompt import set_prompt
 from angle_train.recipe import BackboneConfig
 
@@ -93,16 +91,3 @@ def test_length_counts_the_prompt(tiny_model):
         == choose_length(tiny_model, texts, "a b {text} c d e").longest
         == 8
     )
-
-
-def test_it_is_read_again_from_beside_the_model(tiny_model_dir, tmp_path):
-    model = loaded(tiny_model_dir, 16, long_text="head_tail")
-    model.save_pretrained(str(tmp_path), create_model_card=False)
-    assert json.loads((tmp_path / LONG_TEXT_FILE).read_text()) == {"mode": "head_tail"}
-    again = load_backbone(str(tmp_path), device="cpu")
-    assert isinstance(again, LongTextModel)
-    text = ["the node failed and the api is slow because the cluster has no memory left today"]
-    assert (again.encode(text) == model.encode(text)).all()
-    plain = loaded(tiny_model_dir, 16)
-    assert not isinstance(plain, LongTextModel)
-    assert (plain.encode(text) != model.encode(text)).any()

@@ -1,14 +1,11 @@
 """Poolings: exact against slow loops, independent of padding. Reloading: test_saved_models."""
 
-from typing import get_args
-
 import pytest
 import torch
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize
 
-from angle_train.model.pooling import POOLINGS, set_pooling
-from angle_train.recipe import CHECKPOINT, Pooling
+from angle_train.model.pooling import set_pooling
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 
@@ -59,7 +56,3 @@ def test_what_follows_the_pooling_stays(tiny_model):
     set_pooling(tiny_model, "last-avg")
     assert len(tiny_model) == 4
     assert (tiny_model.encode(TEXTS) == plain).all()
-
-
-def test_recipes_can_name_every_pooling():
-    assert set(get_args(Pooling)) == {CHECKPOINT, *POOLINGS}

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
+from train_runs import moved
 
 from angle_train.model.adapters import merge_adapters
 from angle_train.model.load import load_backbone, load_for_training, save_model
@@ -27,16 +27,6 @@ for name, texts in json.load(open("texts.json")).items():
     assert abs(again - expected).max() <= 1e-6, (name, abs(again - expected).max())
 assert not any(module.startswith("angle_") for module in sys.modules)
 """
-
-
-def moved(model):
-    """The model with adapters that do something."""
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(std=0.02)
-    return model
 
 
 def models(tiny_model_dir, tmp_path):

@@ -1,13 +1,12 @@
 """Real runs with what a recipe can make of a backbone: families, poolings, prompts, adapters, long texts."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 from cut_runs import CutOff, cut_off
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
+from train_runs import run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
@@ -18,7 +17,6 @@ from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
-from angle_train.options import FitOptions
 from angle_train.recipe import BackboneConfig, Recipe
 from angle_train.run import fit
 
@@ -35,12 +33,8 @@ LEARNS = {"learning_rate": 5e-2, "epochs": 6}
 
 
 @pytest.fixture(scope="module")
-def pairs_file(tmp_path_factory, examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-    path = tmp_path_factory.mktemp("data") / "pairs.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows[:32])))
-    return path
+def pairs_file(tmp_path_factory, rows):
+    return write(tmp_path_factory.mktemp("data") / "pairs.jsonl", rows[:32])
 
 
 @pytest.fixture
@@ -50,17 +44,10 @@ def run(monkeypatch, tmp_path, tiny_model_dir, pairs_file):
     monkeypatch.setattr(SentenceTransformer, "_create_model_card", lambda *_, **__: None)
 
     def start(backbone=tiny_model_dir, out="out", **values):
-        config = configured(backbone, tmp_path / out, pairs_file, **values)
+        config = run_of(backbone, tmp_path / out, pairs_file, FAST | values)
         return config, fit(config).report
 
     return start
-
-
-def configured(backbone, out, pairs_file, **values):
-    recipe = Recipe().with_overrides(FAST | values)
-    return FitOptions(
-        str(backbone), out, [str(pairs_file)], recipe=recipe, dev=[str(pairs_file)], device="cpu"
-    )
 
 
 def similarity(model, pairs_file):
@@ -125,7 +112,7 @@ def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
 def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
     states = []
     for seed in (1, 1, 2):
-        config = configured(tiny_model_dir, tmp_path, pairs_file, lora_rank=4, seed=seed)
+        config = run_of(tiny_model_dir, tmp_path, pairs_file, FAST | {"lora_rank": 4, "seed": seed})
         state = fit_module.load_for_run(config).state_dict()
         states.append(torch.cat([w.flatten() for name, w in state.items() if "lora_A" in name]))
     assert torch.equal(states[0], states[1])

@@ -3,14 +3,13 @@
 from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from letter_model import LetterModel, batch_of, papers
 from process_runs import run_program
 from sentence_transformers import SentenceTransformer
+from train_runs import pair_set
 
-from angle_train.data.pairs import PairSet
 from angle_train.objective.encoding import encode_cached, sparse_lookups
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import Recipe, TrainingConfig
@@ -192,19 +191,14 @@ def test_the_processes_share_the_texts_and_one_may_have_fewer_or_none(found):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_two_processes_train_like_one(found, name, tiny_model):
+def test_two_processes_train_like_one_and_report_the_loss_of_the_whole_batch(found, name, tiny_model):
     single, rank0, rank1 = (found[who][name]["parameters"] for who in ("single", "rank0", "rank1"))
     before = {parameter: value.detach() for parameter, value in tiny_model.named_parameters()}
     assert largest_difference(rank0, rank1) == 0.0
     assert largest_difference(rank0, single) <= 1e-6
     assert largest_difference(single, before) > 5e-3
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_process_reports_the_loss_of_the_whole_batch(found, name):
     single, rank0, rank1 = (found[who][name]["terms"] for who in ("single", "rank0", "rank1"))
-    assert rank0 == rank1
-    assert rank0 == [pytest.approx(terms, rel=1e-5) for terms in single]
+    assert rank0 == rank1 == [pytest.approx(terms, rel=1e-5) for terms in single]
 
 
 def test_cached_gradients_are_synchronised_once_a_step(found):
@@ -261,7 +255,7 @@ def test_frozen_embeddings_are_left_alone(tiny_model):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tiny_model_dir, tmp_path):
     texts = ["disk " * n for n in (1, 2, 3, 40, 41, 42)], ["node " * n for n in (2, 1, 4, 40, 42, 45)]
-    pairs = PairSet("few", *texts, np.array([1.0, 0.0, 0.5, 0.8, 0.2, 0.0]), np.ones(6))
+    pairs = pair_set(list(zip(*texts, strict=True)), [1.0, 0.0, 0.5, 0.8, 0.2, 0.0])
     ends, seen = {}, []
     for chunking in ("fixed", "adaptive"):
         model = SentenceTransformer(str(tiny_model_dir), device="cpu")

@@ -1,7 +1,6 @@
 """The combined loss: weights, terms, and that chunking and dedup change nothing but the cost."""
 
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 import torch
@@ -10,13 +9,12 @@ from letter_model import LetterModel, batch_of, papers, spelled
 from angle_data.errors import InputError
 from angle_train.objective.loss import CombinedLoss, combined_objective
 from angle_train.objective.terms import (
-    ANGLE_SIMILARITIES,
     angle_objective,
     cosine_objective,
     in_batch_objective,
     not_negatives,
 )
-from angle_train.recipe import AngleMode, ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},
@@ -193,7 +191,3 @@ def test_row_weights_reach_every_term():
     _, weighted = run(papers(), rows=rows)
     _, plain = run(papers())
     assert all(weighted[name] != pytest.approx(plain[name], rel=1e-3) for name in plain)
-
-
-def test_recipes_can_name_every_angle_mode():
-    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)

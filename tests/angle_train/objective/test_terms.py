@@ -1,6 +1,5 @@
 """Golden tests: the objectives against slow loops written from the equations and against other code."""
 
-import cmath
 import itertools
 import math
 from functools import partial
@@ -278,14 +277,3 @@ def test_mixed_precision_does_not_coarsen_the_similarities():
     with torch.autocast("cpu", torch.bfloat16):
         actual = [loss.item() for loss in every_objective(emb)]
     assert actual == pytest.approx(expected, rel=1e-5)
-
-
-# --- the angle similarities ---------------------------------------------------------------------------
-
-SQRT2 = math.sqrt(2)
-
-
-def complex_rotation(x, degrees):
-    half = x.shape[-1] // 2
-    z = torch.complex(x[..., :half], x[..., half:]) * cmath.exp(1j * math.radians(degrees))
-    return torch.cat([z.real, z.imag], dim=-1)

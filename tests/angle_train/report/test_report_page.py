@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from report_examples import (
     NOT_SAVED,
     SAME,
     WORSE,
+    Tags,
     made_report,
     made_suite,
     report,
@@ -91,30 +91,6 @@ def pages(tmp_path_factory):
     )
     write_eval_page(directory / "suite", made_suite(), "angle-train eval --task sts")
     return {path.name: path.read_text() for path in directory.iterdir()}
-
-
-class Tags(HTMLParser):
-    """Collects tags with their attributes, and fails where they do not match."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.seen, self.open = [], []
-        self.feed(html)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def all(self, tag):
-        return [attrs for name, attrs in self.seen if name == tag]
 
 
 @pytest.mark.parametrize("kind", ["fit", "eval", "suite"])

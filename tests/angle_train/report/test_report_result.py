@@ -5,7 +5,6 @@ import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from report_examples import (
@@ -20,8 +19,8 @@ from report_examples import (
     result,
     untrained,
 )
+from train_runs import pair_set
 
-from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import WORD_OVERLAP
 from angle_train.recipe import Recipe
@@ -185,9 +184,7 @@ def test_command_is_quoted_and_names_no_place_on_the_machine():
     assert portable("/home/someone/pairs/dataset") == "pairs/dataset"
 
 
-def pair_set(name, gold=(0, 0.2, 0.4, 0.6, 0.8, 1)):
-    texts = [f"{name} {i}" for i in range(len(gold))]
-    return PairSet(name, texts, texts, np.array(gold), np.ones(len(gold)))
+SOME = pair_set([(f"text {i}", f"other {i}") for i in range(6)])
 
 
 def reported(data, training, dev_before, dev_after, **details):
@@ -204,17 +201,15 @@ def reported(data, training, dev_before, dev_after, **details):
     [(0, 0.7, "backbone"), (1, 0.7, "tuned"), (3, 0.5, "tuned")],  # the choice alone decides, not the figure
 )
 def test_the_choice_decides_what_is_saved(chosen, after, kept):
-    dev = pair_set("dev")
     training = Training([{"step": 2, "epoch": 1.0, "dev": after}], 2, 2, 2)
-    made = reported(RunData(dev, [dev], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
+    made = reported(RunData(SOME, [SOME], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
     assert made.kept == kept
     assert made.results[-1].model == made.tuned_name == ("tuned" if kept == "tuned" else NOT_SAVED)
 
 
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
-    human = pair_set("human")
     training = Training([{"step": 2, "epoch": 1.0, "dev": 0.4}], 0, 2, 0)
     found = {"folds": FOLDS, "choice": CHOICE | {"chosen": 0}}
-    made = reported(RunData(human, [], [], human), training, 0.6, 0.6, **found)
+    made = reported(RunData(SOME, [], [], SOME), training, 0.6, 0.6, **found)
     assert (made.kept, made.tuned_name) == ("backbone", None)
     assert [result.model for result in made.results] == ["word overlap", "backbone"]

@@ -15,10 +15,9 @@ from pathlib import Path
 import torch
 from cut_runs import cut_off, interrupt
 from process_runs import in_processes
+from train_runs import changed, now, run_of, write
 
 from angle_train import run as fit_module
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit
 
 PROCESSES = 2
@@ -56,37 +55,21 @@ def calm_copy(model, directory):
     return directory
 
 
-def near_copies(pairs, file):
-    """The pairs with a word more, from which a run learns what it is measured on by parts of the pairs."""
-    rows = [json.loads(line) for line in Path(pairs).read_text().splitlines()]
-    copies = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows]
-    file.write_text("\n".join(map(json.dumps, copies)))
-    return str(file)
-
-
 def main(model, pairs, out):
     """Everything that the tests look at."""
     fit_module.write_fit_page = lambda *given: None  # its figures take longer than the training
     calm = calm_copy(model, Path(out) / "calm")
-    base = FitOptions(
-        data=[pairs],
-        backbone=model,
-        out=Path(out),
-        recipe=Recipe().with_overrides(RECIPE),
-        dev=[pairs],
-        device="cpu",
-    )
+    base = run_of(model, Path(out), pairs, RECIPE)
+    copies = now(map(json.loads, Path(pairs).read_text().splitlines()))
 
     def at(name, **changes):
         return replace(base, out=Path(out) / name, **changes)
 
     few = {
-        "data": [near_copies(pairs, Path(out) / "copies.jsonl")],
+        "data": [write(Path(out) / "copies.jsonl", copies)],
         "dev": [],
         "human": [pairs],
-        "recipe": base.recipe.with_overrides(
-            {"folds": 2, "average_with_backbone": "auto", "learning_rate": 2e-3}
-        ),
+        "recipe": changed(base, folds=2, average_with_backbone="auto", learning_rate=2e-3).recipe,
     }
     codes = {
         "one": in_processes(1, run(at("one", backbone=str(calm)))),

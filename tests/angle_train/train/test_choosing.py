@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from train_runs import pair_set
 
-from angle_train.data.pairs import PairSet
 from angle_train.train.choosing import choose, resampled, what_pairs_show
 
 
@@ -15,9 +15,7 @@ def ranking(gold, quality, seed):
 
 def pairs(gold, sources=None):
     """Pairs with these scores whose texts all differ."""
-    texts = [f"text {i}" for i in range(2 * len(gold))]
-    weight = np.ones(len(gold))
-    return PairSet("pairs", texts[::2], texts[1::2], np.asarray(gold), weight, source_ids=sources)
+    return pair_set([(f"a{i}", f"b{i}") for i in range(len(gold))], gold, source_ids=sources)
 
 
 GOLD = np.random.default_rng(0).standard_normal(300)

@@ -1,11 +1,11 @@
 """Few human-graded pairs, beside others and as their own dev set; what else is chosen or dropped by pairs."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from cut_runs import CutOff, cut_off
+from train_runs import changed, now, run_of, same_weights, saved_score, weights, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
@@ -13,9 +13,7 @@ from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
 from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
-from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.run import fit
 from angle_train.train import folds as cross_fitting
@@ -39,11 +37,6 @@ def _no_figures():
         yield
 
 
-def write(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def config(rows, tiny_model_dir, tmp_path_factory):
     """48 pairs and 32 human-graded ones, 8 of which are among the 48; 16 test pairs.
@@ -51,29 +44,15 @@ def config(rows, tiny_model_dir, tmp_path_factory):
     Of the other 24 the machine has a paraphrase, so that training on its pairs helps on them.
     """
     folder = tmp_path_factory.mktemp("few")
-    alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[40:64]]
-    return FitOptions(
-        data=[write(folder / "machine.jsonl", [*rows[16:40], *alike])],
-        human=[write(folder / "human.jsonl", rows[32:64])],
-        test=[write(folder / "test.jsonl", rows[64:80])],
-        backbone=str(tiny_model_dir),
-        out=folder / "out",
-        recipe=Recipe().with_overrides(SHORT | {"average_with_backbone": "auto"}),
-        device="cpu",
-    )
+    data = write(folder / "machine.jsonl", [*rows[16:40], *now(rows[40:64])])
+    human, test = write(folder / "human.jsonl", rows[32:64]), write(folder / "test.jsonl", rows[64:80])
+    values = SHORT | {"average_with_backbone": "auto"}
+    return run_of(tiny_model_dir, folder / "out", data, values, human=[human], dev=None, test=[test])
 
 
 @pytest.fixture(scope="module")
 def result(config):
     return fit(config)
-
-
-def changed(config, **values):
-    return replace(config, recipe=config.recipe.with_overrides(values))
-
-
-def weights(directory):
-    return (directory / "model.safetensors").read_bytes()
 
 
 def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
@@ -180,8 +159,7 @@ def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_pa
 @pytest.fixture
 def near_copies(config, rows, tmp_path):
     """A run that learns its 60 dev pairs from near copies of them: tuning is surely better."""
-    alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[:60]]
-    data, dev = write(tmp_path / "alike.jsonl", alike), write(tmp_path / "dev.jsonl", rows[:60])
+    data, dev = write(tmp_path / "alike.jsonl", now(rows[:60])), write(tmp_path / "dev.jsonl", rows[:60])
     return replace(config, data=[data], dev=[dev], human=(), test=(), out=tmp_path / "out")
 
 
@@ -208,8 +186,7 @@ def test_the_backbone_is_mixed_in_where_that_is_surely_better(near_copies, caplo
         f"chosen: step 8 with {100 * merge['share']:.0f} % of the backbone;" if mixed else "chosen: step 8;"
     )
     assert told in caplog.text
-    pairs, saved = load_pairs(near_copies.dev[0]), load_backbone(str(near_copies.out), device="cpu")
-    assert spearman(pairs.score, evaluate_model(saved, pairs)) == pytest.approx(report.dev_after)
+    assert saved_score(near_copies.out, near_copies.dev[0]) == pytest.approx(report.dev_after)
 
 
 def test_a_share_that_the_recipe_names_is_measured_on_the_way(near_copies, tmp_path):
@@ -255,9 +232,7 @@ def test_held_out_pairs_that_show_no_gain_keep_the_backbone(config, rows, tmp_pa
     assert "chosen: the backbone;" in caplog.text
     assert f"better with confidence {choice['confidence']:.2f} (2 compared): " in caplog.text
     assert "training on all" not in caplog.text
-    backbone = load_backbone(config.backbone, device="cpu").state_dict()
-    saved = load_backbone(str(run.out), device="cpu").state_dict()
-    assert all(saved[name].equal(backbone[name]) for name in backbone)
+    assert same_weights(run.out, config.backbone)
 
 
 @pytest.mark.parametrize("settings", [{}, {"cosine_weight": 0.0}])
@@ -313,5 +288,3 @@ def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
     leak, *_ = run_leaks(without)
     assert leak.pairs == 0
     assert leak.texts > 0
-    with pytest.raises(InputError, match="no training pairs are left"):
-        load_run_data(config.data, (), config.data, (), recipe=config.recipe, drop_leaks=True)

@@ -6,13 +6,8 @@ import re
 from html import unescape
 
 import pytest
+from train_runs import run_of, same_weights, saved_score, turned, write
 
-from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman
-from angle_train.model.load import load_backbone
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit
 
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
@@ -24,18 +19,8 @@ def run(rows, tiny_model_dir, tmp_path, caplog):
     """A function that makes a run and returns its configuration, report and log."""
 
     def made(trained, dev, **values):
-        files = []
-        for name, found in (("trained", trained), ("dev", dev)):
-            files.append(tmp_path / f"{name}.jsonl")
-            files[-1].write_text("\n".join(map(json.dumps, found)))
-        config = FitOptions(
-            data=[str(files[0])],
-            dev=[str(files[1])],
-            backbone=str(tiny_model_dir),
-            out=tmp_path / "out",
-            recipe=Recipe().with_overrides(FAST | values),
-            device="cpu",
-        )
+        data, dev = write(tmp_path / "trained.jsonl", trained), write(tmp_path / "dev.jsonl", dev)
+        config = run_of(tiny_model_dir, tmp_path / "out", data, FAST | values, dev=[dev])
         with caplog.at_level("INFO", logger="angle"):
             return config, fit(config).report, caplog.text
 
@@ -49,15 +34,6 @@ def shuffled(rows):
     return [row | {"score": score} for row, score in zip(rows, scores, strict=True)]
 
 
-def turned(rows):
-    """The rows with opposite scores, which the backbone ranks the wrong way round."""
-    return [row | {"score": 5 - row["score"]} for row in rows]
-
-
-def state(directory):
-    return load_backbone(str(directory), device="cpu").state_dict()
-
-
 def read_page(path):
     """What is read on the page, with single spaces."""
     return " ".join(unescape(re.sub(r"<[^>]+>", "", path.read_text())).split())
@@ -67,6 +43,7 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     config, report, log = run(shuffled(rows[:60]), rows[:60])
     choice, saved = report.details["choice"], json.loads((config.out / "report.json").read_text())
     assert (report.kept, report.best_step, choice["chosen"], choice["compared"]) == ("backbone", 0, 0, 3)
+    assert {result.model for result in report.judged} == {"tuned, not saved"}
     assert choice["confidence"] < 0.9
     assert saved["details"]["choice"] == choice
     confidence = f"{choice['confidence']:.2f}"
@@ -89,16 +66,19 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     assert f"the confidence in that is {confidence}." in page
     card = (config.out / "README.md").read_text()
     assert why in card
-    untouched, kept = state(config.backbone), state(config.out)
-    assert all(kept[name].equal(untouched[name]) for name in untouched)
+    assert same_weights(config.out, config.backbone)
 
 
 def test_a_clear_gain_is_adopted(run, rows):
     config, report, log = run(rows[:60], rows[:60])
-    choice = report.details["choice"]
+    choice, tuned = report.details["choice"], [point["dev"] for point in report.curve[1:]]
     assert (report.kept, choice["chosen"], choice["compared"]) == ("tuned", 1, 3)
     assert choice["confidence"] > 0.99
-    assert report.best_step == report.steps == 12
+    assert [point["step"] for point in report.curve] == [0, 4, 8, 12]
+    assert report.best_step == report.steps == report.planned_steps == 12
+    assert report.dev_after == tuned[-1] > report.dev_before == report.curve[0]["dev"]
+    assert (choice["simplest"], choice["best"]) == pytest.approx((report.dev_before, report.dev_after))
+    assert report.notes == ["60 of 60 dev pairs of dev are training pairs too"]
     assert (
         f"chosen: step 12; Spearman {100 * report.dev_after:.2f} on the dev pairs, the backbone's "
         f"{100 * report.dev_before:.2f}; better with confidence {choice['confidence']:.2f} (3 compared)"
@@ -106,7 +86,6 @@ def test_a_clear_gain_is_adopted(run, rows):
     page = read_page(config.out / "report.html")
     assert "Chosen on dev pairs 3 candidates were compared" in page
     assert "The tuned weights were chosen because they are better by more than chance explains" in page
-    assert report.advice() in (config.out / "README.md").read_text()
 
 
 def test_the_planned_end_is_kept_where_an_earlier_evaluation_is_slightly_better(run, rows):
@@ -114,10 +93,7 @@ def test_the_planned_end_is_kept_where_an_earlier_evaluation_is_slightly_better(
     tuned = [point["dev"] for point in report.curve[1:]]
     assert max(tuned[:-1]) > tuned[-1] + 0.02  # on 48 pairs that is nothing
     assert (report.kept, report.best_step) == ("tuned", report.planned_steps)
-    assert report.dev_after == tuned[-1]
-    dev = load_pairs(config.dev[0])
-    saved = load_backbone(str(config.out), device="cpu")
-    assert spearman(dev.score, evaluate_model(saved, dev)) == pytest.approx(tuned[-1])
+    assert report.dev_after == tuned[-1] == pytest.approx(saved_score(config.out, config.dev[0]))
 
 
 def test_an_earlier_evaluation_is_taken_where_the_end_is_no_better_than_the_backbone(run, rows):
@@ -126,10 +102,7 @@ def test_an_earlier_evaluation_is_taken_where_the_end_is_no_better_than_the_back
     assert first == max(tuned) > 0 > end  # the rate is far too high
     assert (report.kept, report.best_step, report.steps) == ("tuned", 3, 9)
     assert "chosen: step 3;" in log
-    assert report.dev_after == first
-    dev = load_pairs(config.dev[0])
-    saved = load_backbone(str(config.out), device="cpu")
-    assert spearman(dev.score, evaluate_model(saved, dev)) == pytest.approx(first)
+    assert report.dev_after == first == pytest.approx(saved_score(config.out, config.dev[0]))
 
 
 def test_mixes_are_of_the_weights_that_would_be_chosen_without_them(run, rows):

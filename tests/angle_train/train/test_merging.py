@@ -5,7 +5,7 @@ import torch
 
 from angle_train.model.adapters import add_adapters
 from angle_train.recipe import BackboneConfig
-from angle_train.train.merging import blend, blended, shares_to_try, snapshot
+from angle_train.train.merging import blend, blended, snapshot
 
 TEXTS = ["the node failed", "disk full"]
 
@@ -55,8 +55,3 @@ def test_tied_weights_are_blended_once():
     blend(model, backbone, 0.5)
     for name, weights in model.named_parameters():
         torch.testing.assert_close(weights, backbone[name] + 0.5, msg=name)
-
-
-def test_one_share_or_all_to_choose_from():
-    assert shares_to_try(0.3) == (0.3,)
-    assert shares_to_try("auto") == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])

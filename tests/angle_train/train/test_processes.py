@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from process_runs import check_alike, differences, run_program
+from train_runs import write
 
 from angle_data.errors import InputError
 from angle_train.train.processes import any_process, connect, is_first, on_first, process_count
@@ -13,13 +14,10 @@ PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 
 
 @pytest.fixture(scope="module")
-def runs(tiny_model_dir, examples, tmp_path_factory):
+def runs(tiny_model_dir, rows, tmp_path_factory):
     """The folder with every run, and the exit codes of their processes."""
     out = tmp_path_factory.mktemp("runs")
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-    pairs = out / "pairs.jsonl"
-    pairs.write_text("\n".join(map(json.dumps, rows[:50])))  # the last batch of an epoch has two pairs
+    pairs = write(out / "pairs.jsonl", rows[:50])  # the last batch of an epoch has two pairs
     errors = run_program(PROGRAM, tiny_model_dir, pairs, out)
     return out, json.loads((out / "codes.json").read_text()), errors
 

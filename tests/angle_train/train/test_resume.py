@@ -1,16 +1,14 @@
 """Runs that were cut off: wherever that was, going on ends in the same weights and the same report."""
 
-import json
 import os
 from dataclasses import replace
 
 import pytest
 from cut_runs import CutOff, cut_off, interrupt
+from train_runs import changed, run_of, turned, weights, write
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit
 from angle_train.train import trainer
 
@@ -28,23 +26,10 @@ PEAK = {
 
 
 @pytest.fixture(scope="module")
-def rows(rows):
-    return rows[:48]
-
-
-@pytest.fixture(scope="module")
 def peaked(tmp_path_factory, tiny_model_dir, rows):
     """A run, with its result, that stops early because nothing was better than an earlier checkpoint."""
-    pairs = tmp_path_factory.mktemp("data") / "pairs.jsonl"
-    pairs.write_text("\n".join(map(json.dumps, rows)))
-    config = FitOptions(
-        data=[str(pairs)],
-        backbone=str(tiny_model_dir),
-        out=tmp_path_factory.mktemp("peaked") / "out",
-        recipe=Recipe().with_overrides(PEAK),
-        dev=[str(pairs)],
-        device="cpu",
-    )
+    folder = tmp_path_factory.mktemp("peaked")
+    config = run_of(tiny_model_dir, folder / "out", write(folder / "pairs.jsonl", rows[:48]), PEAK)
     return config, fit(config).report
 
 
@@ -54,14 +39,8 @@ def collapsing(peaked, rows, tmp_path):
 
     The backbone ranks these pairs the wrong way round, so that even that first evaluation is surely better.
     """
-    turned = tmp_path / "turned.jsonl"
-    turned.write_text("\n".join(json.dumps(row | {"score": 5 - row["score"]}) for row in rows))
-    recipe = peaked[0].recipe.with_overrides({"epochs": 3, "patience": 9, "learning_rate": 0.05})
-    return replace(peaked[0], data=[str(turned)], dev=[str(turned)], recipe=recipe)
-
-
-def weights(directory):
-    return (directory / "model.safetensors").read_bytes()
+    pairs = [write(tmp_path / "turned.jsonl", turned(rows[:48]))]
+    return replace(changed(peaked[0], epochs=3, patience=9, learning_rate=0.05), data=pairs, dev=pairs)
 
 
 def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_path):
@@ -72,15 +51,8 @@ def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_pa
     assert report.steps < report.planned_steps
     assert report.dev_after == max(scores) > scores[-1]
     # The rate is constant, so a run that ends there has the same weights.
-    recipe = config.recipe.with_overrides({"epochs": report.best_step / 3})
-    fit(replace(config, recipe=recipe, out=tmp_path / "shorter"))
+    fit(replace(changed(config, epochs=report.best_step / 3), out=tmp_path / "shorter"))
     assert weights(tmp_path / "shorter") == weights(config.out)
-
-
-def test_what_a_run_notes_for_itself_is_hidden(peaked):
-    names = {path.name for path in peaked[0].out.iterdir()}
-    assert {name for name in names if name.startswith(".")} == {".angle"}
-    assert "fit_state.json" not in names
 
 
 def test_other_users_may_read_what_the_umask_lets_them(peaked):
@@ -117,19 +89,17 @@ def test_a_run_that_was_cut_off_makes_the_same_choice(collapsing, tmp_path, step
     assert weights(run.out) == weights(tmp_path / "whole")
 
 
-def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, tmp_path):
+def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, rows, tmp_path):
     config, _ = peaked
     run = replace(config, out=tmp_path / "out")
     with cut_off("on_save", 3), pytest.raises(CutOff):
         fit(run)
     before = {path: path.read_bytes() for path in run.out.rglob("*") if path.is_file()}
-    fewer = tmp_path / "pairs.jsonl"
-    with open(config.data[0]) as stream:
-        fewer.write_text("".join(stream.readlines()[:40]))
+    fewer = [write(tmp_path / "pairs.jsonl", rows[:40])]
     for change, named in (
-        ({"dev": [str(fewer)]}, "dev pairs"),
-        ({"data": [str(fewer)]}, "training pairs"),
-        ({"test": [str(fewer)]}, "test pairs"),
+        ({"dev": fewer}, "dev pairs"),
+        ({"data": fewer}, "training pairs"),
+        ({"test": fewer}, "test pairs"),
         ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"seed \(42 -> 7\)"),
     ):
         with pytest.raises(InputError, match=f"holds a run with different {named}; give another directory"):
@@ -141,12 +111,9 @@ def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one
     peaked, rows, tmp_path, monkeypatch
 ):
     # Four batches; two epochs, evaluated at steps 4 and 8.
-    data = tmp_path / "fewer.jsonl"
-    data.write_text("\n".join(map(json.dumps, rows[:32])))
-    recipe = Recipe().with_overrides(
-        {"epochs": 2, "batch_size": 8, "evals_per_epoch": 1, "learning_rate": 1e-3}
-    )
-    whole = replace(peaked[0], data=[str(data)], recipe=recipe, out=tmp_path / "whole")
+    values = {"epochs": 2, "batch_size": 8, "evals_per_epoch": 1, "learning_rate": 1e-3}
+    data = write(tmp_path / "fewer.jsonl", rows[:32])
+    whole = run_of(peaked[0].backbone, tmp_path / "whole", data, values, dev=peaked[0].dev)
     fit(whole)
     run = replace(whole, out=tmp_path / "cut")
     with cut_off("on_step_end", 3, interrupt), pytest.raises(KeyboardInterrupt):

@@ -1,20 +1,8 @@
-"""Trackers of a run: what is refused before it starts, and that they are told of it."""
+"""Trackers of a run are told of it."""
 
-import json
+from train_runs import run_of, write
 
-import pytest
-
-from angle_data.errors import InputError
-from angle_train.options import FitOptions
-from angle_train.recipe import Recipe
 from angle_train.run import fit
-from angle_train.train.arguments import check_trackers
-
-
-def test_trackers_that_are_not_there_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"--report-to notebook is not installed \(installed: .*pip install"):
-        check_trackers(["notebook"], tmp_path)
-
 
 # What the libraries use of the package, writing down what it is told.
 WRITER = """
@@ -38,27 +26,13 @@ class SummaryWriter:
 """
 
 
-def test_a_tracker_is_told_of_losses_and_dev_scores(monkeypatch, tmp_path, tiny_model_dir, examples):
+def test_a_tracker_is_told_of_losses_and_dev_scores(monkeypatch, tmp_path, tiny_model_dir, rows):
     (tmp_path / "site" / "tensorboardX").mkdir(parents=True)
     (tmp_path / "site" / "tensorboardX" / "__init__.py").write_text(WRITER)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "")  # what the run sets is undone
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR")
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-    pairs = tmp_path / "pairs.jsonl"
-    pairs.write_text("\n".join(map(json.dumps, rows[:32])))
-    recipe = Recipe().with_overrides({"epochs": 2, "batch_size": 16, "evals_per_epoch": 1})
-    fit(
-        FitOptions(
-            str(tiny_model_dir),
-            tmp_path / "out",
-            [str(pairs)],
-            recipe=recipe,
-            dev=[str(pairs)],
-            device="cpu",
-            report_to="tensorboard",
-        )
-    )
+    pairs, values = write(tmp_path / "pairs.jsonl", rows[:32]), {"epochs": 2, "batch_size": 16}
+    fit(run_of(tiny_model_dir, tmp_path / "out", pairs, values, report_to="tensorboard"))
     told = (tmp_path / "out" / "tensorboard" / "told.txt").read_text().splitlines()
     assert {"train/loss 2", "train/loss 4", "train/cosine 4", "eval/dev_spearman 4"} <= set(told)

@@ -3,14 +3,15 @@
 import re
 from copy import deepcopy
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformerTrainer
+from train_runs import pair_set
 
-from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
@@ -49,11 +50,10 @@ def test_every_setting_changes_what_is_learned(tiny_model, tmp_path):
         set_prompt(model, recipe.training.prompt)
         texts = ["the node failed", "the node broke", "disk full", "no space left", "a cable", "rain"]
         rows = [(0, 1, 1.0), (2, 3, 0.9), (0, 2, 0.2), (1, 4, 0.4), (0, 3, 0.0), (2, 5, 0.3), (4, 5, 0.6)]
-        first, second, score = zip(*rows, strict=True)
-        made = PairSet(
-            "made", [texts[i] for i in first], [texts[i] for i in second], np.array(score), np.ones(7),
-            source_ids=[str(i) for i in first], supervision=["human" if human and i else "" for i in first],
-        )  # fmt: skip
+        first, _, score = zip(*rows, strict=True)
+        kinds = ["human" if human and i else "" for i in first]
+        pairs = [(texts[i], texts[j]) for i, j, _ in rows]
+        made = pair_set(pairs, score, source_ids=[str(i) for i in first], supervision=kinds)
         train(model, made, recipe, tmp_path / "run")
         return torch.cat([weights.detach().flatten() for weights in model.parameters()])
 
@@ -96,8 +96,7 @@ def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, 
 
 def few_pairs():
     texts = ["the node failed", "disk full", "a network cable", "the host restarted", "no space left"]
-    scores = np.array([0.0, 0.2, 1.0, 0.4])
-    return PairSet("few", texts[:-1], texts[1:], scores, np.ones(4))
+    return pair_set(list(pairwise(texts)), [0.0, 0.2, 1.0, 0.4])
 
 
 def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_model, tmp_path):
@@ -153,8 +152,8 @@ def test_dev_sets_are_averaged_not_merged(tiny_model):
             tiny_model.encode(texts[:-1], convert_to_tensor=True),
             tiny_model.encode(texts[1:], convert_to_tensor=True),
         )
-        gold = similar.argsort().argsort().double().numpy()[::1] * order
-        sets.append(PairSet("dev", texts[:-1], texts[1:], (gold - gold.min()) / 2, np.ones(3), None, "0-1"))
+        gold = similar.argsort().argsort().double().numpy() * order
+        sets.append(pair_set(list(pairwise(texts)), (gold - gold.min()) / 2))
     found = [DevEvaluator(some)(tiny_model)[METRIC] for some in (sets, sets[:1], sets[1:])]
     assert found == pytest.approx([0, 1, -1], abs=1e-9)
 

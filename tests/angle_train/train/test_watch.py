@@ -77,12 +77,8 @@ def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
 
 
 def test_patience_counts_evaluations_of_the_run_alone():
-    assert [evaluations_since_best(evaluated(*s)) for s in ([], [0.3], [0.3, 0.2, 0.1], [0.1, 0.3])] == [
-        0,
-        0,
-        2,
-        0,
-    ]
+    scores = {(): 0, (0.3,): 0, (0.3, 0.2, 0.1): 2, (0.3, 0.3, 0.3): 2, (0.1, 0.3): 0}
+    assert {some: evaluations_since_best(evaluated(*some)) for some in scores} == scores
 
 
 def too_much_on_the_processor():
