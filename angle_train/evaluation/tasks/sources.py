@@ -37,8 +37,10 @@ class Source:
         """
         path = self._file(data, split)
         if self.root and path is None:
-            wanted = f"{self.root}/{data.folder}/{split}{SUFFIXES[0]}"
-            raise InputError(f"{wanted} does not exist (nor {', '.join(SUFFIXES[1:])}); put the data there")
+            # Without the folder's own path: reports, which people pass on, hold this line.
+            wanted = f"{data.folder}/{split}{SUFFIXES[0]}"
+            others = ", ".join(SUFFIXES[1:])
+            raise InputError(f"--data-dir has no {wanted} (nor {others}); put the data there")
         if not (rows := list(read_table(path) if path else _hub_rows(data, split))):
             raise InputError(f"{data.folder}/{split}: no rows in it")
         return rows

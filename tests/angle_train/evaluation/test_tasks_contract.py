@@ -75,7 +75,7 @@ def test_sets_have_the_published_sizes():
 @pytest.mark.parametrize("name", TASKS)
 def test_missing_data_names_the_expected_path(name, tmp_path):
     task = load_task(name)
-    with pytest.raises(InputError, match=f"{tmp_path}/{task.data.folder}/.*jsonl.gz does not exist"):
+    with pytest.raises(InputError, match=f"--data-dir has no {task.data.folder}/.*jsonl.gz"):
         task.load(Source(tmp_path))
 
 
