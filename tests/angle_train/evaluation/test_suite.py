@@ -38,7 +38,7 @@ def on_tasks(models, names, data_dir, baseline=None, settings=QUICK):
 
 
 def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
-    with pytest.raises(InputError, match="no stsb/test.jsonl.gz"):
+    with pytest.raises(InputError, match=r"no stsb/test\.jsonl\.gz"):
         on_tasks(["nobody/nothing"], ["stsb"], tmp_path)
     with pytest.raises(InputError, match=r"none of the tasks can be measured"):
         on_tasks(["nobody/nothing"], ["stsb", "sts12"], tmp_path)
