@@ -8,13 +8,12 @@
 Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
 everything (all four, with the grades of grader-e: of candidates on cloud-ops, of mined pairs on stsb).
 cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was asked by the prompts `contrast`)
-and all (everything and annotator-f), and all-contrary: all, annotator-m, who was asked by the prompts
-degrees-opposites, and 1,800 graded pairs (grader-n) of what d, f and m wrote for one text. stsb also has
-degrees-mined, and synonyms-degrees-mined, for which annotators a, b and c were asked for synonyms alone, and
-written: these, another annotator's degrees (annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d
-and j wrote for one text, 1,200 of a text and what was written for it (folder stsb-degrees/, which holds none
-of the source texts). bug-titles has degrees and degrees-mined alone, written and graded by a language model
-(folder bug-titles/, which holds no title); pairs of duplicates measure.
+and all (everything and annotator-f). stsb also has degrees-mined, and synonyms-degrees-mined, for which
+annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
+(annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d and j wrote for one text, 1,200 of a text and
+what was written for it (folder stsb-degrees/, which holds none of the source texts). bug-titles has degrees
+and degrees-mined alone, written and graded by a language model (folder bug-titles/, which holds no title);
+pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
 MiniLM), --set epochs=5 (values of the recipe, as `angle-train fit` takes them); --texts 100 takes so many of
@@ -52,7 +51,6 @@ from angle_train.run import fit
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
 SECOND, READER = "annotator-j", "grader-k"
-CONTRARY, RUBRIC = "annotator-m", "grader-n"  # of the demo corpus
 MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds none of the source texts
 
 
@@ -221,16 +219,6 @@ def second_and_written(task: Task) -> tuple[Path, Path, Path]:
     return home / SECOND, pairs, home / READER
 
 
-def contrary_and_written(task: Task) -> tuple[Path, Path, Path]:
-    """Return annotator-m's run folder, pairs of what d, f and m wrote for one text, and their grades."""
-    home, pairs = RESULTS / task.name / "labels", task.texts.parent / "grades" / f"{RUBRIC}-written.jsonl"
-    engine = EngineConfig(model=CONTRARY, engine="recorded", replies=task.replies / f"{CONTRARY}.jsonl")
-    label(LabelConfig(engine, texts=task.texts, out=home / CONTRARY, prompts="degrees-opposites"))
-    engine = EngineConfig(model=RUBRIC, engine="recorded", replies=pairs)
-    score(ScoreConfig(engine, out=home / RUBRIC, pairs=(pairs,)))
-    return home / CONTRARY, pairs, home / RUBRIC
-
-
 def mined_pairs(task: Task) -> tuple[Path, ...]:
     """Return the file of the mined pairs, if there is one."""
     return (task.grades,) if task.grades and task.mined else ()
@@ -271,9 +259,6 @@ def data_sets(task: Task) -> dict[str, Path]:
         written = candidates(task, (CONTRAST,))[CONTRAST]
         choices["one-of-each"] = (runs["annotator-b"], degrees, written), {"strategy": "concat"}
         choices["all"] = (*three, degrees, written), evidence
-        contrary, pairs, read = contrary_and_written(task)
-        graded = {"scores": (grades, read), "pairs": (pairs,)}
-        choices["all-contrary"] = (*three, degrees, contrary, written), graded
     home = RESULTS / task.name / "pairs"
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
     """Have a language model write synonymous and opposite sentences for every text, or one for each degree.
 
-    `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic);
-    of `degrees-opposites` 1 is an antonym.
+    `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
     Replies are journalled as they arrive: nothing is asked, or paid for, twice. Exit codes: 0 all answered,
     except texts set aside because the server refused them or gave no reply while it answered others; 1 an
     error to fix, every request failed, or no reply is usable; 75 a limit was reached, batches are still in

@@ -44,8 +44,7 @@ class LabelConfig:
     prompts: str = option(
         "structured (recommended: keeps facts and terms, replies in JSON), contrast (for opposites that must "
         "be kept apart: paraphrases in different words, contradictions in the same words), degrees (one "
-        "sentence per degree of similarity, 5 to 1), degrees-opposites (the same, but 1 contradicts), paper "
-        "(as published), or a folder of prompts.",
+        "sentence per degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
         "paper",
     )
     text_field: str = option("Field or column with the text.", "text")
@@ -120,11 +119,7 @@ class ScoreConfig:
         many=True,
     )
     pairs_per_call: int = option("Maximum pairs per request; the prompt is sent once for all of them.", 1)
-    prompt: Path | None = option(  # noqa: RUF009
-        "Prompt file that contains {pairs}, or opposites: it grades a contradiction 1, not 2.",
-        None,
-        shown="the toolkit's own",
-    )
+    prompt: Path | None = option("Prompt file that contains {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
     limit: int | None = option("Use at most this many pairs, from the start.", None)
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",

@@ -168,8 +168,8 @@ class LabelJob(Job):
                     (kept if isinstance(record, Candidate) else dropped).write(dumps(record.to_dict()) + "\n")
                     if isinstance(record, Candidate):
                         answers.add(record)
-                        if self._of_degrees:
-                            degrees[record.degree or self._antonym] = record.text
+                    if isinstance(record, Candidate) and record.degree is not None:
+                        degrees[record.degree] = record.text
                 if degrees:
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
@@ -198,10 +198,7 @@ class LabelJob(Job):
             parts, state = self._parse(request, row), "replied"
             kept = [part for part in parts if part.reason is None]
             for part in kept:
-                if part.degree is not None and part.degree == self._antonym:
-                    yield Candidate(*source[:2], "antonym", part.text, model, request.key)
-                else:
-                    yield Candidate(*source, part.text, model, request.key, part.degree)
+                yield Candidate(*source, part.text, model, request.key, part.degree)
             for text, reason, degree in parts:
                 if reason is not None:
                     tally.rejected[reason] += 1
@@ -221,11 +218,6 @@ class LabelJob(Job):
     @property
     def _of_degrees(self) -> bool:
         return "degrees" in self._prompts
-
-    @property
-    def _antonym(self) -> int:
-        """The degree whose sentences are antonyms; 0 if there is none."""
-        return (self._of_degrees and self._prompts["degrees"].antonym) or 0
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         reply, source, ended = row["reply"], request.source, row.get("finish_reason")

@@ -1,8 +1,7 @@
 """Loads prompt files and fills their placeholders; sends nothing.
 
 A prompt is one text file: TOML front matter between two `+++` lines (`placeholders`, `reply`, `description`),
-then the template. A prompt set is a folder with `synonym.txt` and `antonym.txt`, or with `degrees.txt`, whose
-front matter may name the degree at which it asks for the contrary (`antonym`).
+then the template. A prompt set is a folder with `synonym.txt` and `antonym.txt`, or with `degrees.txt`.
 """
 
 from __future__ import annotations
@@ -20,20 +19,16 @@ from angle_data.records import DEGREES
 from angle_data.resources import packaged_folder
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_KEYS = {"placeholders", "reply", "description", "antonym"}
+_KEYS = {"placeholders", "reply", "description"}
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt: its template, the kind of reply it asks for, and the SHA-256 of the template.
-
-    Sentences at the degree `antonym`, if one is named, are antonyms: they are to contradict the text.
-    """
+    """One prompt: its template, the kind of reply it asks for, and the SHA-256 of the template."""
 
     template: str
     reply: Literal["text", "json"]
     sha256: str
-    antonym: int | None = None
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the prompt with its placeholders filled, in a single pass: braces inside values stay."""
@@ -101,8 +96,7 @@ def load_prompt(
         raise InputError(f"{path}: front matter is not valid TOML ({error})") from None
     template = match[2].strip("\n")
     _check(front, template, path, known, required)
-    digest = hashlib.sha256(template.encode()).hexdigest()
-    return Prompt(template, front["reply"], digest, front.get("antonym"))
+    return Prompt(template, front["reply"], hashlib.sha256(template.encode()).hexdigest())
 
 
 def object_schema(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -137,13 +131,6 @@ def _check(
         )
     if front.get("reply") not in ("text", "json"):
         raise InputError(f'{path}: reply must be "text" or "json", got {front.get("reply")!r}')
-    contrary = front.get("antonym", 1)
-    if (
-        isinstance(contrary, bool)
-        or contrary not in (1, 2)
-        or ("antonym" in front and path.stem != "degrees")
-    ):
-        raise InputError(f"{path}: antonym is for degrees.txt, and 1 or 2, got {contrary!r}")
     declared, used = front.get("placeholders"), set(_PLACEHOLDER.findall(template))
     if not isinstance(declared, list) or set(map(str, declared)) != used:
         found = ", ".join(sorted(used)) or "none"

@@ -101,8 +101,7 @@ class ScoreJob(Job):
     asks_again = True
 
     def __init__(self, config: ScoreConfig) -> None:
-        builtin = packaged_folder("prompts") / "score" / f"{config.prompt or 'pairs'}.txt"
-        path = builtin if config.prompt is None or builtin.is_file() else config.prompt
+        path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
         self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
         self.config = config
         self._files = pair_files(config)

@@ -71,14 +71,6 @@ def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
     assert not {"size", "polarity"} & run.keys()
 
 
-def test_the_sentence_of_a_degree_that_asks_for_the_contrary_is_an_antonym(texts):
-    with FakeOpenAI(about) as server:
-        counts = label(config(texts, server, prompts="degrees-opposites")).counts
-    asked = [(row["polarity"], row.get("degree")) for row in rows(texts, "candidates.jsonl")]
-    assert asked == [(None, 5), (None, 4), (None, 3), (None, 2), ("antonym", None)] * 6
-    assert (counts["missing_degrees"], counts["degrees"]["1"]["kept"]) == (0, 6)
-
-
 def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
     refusal = "I'm sorry, but I can't assist with that."
     replies = {

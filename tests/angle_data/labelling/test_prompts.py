@@ -24,7 +24,7 @@ def test_the_papers_prompts_are_verbatim():
     assert prompts["synonym"].reply == "text"
 
 
-@pytest.mark.parametrize("name", ["structured", "contrast", "degrees", "degrees-opposites"])
+@pytest.mark.parametrize("name", ["structured", "contrast", "degrees"])
 def test_sets_that_ask_for_json_show_it_and_put_the_sentence_last(name):
     for asked, prompt in load_prompts(name).items():
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
@@ -81,10 +81,6 @@ def test_placeholders_inside_the_text_are_not_filled(tmp_path):
             "unknown placeholder 'domain'; known: size, text",
         ),
         (FRONT.replace(', "text"', "") + "{size}", r"the template lacks \{text\}"),
-        (
-            FRONT.replace("+++\npl", "+++\nantonym = 1\npl") + "{size} {text}",
-            r"antonym is for degrees.txt, and",
-        ),
     ],
 )
 def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
@@ -97,7 +93,7 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 def test_an_unknown_set_lists_the_known_ones():
     with pytest.raises(
         InputError,
-        match=r"--prompts fancy: neither .* \(contrast, degrees, degrees-opposites, paper, structured\)$",
+        match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
     ):
         load_prompts("fancy")
 
@@ -109,11 +105,6 @@ def test_a_folder_of_degrees_holds_nothing_else(tmp_path):
     with pytest.raises(InputError, match=r"holds antonym.txt and degrees.txt; give each kind its own folder"):
         load_prompts(str(tmp_path))
     (tmp_path / "antonym.txt").unlink()
-    of_degrees = FRONT.replace('"size", ', "") + "{text}"
-    for degree in ("3", '"1"', "true"):
-        (tmp_path / "degrees.txt").write_text(of_degrees.replace("+++\npl", f"+++\nantonym = {degree}\npl"))
-        with pytest.raises(InputError, match=r"degrees.txt: antonym is for degrees.txt, and 1 or 2, got"):
-            load_prompts(str(tmp_path))
     (tmp_path / "degrees.txt").write_text(FRONT + "{size} {text}")
     with pytest.raises(InputError, match=r"degrees.txt: unknown placeholder 'size'; known: text"):
         load_prompts(str(tmp_path))
