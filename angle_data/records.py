@@ -143,9 +143,14 @@ def read_candidates(run: Path) -> Iterator[Candidate]:
         for line, row in read_jsonl(file):
             yield Candidate.from_dict(row, f"{file}:{line}")
     except InputError as error:
-        raise InputError(
-            f"{error}; run the `angle-data llm-label` command of {run} again, which writes the file anew"
-        ) from None
+        raise with_renewal(error, "llm-label", run) from None
+
+
+def with_renewal(error: InputError, command: str, run: Path) -> InputError:
+    """Return the error about a damaged result of a run, with how to make it anew from the journal."""
+    return InputError(
+        f"{error}; run the `angle-data {command}` command of {run} again, which writes the file anew"
+    )
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate, read_candidates
+from angle_data.records import Candidate, read_candidates, with_renewal
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -154,10 +154,13 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
                 "that command again to finish it"
             )
         recorded.append(_read_run_file(path, "llm-score"))
-        for line, row in read_jsonl(file):
-            pair, grader, score = _read_grade(row, f"{file}:{line}")
-            grades.setdefault(pair, {}).setdefault(grader, []).append(score)
-            rows[grader] = rows.get(grader, 0) + 1
+        try:
+            for line, row in read_jsonl(file):
+                pair, grader, score = _read_grade(row, f"{file}:{line}")
+                grades.setdefault(pair, {}).setdefault(grader, []).append(score)
+                rows[grader] = rows.get(grader, 0) + 1
+        except InputError as error:
+            raise with_renewal(error, "llm-score", path) from None
     means = {
         pair: {grader: math.fsum(values) / len(values) for grader, values in sorted(found.items())}
         for pair, found in sorted(grades.items())
@@ -219,7 +222,7 @@ def _read_run_file(path: Path, command: str) -> dict[str, Any]:
     except ValueError:
         run = None
     if not isinstance(run, dict):
-        raise InputError(f"{file}: not valid JSON; run the command that wrote it again to renew it")
+        raise InputError(f"{file}: not valid JSON; delete it and run the command that wrote it again")
     if _is_unfinished(run):
         log.warning("%s is unfinished: run its `angle-data %s` command again to complete it", path, command)
     return run

@@ -82,7 +82,8 @@ def load_prompt(
         InputError: The file is missing, or its front matter or placeholders are wrong.
     """
     if not path.is_file():
-        raise InputError(f"{path} does not exist; give a prompt file")
+        what = "is a folder; give a file in it" if path.is_dir() else "does not exist; give a prompt file"
+        raise InputError(f"{path} {what}")
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

@@ -59,7 +59,7 @@ def show(
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
     elif html is not None:
-        typer.echo(f"{len(found['items']):,} of {found['count']:,} in {html}")
+        typer.echo(f"{len(found['items']):,} of {found['matching']:,} in {html}")
     else:
         print_look(found)
 

@@ -6,7 +6,7 @@ import json
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -32,6 +32,8 @@ def look(
 ) -> dict[str, Any]:
     """Return the counts of what stands at `path`, and `items`: `n` spread over kinds, reasons and groups.
 
+    `count` is of all items, `matching` of those with the `reason` and of the `annotator`.
+
     Each stratum begins with the same texts, so that what was kept and rejected of a text comes together. The
     items are those of `read.Item` as dictionaries, of one first text next to each other.
 
@@ -52,10 +54,14 @@ def look(
     _check("--reason", reason, {*counts.kinds, *(part for _, part in counts.parts)})
     _check("--annotator", annotator, counts.annotators)
     seen: Counter[int] = Counter()
+    matching = 0
 
-    def is_wanted(item: Item) -> bool:
-        reasons = (None, item.kind, item.group, *item.marks)
-        return reason in reasons and annotator in (None, *item.annotators)
+    def wanted() -> Iterator[Item]:
+        nonlocal matching
+        for item in items_of(files):
+            if reason in (None, item.kind, item.group, *item.marks) and annotator in (None, *item.annotators):
+                matching += 1
+                yield item
 
     def stratum(item: Item) -> tuple[Any, ...]:
         return item.kind, item.marks, item.group, counts.band(item)
@@ -65,7 +71,7 @@ def look(
         seen[same] += 1
         return seen[same], stable_hash(f"{seed} look {item.text1}")
 
-    drawn = list(islice(spread(filter(is_wanted, items_of(files)), stratum, rank, n), n))
+    drawn = list(islice(spread(wanted(), stratum, rank, n), n))
     if not drawn:
         raise InputError(f"{path}: nothing of {annotator} is {reason}; leave out --reason or --annotator")
     place = {item.text1: number for number, item in reversed(list(enumerate(drawn)))}
@@ -74,6 +80,7 @@ def look(
     return {
         "title": f"{path}: {what}",
         "count": counts.kinds.total(),
+        "matching": matching,
         "kinds": {
             kind: {"count": number, "of": {part: n for (its, part), n in parts if its == kind}}
             for kind, number in sorted(counts.kinds.items())
@@ -108,7 +115,9 @@ def print_look(found: dict[str, Any]) -> None:
         for item in found["items"]:
             _print_item(console, item, same=item["text1"] == before)
             before = item["text1"]
-        console.print(f"\n{len(found['items']):,} of {found['count']:,}; --n shows more, --html makes a page")
+        console.print(
+            f"\n{len(found['items']):,} of {found['matching']:,}; --n shows more, --html makes a page"
+        )
     typer.echo("\n".join(map(str.rstrip, shown.get().splitlines())))
 
 

@@ -274,7 +274,7 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
     if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
         return None
     reasons = Counter(counts["rejected"]).most_common(3)
-    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "no reason given"
+    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "no sentence at all"
     advice = job.advice
     if reasons and reasons[0][0] == "truncated":
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"

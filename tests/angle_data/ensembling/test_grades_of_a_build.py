@@ -199,14 +199,16 @@ def test_grades_of_several_runs_and_graders(tmp_path):
 )
 def test_malformed_rows_are_named(tmp_path, change, message):
     run = write_grades(tmp_path / "run", [ROW, ROW | change])
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(
+        InputError, match=rf"{message}.*; run the `angle-data llm-score` command of .*run again"
+    ):
         read_scores([run])
 
 
 def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
         read_scores([tmp_path])
-    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
+    with pytest.raises(InputError, match=r": no grades; see rejected.jsonl there"):
         build(run, "out", write_grades(tmp_path / "empty", []))
     run = write_grades(tmp_path / "one", [ROW])
     with pytest.raises(InputError, match=r"--scores .*one is given twice"):

@@ -383,6 +383,8 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
         prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
         with pytest.raises(InputError, match="pairs"):
             score(config(tmp_path, server, prompt=prompt))
+        with pytest.raises(InputError, match=f"{tmp_path} is a folder; give a file in it"):
+            score(config(tmp_path, server, prompt=tmp_path))
 
 
 def test_a_pair_that_another_file_spells_otherwise_is_not_graded_anew(tmp_path):

@@ -148,6 +148,7 @@ def test_plain_text_fits_80_columns_and_steers_no_terminal(run):
     assert "rejected · synonym · echo · ann" in text
     assert "(608 more characters)" in text  # of "reply 11 " and 900 letters; 300 are shown
     assert "28 of 28; --n shows more" in text
+    assert "2 of 12; --n shows more" in shown(run, "--n", 2, "--reason", "antonym")
     assert "</script>" in text
 
 
