@@ -274,7 +274,8 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
     if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
         return None
     reasons = Counter(counts["rejected"]).most_common(3)
-    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "no sentence at all"
+    most = ", ".join(f"{name} {count:,}" for name, count in reasons)
+    most = f"most: {most}); see rejected.jsonl, then" if reasons else "the rest is missing);"
     advice = job.advice
     if reasons and reasons[0][0] == "truncated":
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
@@ -283,11 +284,9 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
         advice = "add the others to the file of --replies"
     if not counts["kept"]:
         replies = "1 reply" if answered == 1 else f"{answered:,} replies"
-        return AnnotatorError(
-            f"no reply is of use ({replies}, most: {most}); see rejected.jsonl, then {advice}"
-        )
+        return AnnotatorError(f"no reply is of use ({replies}, {most} {advice}")
     share = 100 * counts["kept"] / wanted
-    said = "only %.0f %% of what was asked for is of use (%s of %s; most: %s); see rejected.jsonl, then %s"
+    said = "only %.0f %% of what was asked for is of use (%s of %s; %s %s"
     log.warning(said, share, f"{counts['kept']:,}", f"{wanted:,}", most, advice)
     return None
 

@@ -103,6 +103,12 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
         assert len(server.seen) == 8
 
 
+def test_degrees_that_the_replies_leave_out_are_no_rejections(texts, caplog):
+    with FakeOpenAI(lambda body: json.dumps({"5": f"The cluster has lost node {node_of(body)}."})) as server:
+        label(config(texts, server))
+    assert "only 20 % of what was asked for is of use (6 of 30; the rest is missing); choose" in caplog.text
+
+
 @pytest.mark.parametrize(("option", "value"), [("polarity", "both"), ("polarity", "synonym"), ("size", 2)])
 def test_options_of_synonyms_and_antonyms_are_refused(texts, option, value):
     with FakeOpenAI(about) as server:
