@@ -1,6 +1,7 @@
 """The records that flow from one step to the next; frozen, and candidates are strict about their fields.
 
-They hold data only. How they are stored is `jsonl`'s business, how they are made each step's own.
+They hold data only. How they are stored is `jsonl`'s business, how they are made each step's own. Candidates,
+which several steps read, are read here.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def read_candidates(run: Path) -> Iterator[Candidate]:
     """Yield the candidates of a folder of `llm-label`, lazily.
 
     Raises:
-        InputError: The file is missing, or a line is damaged (`file:line`).
+        InputError: A line is damaged (`file:line`).
     """
     file = run / "candidates.jsonl"
     try:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.console import duration
-from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.forecast import plan_all
 from angle_data.labelling.asking.session import SessionResult
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import LabelJob, label
+from angle_data.records import read_candidates
 from angle_data.text import stable_hash
 
 _SHOWN = 10
@@ -93,9 +93,9 @@ def pilot(config: LabelConfig) -> PilotResult:
 def _pairs(run: Path) -> list[tuple[str, str, str]]:
     """Return some candidates, drawn by hash, with at most one of each source and polarity or degree."""
     found: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for _, row in read_jsonl(run / "candidates.jsonl"):
-        kind = row.get("polarity") or f"degree {row['degree']}"
-        found.setdefault((row["source_id"], kind), (kind, row["source"], row["text"]))
+    for one in read_candidates(run):
+        kind = one.polarity or f"degree {one.degree}"
+        found.setdefault((one.source_id, kind), (kind, one.source, one.text))
     return sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
 
 

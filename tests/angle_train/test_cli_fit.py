@@ -147,6 +147,10 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
+        ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
+        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
+        ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
+        ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--data", "equal.jsonl", "equal: all 2 training pairs have score 0 on the scale 0-1; nothing"),
         ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; nothing can be ranked"),
         ("--device", "gpu", "--device gpu: torch finds no such device here; there is cpu"),
@@ -166,6 +170,9 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
 def test_mistakes_are_one_line_and_exit_1(program, options, tmp_path, monkeypatch, option, value, message):
     monkeypatch.chdir(tmp_path)
     row = '{"text1": "a", "text2": "b", "score": %s}\n'
+    (tmp_path / "broken.jsonl").write_text(row % 1 + '{"text1": \n')
+    (tmp_path / "percent.jsonl").write_text(row % 80 + row % 20)
+    (tmp_path / "typo.toml").write_text("[training]\nepoch = 3\n")
     (tmp_path / "equal.jsonl").write_text(row % 0 + row % 0)
     (tmp_path / "ones.jsonl").write_text(row % 1 + row % 1)
     code, out, err = program("fit", "--quiet", "--seed", 1, *flat(options | {option: value}))

@@ -36,8 +36,9 @@ def kept(tmp_path: Path) -> Iterator[Path]:
 
 def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path: Path) -> None:
     for name, pairs in (("one", PAIRS[:1]), ("two", PAIRS[1:])):
-        write_dataset(tmp_path / name / "dataset", {"train": pairs}, CARD)
+        write_dataset(tmp_path / name / "dataset", {"train": pairs, "validation": PAIRS[:1]}, CARD)
     write_dataset(tmp_path / "one" / "dataset", {"train": PAIRS[:2]}, CARD)
+    assert os.listdir(tmp_path / "one" / "dataset" / "data") == ["train-00000-of-00001.parquet"]
     found = [
         load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache"))["train"].to_list()
         for name in ("one", "two")

@@ -5,16 +5,21 @@ import math
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from train_runs import pair_set
 
 from angle_data.errors import InputError
+from angle_train.data.pairs import load_pairs
 from angle_train.evaluation import similarity
 from angle_train.evaluation.similarity import (
     Embedder,
     cosine_rows,
     evaluate_model,
+    pair_similarity,
     word_overlap,
 )
+from angle_train.evaluation.statistics import spearman
+from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
@@ -57,6 +62,18 @@ def test_embeddings_that_are_not_numbers_stop_an_evaluation_but_not_training(tin
     assert all(map(math.isnan, evaluate_model(tiny_model, pair_set([("a", "b"), ("c", "d")], [0, 1]))))
 
 
+def test_other_programs_get_the_same_embeddings_from_a_saved_model(tiny_model, tmp_path):
+    """What mteb and others call: the library alone opens the directory, and encodes by default or by name."""
+    tiny_model.prompts["angle"], tiny_model.default_prompt_name = "node: ", "angle"
+    tiny_model.save_pretrained(str(tmp_path), create_model_card=False)
+    ours = Embedder(load_backbone(str(tmp_path), device="cpu"), "ours")(TEXTS)
+    opened = SentenceTransformer(str(tmp_path), device="cpu")
+    assert np.allclose(opened.encode(TEXTS), ours, atol=1e-6)
+    assert np.allclose(opened.encode(TEXTS, prompt_name="angle"), ours, atol=1e-6)
+    assert np.allclose(opened.encode([f"node: {text}" for text in TEXTS], prompt=""), ours, atol=1e-6)
+    assert not np.allclose(opened.encode(TEXTS, prompt=""), ours, atol=1e-3)
+
+
 def test_word_overlap_is_the_jaccard_index_of_words():
     pairs = pair_set([("Disk full!", "disk FULL"), ("disk full", "disk empty"), ("a b", "c d")], [1, 0.5, 0])
     assert word_overlap(pairs).tolist() == pytest.approx([1, 1 / 3, 0])
@@ -75,3 +92,14 @@ def test_equal_texts_have_equal_cosines_and_others_are_hardly_rounded(monkeypatc
     ]
     assert np.abs(cosine_rows(first, second) - slow).max() < 1e-10
     assert len(np.unique(cosine_rows(first, second))) == 200
+
+
+def test_scores_equal_those_of_the_librarys_evaluator(tiny_model, examples):
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    pairs = load_pairs(str(examples / "eval_natural.jsonl"), rows="dev")
+    ours = spearman(pairs.score, pair_similarity(pairs, Embedder(tiny_model, "x")))
+    evaluator = EmbeddingSimilarityEvaluator(
+        list(pairs.text1), list(pairs.text2), list(pairs.score), main_similarity="cosine", name="x"
+    )
+    assert ours == pytest.approx(evaluator(tiny_model)["x_spearman_cosine"], abs=1e-6)
