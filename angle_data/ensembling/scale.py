@@ -1,12 +1,12 @@
 """One scale for all evidence: a pair's level 0 to 5, by what was asked of whom, and by what graders saw.
 
 A level is expected from what was asked for: the mean grade that such pairs of the annotator got, drawn
-towards what the words say (a synonym 5, degree 3 a 3). Grades of the pair itself move it from there, the more
-the less graders differ and the more pairs of its kind do: the posterior mean of normal levels and readings.
-Of given pairs nothing is expected: their level is their mean grade. Graders are read alike, as the one who
-makes most of a difference: with a strict one, too, pairs that are to mean the same stand at 4.5 and more,
-where training takes them for positive. Antonyms stand about the level that the user gives them, since what an
-opposite is worth is for a domain to say, not for graders.
+towards what the words say (a synonym 5, degree 3 a 3; an antonym what antonyms got). Grades of the pair
+itself move it from there, the more the less graders differ and the more pairs of its kind do: the posterior
+mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean grade.
+Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that are to
+mean the same stand at 4.5 and more, where training takes them for positive. Antonyms stand about the level
+that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
 """
 
 from __future__ import annotations

@@ -265,10 +265,9 @@ def check_model_path(id_or_path: str) -> bool:
     path = Path(id_or_path)
     if path.is_dir():
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-            unfinished = "; if a run of fit was cut off here, run it again" * (path / ".angle").is_dir()
-            raise InputError(
-                f"{path} holds no model: it has neither modules.json nor config.json{unfinished}"
-            )
+            begun = (path / ".angle" / "fit_state.json").is_file() and not (path / "trials").is_dir()
+            hint = "; if a run of fit was cut off here, run it again" if begun else ""
+            raise InputError(f"{path} holds no model: it has neither modules.json nor config.json{hint}")
         return True
     if path.is_file():
         raise InputError(f"{path} is a file; give the directory of a model, or its id on the hub")

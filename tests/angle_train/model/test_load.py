@@ -160,6 +160,7 @@ def test_directories_without_a_model_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no model: it has neither modules.json nor config.json$"):
         load_backbone(str(tmp_path))
     (tmp_path / ".angle").mkdir()
+    (tmp_path / ".angle" / "fit_state.json").touch()
     with pytest.raises(InputError, match=r"; if a run of fit was cut off here, run it again$"):
         load_backbone(str(tmp_path))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "abacus"}))
