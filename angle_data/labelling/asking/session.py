@@ -276,7 +276,7 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
     reasons = Counter(counts["rejected"]).most_common(3)
     most = ", ".join(f"{name} {count:,}" for name, count in reasons)
     most = f"most: {most}); see rejected.jsonl, then" if reasons else "the rest is missing);"
-    advice = job.advice if reasons else "choose another model or prompt"
+    advice = job.advice if reasons else Job.advice
     if reasons and reasons[0][0] == "truncated":
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
