@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
@@ -58,7 +59,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """
     if not (config.runs or config.pairs):
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
-    _check_out(config)
+    earlier = _check_out(config)
     if config.strategy:
         load_strategy(config.strategy)
     runs = read_runs(config.runs)
@@ -97,6 +98,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
         write_dataset(summary.dataset, splits, card)
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
         write_json(config.out / "report.json", report)
+    if earlier not in ("", _made_of(report)):
+        log.warning("%s: replaced the data set of %s", config.out, earlier)
     return summary
 
 
@@ -151,22 +154,33 @@ def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> di
     }
 
 
-def _check_out(config: EnsembleConfig) -> None:
-    """Refuse to write into a run, or over files no build wrote."""
+def _check_out(config: EnsembleConfig) -> str:
+    """Refuse to write into a run, or over files no build wrote; return what an earlier build was made of."""
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if not out.is_dir():
-        return
+        return ""
     try:
-        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-        ours = isinstance(report, dict) and "settings" in report
+        return _made_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
-        ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
-    except (OSError, ValueError):
-        ours = False
-    if not ours:
-        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+        if all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir()):
+            return ""
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass  # not ours
+    raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+
+
+def _made_of(report: Mapping[str, Any]) -> str:
+    """Return the runs, grades and settings that a report says its data set was made of, in words."""
+    parts = [f"{run['annotator']} ({run['candidates']} candidates{_sha(run)}" for run in report["runs"]]
+    if "scores" in report:
+        parts.append(f"grades ({report['scores']['pairs']} pairs{_sha(report['scores'])}")
+    return ", ".join((*parts, *(f"{name} {value}" for name, value in report["settings"].items())))
+
+
+def _sha(made: Mapping[str, Any]) -> str:
+    return f", sha256 {made['sha256'][:8]})"
 
 
 def _split(

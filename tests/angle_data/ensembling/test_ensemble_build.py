@@ -311,9 +311,27 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
     for taken, scores in ((runs[0], ()), (out, (out,))):
         with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
             build_ensemble(EnsembleConfig(runs=runs, out=taken, scores=scores))
-    good = tmp_path / "good"
-    build_ensemble(EnsembleConfig(runs=runs, out=good))
-    build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced
+
+
+def test_a_build_of_other_runs_or_settings_names_what_it_replaces(runs, tmp_path):
+    def said(*arguments):
+        code, shown, errors = run_here(main, "ensemble", *arguments, "--out", tmp_path / "out", "--quiet")
+        assert (code, shown) == (0, "")
+        return errors
+
+    assert said(*runs) == ""
+    assert said(*reversed(runs)) == ""
+    each = r" \(36 candidates, sha256 \w{8}\), "
+    line = rf".*out: replaced the data set of alpha{each}beta{each}strategy vote, labels binary, .*, seed 0\n"
+    assert re.fullmatch(line, said(runs[0]))
+    assert "seed 0" in said(runs[0], "--seed", 1)
+    grades = write_scores(tmp_path / "grades", rows_of("alpha"))
+    assert "seed 1" in said(runs[0], "--scores", grades)
+    write_scores(grades, rows_of("alpha")[3:])
+    assert "grades (36 pairs, " in said(runs[0], "--scores", grades)
+    (tmp_path / "out" / "report.json").write_text('{"settings": {}, "runs": [1]}')
+    code, _, errors = run_here(main, "ensemble", *runs, "--out", tmp_path / "out")
+    assert (code, errors.count("\n")) == (1, 1)
 
 
 def write_scores(path, rows, model="judge"):
