@@ -155,8 +155,6 @@ def read_grading(
             no grader can be used.
     """
     read = read_scores(paths)
-    if paths and not read.grades:
-        raise InputError(f"{', '.join(map(str, paths))}: no grades; see rejected.jsonl there for the reasons")
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
     judgement = judge(sources, read.grades, given)
