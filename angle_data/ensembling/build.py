@@ -27,17 +27,11 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
-from angle_data.records import LabelledPair
+from angle_data.records import PURPOSES, LabelledPair
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
 log = logging.getLogger("angle.ensemble")
-
-_QUESTION = (
-    "must opposites be kept apart? You did not say, and they score %g. --purpose opposites: yes "
-    f"({ANTONYM_SCORES['opposites']:g}); --purpose topics: no, they are related "
-    f"({ANTONYM_SCORES['topics']:g}); fit then takes the recipe of that name"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     for note in notes:
         log.warning("%s", note)
     if config.purpose is None and any(choice.candidate.polarity == "antonym" for choice in outcome.kept):
-        log.info(_QUESTION, 0 if chosen.labels == "binary" else chosen.antonym_score)
+        log.info("%s", _question(config, chosen))
     settings = _settings(config, chosen, grading)
     summary = summarise(runs, outcome, others, splits, config.out / "dataset")
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
@@ -120,6 +114,18 @@ def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Cho
         labels,
         ANTONYM_SCORES[config.purpose] if config.antonym_score is None else config.antonym_score,
         (0 if labels == "binary" else 1) if number is None else number,
+    )
+
+
+def _question(config: EnsembleConfig, chosen: Choices) -> str:
+    """Return the question what the pairs are for, with what antonyms score now and by each answer."""
+    binary, own = config.labels == "binary", config.antonym_score
+    apart, related = (ANTONYM_SCORES[purpose] if own is None else own for purpose in PURPOSES)
+    now = 0 if chosen.labels == "binary" else chosen.antonym_score
+    return (
+        f"must opposites be kept apart? You did not say, and they score {now:g}. --purpose opposites: yes "
+        f"({0 if binary else apart:g}); --purpose topics: no, they are related "
+        f"({related:g}{', not with --labels binary' * binary}); fit then takes the recipe of that name"
     )
 
 

@@ -305,6 +305,23 @@ def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_c
     assert ("| `purpose` |" in card(tmp_path / "out")) == ("purpose" in options)
 
 
+@pytest.mark.parametrize(
+    ("options", "now", "apart", "related"),
+    [
+        ((), "0", "0.2", "0.5"),
+        (("--labels", "ordinal"), "0.5", "0.2", "0.5"),
+        (("--labels", "binary"), "0", "0", "0.5, not with --labels binary"),
+        (("--labels", "ordinal", "--antonym-score", 0.3), "0.3", "0.3", "0.3"),
+    ],
+)
+def test_the_question_of_the_purpose_says_what_opposites_score_by_each_answer(
+    runs, tmp_path, options, now, apart, related
+):
+    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options)
+    assert f"score {now}. --purpose opposites: yes ({apart}); --purpose topics: no," in said
+    assert f"they are related ({related}); fit" in said
+
+
 def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
     out = tmp_path / "mine"
     (out / "dataset").mkdir(parents=True)
