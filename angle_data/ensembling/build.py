@@ -89,8 +89,9 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     with hold(config.out):
         for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
             left.unlink()  # by a build that was killed while it wrote
-        write_dataset(summary.dataset, splits, card)
+        # First, so that a data set beside it is known for ours, should the report never be written.
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
+        write_dataset(summary.dataset, splits, card)
         write_json(config.out / "report.json", report)
     if earlier not in ("", _made_of(report)):
         log.warning("%s: replaced the data set of %s", config.out, earlier)
@@ -170,7 +171,8 @@ def _check_out(config: EnsembleConfig) -> str:
     try:
         return _made_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
-        if all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir()):
+        names, begun = {p.name for p in out.iterdir() if p.name[0] != "."}, {"dataset", "rejected.jsonl"}
+        if names <= begun and (names == begun or not any(out.glob("dataset/data/*.parquet"))):
             return ""
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # not ours

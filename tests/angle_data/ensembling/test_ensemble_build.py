@@ -332,6 +332,11 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
     for taken, scores in ((runs[0], ()), (out, (out,))):
         with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
             build_ensemble(EnsembleConfig(runs=runs, out=taken, scores=scores))
+    build_ensemble(EnsembleConfig(runs=runs, out=(other := tmp_path / "other")))
+    for name in ("report.json", "rejected.jsonl"):
+        (other / name).unlink()  # what is left may be of `gis rehydrate`
+    with pytest.raises(InputError, match=r"other is not empty and holds no earlier data set"):
+        build_ensemble(EnsembleConfig(runs=runs, out=other))
 
 
 def test_a_build_of_other_runs_or_settings_names_what_it_replaces(runs, tmp_path):
