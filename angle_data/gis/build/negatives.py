@@ -140,9 +140,8 @@ class Candidates:
 
         Nothing ties them, their texts differ, and they are no pair yet.
         """
-        if self.tied(one, other) or self.scan.mentioned(one, other):
-            return False
-        if unordered(one, other) in self._said:
+        said = unordered(one, other) in self._said
+        if said or self.tied(one, other) or self.scan.mentioned(one, other):
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False
