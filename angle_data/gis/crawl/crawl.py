@@ -141,7 +141,9 @@ def crawl_repos(
     """
     names = read_repos(config.repos, config.api_url, tell=True)
     if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
-        raise InputError(f"--out {config.out} holds a data set and no {STORE_NAME}; give another, or delete it")
+        raise InputError(
+            f"--out {config.out} holds a data set and no {STORE_NAME}; give another, or delete it"
+        )
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
             counts = load_archives(store, config.archives, names, config.start)

@@ -114,7 +114,8 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
         assert github.seen == []
     assert (code, errors) == (
         1,
-        f"angle-data: error: --out {tmp_path} holds a data set and no crawl.sqlite; give another directory\n",
+        f"angle-data: error: --out {tmp_path} holds a data set and no crawl.sqlite; "
+        "give another, or delete it\n",
     )
 
 
