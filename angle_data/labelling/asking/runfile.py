@@ -109,7 +109,8 @@ class RunFile:
     ) -> None:
         """Write the file at the end of a session.
 
-        `finished`: nothing is left to ask; `stopped_by`: the line that it ended with, None if all went well.
+        `finished`: nothing is left to ask, but for what some recorded replies lack; `stopped_by`: the line
+        that it ended with, None if all went well.
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
