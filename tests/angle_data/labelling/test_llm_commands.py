@@ -94,6 +94,12 @@ def test_dry_run_counts_and_writes_nothing(demo, tmp_path):
     assert "cost" not in plain
 
 
+def test_recorded_replies_forecast_no_tokens_for_they_do_not_say_any(demo):
+    measured = json.loads(demo("annotator-a", "--pilot 20 --price 1,2 --json").stdout)["pilot"]["measured"]
+    assert measured["requests"] == {"pilot": 40, "all": 720}
+    assert measured["tokens"] == measured["USD"] == {"pilot": None, "all": None}
+
+
 @pytest.mark.parametrize(
     ("recorded", "code", "said"),
     [
