@@ -376,6 +376,7 @@ def test_what_no_retry_helps_ends_the_run_with_the_services_words(server, words,
     assert len(fake.seen) == attempts
 
 
+NO = Fault(400, message="no")
 BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
 
 
@@ -384,7 +385,7 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
     [
         ([Fault(400, message="no seed")] * 9, 4, AnnotatorError, "URL rejects every request: no seed"),
         ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
-        ([None, *[Fault(400, message="no")] * 30], 20, AnnotatorError, "URL rejects every request: no"),
+        ([None, *[NO] * 19, None, *[NO] * 30], 40, AnnotatorError, "URL rejects every request: no"),
         ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
         (
             [None, *[BROKEN] * 120],
