@@ -413,7 +413,7 @@ AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
     [
         ([BROKEN] * 6, ["http_500: out of memory", "ok", "ok"], 8, None),
         ([None, *[AWAY] * 6], ["ok", "http_502: bad gateway", "ok"], 8, None),
-        ([None, Fault(400, message="too long")], ["ok", "http_400: too long", "ok"], 3, None),
+        ([None, Fault(400, message="too long")], ["ok", "too_long: too long", "ok"], 3, None),
         ([None, TOO_LARGE], ["ok", f"http_429: {TOO_LARGE.message}", "ok"], 3, None),
         ([None, None, Fault(401)], ["ok", "ok"], 3, "URL wants an API key"),
         ([None, Fault(404, message="no such model")], ["ok"], 2, "URL knows no model 'tiny', or its"),

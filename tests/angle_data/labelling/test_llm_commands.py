@@ -243,8 +243,8 @@ def test_verbose_names_every_failure_and_quiet_only_their_number(label):
             label(f"--model m --polarity synonym --base-url {server.url} {how}")
             for how in ("--verbose", "--quiet")
         )
-    assert "a, synonym: http_400: too long" in loud.stderr
-    assert quiet.stderr == "angle-data: error: every request failed (1), most with http_400: too long\n"
+    assert "a, synonym: too_long: too long" in loud.stderr
+    assert quiet.stderr == "angle-data: error: every request failed (1), most with too_long: too long\n"
 
 
 @pytest.fixture
