@@ -12,7 +12,7 @@ exchanged, which is another question even at temperature 0. After that it is set
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -79,8 +79,7 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     """Return the files of pairs: the candidates of every run folder, then the files given as such.
 
     Raises:
-        InputError: There is none, one is given twice, or a folder holds no candidates, or any that `ensemble`
-            would refuse.
+        InputError: There is none, one is given twice, or a folder holds no candidates.
     """
     for run in config.runs:
         if not run.is_dir():
@@ -89,8 +88,6 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
     check_named_once(files)
-    for run in config.runs:
-        deque(read_candidates(run), maxlen=0)  # all of them, before anything is paid for
     return files
 
 
@@ -115,6 +112,7 @@ class ScoreJob(Job):
         self.spec = choose_annotator(config.engine, config.out)
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
+        _check_authors(config, self.spec.name)
         self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
         self._sampling = cache(self._make_sampling)
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
@@ -331,6 +329,17 @@ class ScoreJob(Job):
             if isinstance(known.grade, float) or known.grade == _REFUSED:
                 break
         return known
+
+
+def _check_authors(config: ScoreConfig, grader: str) -> None:
+    """Read all candidates before anything is paid for; say which of their grades would not count."""
+    wrote = Counter(row.model == grader for run in config.runs for row in read_candidates(run))
+    if not wrote[True]:
+        return
+    said = f"{grader} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
+    if not wrote[False] and not config.pairs:
+        raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")
+    log.warning("warning: %s; grade with another model", said % f"{wrote[True]} of {wrote.total()}")
 
 
 def _lacks_grade(found: _Found | None) -> bool:

@@ -157,8 +157,11 @@ class FitReport:
 
     @property
     def shown_better(self) -> bool:
-        """Whether the tuned weights are better than the backbone on some judged set, and worse on none."""
-        return tone(self.compared) == "good"
+        """Whether the tuned weights are better than the backbone on some judged set, and worse on none.
+
+        Sets of pairs that were learned from, or chosen by, show nothing.
+        """
+        return tone(self.compared) == "good" and not self._learned
 
     @property
     def doubted(self) -> bool:
@@ -239,8 +242,8 @@ class FitReport:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone and why."""
         if self.kept == BACKBONE and self._chosen:
             return (
-                f"The {self._judges} do not show the tuned model to be better, so the untouched backbone was "
-                "saved, as --require-better asks."
+                f"The {self._judges} {self._doubt} the tuned model to be better, so the untouched backbone "
+                "was saved, as --require-better asks."
             )
         if self.kept == BACKBONE:
             return self._why_kept()
@@ -252,7 +255,16 @@ class FitReport:
     def _flattered(self) -> bool:
         """Whether the tuned weights learned from the pairs of the verdict, or were chosen by them."""
         chosen_by = all(result.role == "dev" for result in self.judged)
-        return chosen_by or any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
+        return chosen_by or self._learned
+
+    @property
+    def _learned(self) -> bool:
+        return any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
+
+    @property
+    def _doubt(self) -> str:
+        good = tone(self.compared) == "good"
+        return "hold too many training or dev pairs to show" if good else "do not show"
 
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the advice first, then one line for each set of pairs.
@@ -267,7 +279,7 @@ class FitReport:
             return lines
         if not self.shown_better:
             lines.append(
-                f"the saved model is the tuned one, and the {self._judges} do not show it to be better; "
+                f"the saved model is the tuned one, and the {self._judges} {self._doubt} it to be better; "
                 "--require-better saves the backbone instead"
             )
         if all(result.role == "dev" for result in self.judged):

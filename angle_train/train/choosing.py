@@ -35,6 +35,7 @@ ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
 
 RESAMPLES = 2_000
+_FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
 _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
 _SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
@@ -105,6 +106,7 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
     """Return the mean Spearman over the sets: of every candidate (C,), and the same in resamples (C, R).
 
     Pairs of one source, or that share texts, are drawn together: they say the same thing several times.
+    Resamples say nothing, NaN, where a set has pairs of fewer than 5 sources.
     """
     resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
@@ -113,7 +115,13 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
         found = [spearman_of(pairs.score, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
         drawn += draw(found, resamples, seed=number, groups=_groups(pairs))
+    if min(_sizes(sets)) < _FEWEST:
+        drawn[:] = np.nan
     return values / len(sets), drawn / len(sets)
+
+
+def _sizes(sets: Sequence[PairSet]) -> list[int]:
+    return [len(set(_groups(pairs))) for pairs in sets]
 
 
 def _groups(pairs: PairSet) -> list[str]:
@@ -148,8 +156,8 @@ def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[i
 
 def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
     """Return for each of a family how often chance gives one of them such a lead over `simple`."""
-    if not len(family):
-        return np.zeros(0)
+    if not len(family) or np.isnan(drawn).any():
+        return np.ones(len(family))
     gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]
     error = resampled_gain.std(axis=1)
     # The same difference in every resample: 0, or surely a gain.
@@ -162,11 +170,17 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
 
 def what_pairs_show(sets: Sequence[PairSet]) -> str:
     """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
-    sizes = [len(set(_groups(pairs))) for pairs in sets]
+    sizes, total = _sizes(sets), sum(map(len, sets))
+    if min(sizes) < _FEWEST:
+        one = ", one set of which has" if len(sets) > 1 else " of"
+        of = "" if sum(sizes) == total else f"{one} {min(sizes)} sources,"
+        return (
+            f"{total} held-out pairs{of} are too few to choose by: the backbone is kept; give --dev pairs of "
+            f"at least {_FEWEST} sources, better of 50"
+        )
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))
-    total = sum(map(len, sets))
     of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
     return (
         f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "

@@ -1,6 +1,6 @@
 """How often `train.choosing` takes a tuned model that is no better, and how often it finds one that is.
 
-    python benchmarks/training/operating_curve.py [--gains 0 0.1] [--worlds 400]
+    python benchmarks/training/operating_curve.py [--gains 0 0.1] [--worlds 400] [--pairs 8 16 --each 4]
 
 Simulated are similarities of a backbone that correlates with the gold scores by 0.6 and of tuned weights
 after 12 evaluations, whose true gain grows up to the one named (or falls to it); noise is shared by weights
@@ -50,31 +50,32 @@ def world(
     return np.round(5 * norm.cdf(gold)), similarity, rungs, true
 
 
-def rule(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
-    """Return the candidate that the toolkit takes."""
+def rule(gold: Array, similarity: Array, rungs: Sequence[int], each: int = 1) -> int:
+    """Return the candidate that the toolkit takes; a source has so many pairs `each`."""
     texts = [f"{i}" for i in range(2 * len(gold))]
-    pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)))
+    sources = [f"{i // each}" for i in range(len(gold))]
+    pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)), source_ids=sources)
     return choose([pairs], [[column] for column in similarity], rungs).chosen
 
 
-def maximum(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
+def maximum(gold: Array, similarity: Array, *_: object) -> int:
     """Return the candidate with the highest figure."""
     return int(np.argmax([spearmanr(gold, column).statistic for column in similarity]))
 
 
-RULES: dict[str, Callable[[Array, Array, Sequence[int]], int]] = {"rule": rule, "maximum": maximum}
+RULES: dict[str, Callable[..., int]] = {"rule": rule, "maximum": maximum}
 
 
-def simulate(worlds: int, gains: Sequence[float]) -> dict[str, Any]:
+def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], each: int) -> dict[str, Any]:
     """Return how often a tuned model is taken, and its true gain, by rule, kind of run, pairs and gain."""
     found: dict[str, Any] = {}
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
-    for (name, (evaluations, shares)), pairs, gain in product(kinds.items(), PAIRS, gains):
+    for (name, (evaluations, shares)), pairs, gain in product(kinds.items(), sizes, gains):
         unit, taken = f"{name}, {pairs} pairs, true gain {gain:+.2f}", []
         for number in range(worlds):
             seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
             made = world(np.random.default_rng(seeds), pairs, evaluations, shares, gain)
-            chosen = [choice(*made[:3]) for choice in RULES.values()]
+            chosen = [choice(*made[:3], each) for choice in RULES.values()]
             taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
         adopted = (~np.isnan(taken)).mean(axis=0).tolist()
         worth = (np.nansum(taken, axis=0) / worlds).tolist()
@@ -88,8 +89,10 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--gains", type=float, nargs="+", default=GAINS, help="true ones")
     parser.add_argument("--worlds", type=int, default=400, help="for each figure")
-    arguments = parser.parse_args()
-    save_results("operating-curve", simulate(arguments.worlds, arguments.gains))
+    parser.add_argument("--pairs", type=int, nargs="+", default=PAIRS, help="held out")
+    parser.add_argument("--each", type=int, default=1, help="pairs of a source")
+    asked = parser.parse_args()
+    save_results("operating-curve", simulate(asked.worlds, asked.gains, asked.pairs, asked.each))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ The same with your own texts (one sentence a line, or .jsonl with id and text) a
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
   $BIN/angle-data llm-label --model chatgpt --prompts contrast --texts my.txt --out runs/contrast   # opposites in the same words
   $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees
-  $BIN/angle-data llm-score runs/chatgpt runs/local runs/contrast --model chatgpt --pairs-per-call 10 --out runs/grades
+  $BIN/angle-data llm-score runs/chatgpt runs/local runs/contrast --model gpt-4.1 --pairs-per-call 10 --out runs/grades
+                                            # another model than those that wrote: its own sentences' grades would not count
   $BIN/angle-data ensemble runs/chatgpt runs/local runs/contrast runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
   $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 \
     --keep $OUT/general.jsonl --out runs/model

@@ -14,11 +14,17 @@ DOUBT = (
 def fit(tmp_path, rows, tiny_model_dir, program):
     """Fit into a directory, on pairs with the dev pairs among them; returns exit code, stdout and stderr."""
     # The worst test that there can be: what was learned, the other way round.
-    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": turned(rows[:40])}.items():
+    parts = {"train": rows[:60], "same": rows[:40], "wrong": turned(rows[:40])}
+    # Nearly the same as what was learned, but other pairs.
+    parts |= {
+        word: [row | {"sentence1": f"{row['sentence1']} {word}"} for row in rows[:40]]
+        for word in ("now", "too")
+    }
+    for name, part in parts.items():
         write(tmp_path / f"{name}.jsonl", part)
 
-    def call(out, test, *more):
-        sources = {"data": "train.jsonl", "dev": "same.jsonl"} | ({"test": test} if test else {})
+    def call(out, test, *more, dev="same.jsonl"):
+        sources = {"data": "train.jsonl", "dev": dev} | ({"test": test} if test else {})
         given = [word for name, file in sources.items() for word in (f"--{name}", str(tmp_path / file))]
         given += ["--backbone", str(tiny_model_dir), "--out", str(tmp_path / out), "--epochs", "4"]
         given += ["--batch-size", "16", "--set", "evals_per_epoch=1", "--learning-rate", "1e-3"]
@@ -73,9 +79,20 @@ def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(fit, 
     assert same_weights(out, tiny_model_dir)
 
 
+def test_pairs_that_were_learned_show_nothing(fit, tmp_path, tiny_model_dir):
+    for test, judges in (("same.jsonl", "test pairs"), (None, "dev pairs")):
+        out = tmp_path / f"out-{test}"
+        code, told, _ = fit(out.name, test, "--require-better")
+        assert code == 1
+        assert (
+            f"The {judges} hold too many training or dev pairs to show the tuned model to be better" in told
+        )
+        assert same_weights(out, tiny_model_dir)
+
+
 def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):
-    for test in ("same.jsonl", None):  # without test pairs those that chose must show it
-        code, _, err = fit(f"out-{test}", test, "--require-better")
+    for test in ("too.jsonl", None):  # without test pairs those that chose must show it
+        code, _, err = fit(f"out-{test}", test, "--require-better", dev="now.jsonl")
         assert code == 0, err
         assert not same_weights(tmp_path / f"out-{test}", tiny_model_dir)
 

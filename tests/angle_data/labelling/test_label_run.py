@@ -187,7 +187,7 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
         with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
             label(config(tmp_path, server, model="other"))
         graded = ScoreConfig(
-            EngineConfig("tiny", base_urls=(server.url,)), tmp_path / "run", (tmp_path / "run",)
+            EngineConfig("judge", base_urls=(server.url,)), tmp_path / "run", (tmp_path / "run",)
         )
         for command_of in (score, plan_score):
             with pytest.raises(

@@ -225,6 +225,29 @@ def test_unusable_inputs_are_named(tmp_path, runs, files, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog):
+    for name, texts in (("judge", ["It runs.", "It is on."]), ("other", ["It is up, too."])):
+        known = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "model": name, "key": "00"}
+        write_jsonl(tmp_path / name / "candidates.jsonl", ({**known, "text": text} for text in texts))
+    write_pairs(tmp_path / "pairs.jsonl", range(2))
+    with FakeOpenAI(grader) as server:
+        alone = config(tmp_path, server, runs=(tmp_path / "judge",), pairs=())
+        for refused in (plan_score, score):
+            with pytest.raises(
+                InputError, match="judge wrote all 2 candidates itself, and its grades of them"
+            ):
+                refused(alone)
+        for more in ({"runs": (tmp_path / "judge", tmp_path / "other"), "pairs": ()}, {"runs": alone.runs}):
+            caplog.clear()
+            plan_score(config(tmp_path, server, **more))
+            all_of = 2 + ("other" in str(more))
+            assert f"judge wrote 2 of {all_of} candidates itself, and its grades of them" in caplog.text
+        caplog.clear()
+        plan_score(config(tmp_path, server, runs=(tmp_path / "other",)))
+        assert "itself" not in caplog.text
+        assert server.seen == []
+
+
 @pytest.mark.parametrize(("count", "warned"), [(40, True), (19, False)])
 def test_a_grader_that_always_says_the_same_is_warned_of(tmp_path, caplog, count, warned):
     write_pairs(tmp_path / "pairs.jsonl", range(count))

@@ -107,6 +107,22 @@ def test_pairs_of_one_source_are_one_piece_of_evidence():
     assert alone.confidence > often.confidence + 0.02
 
 
+def test_a_few_sources_show_nothing_however_many_pairs_they_have():
+    """Every resample of so few is nearly the same, so chance would look like certainty."""
+
+    def of(count):
+        return pairs(GOLD, [str(i % count) for i in range(300)])
+
+    few = choose([pairs(GOLD), of(4)], [[*POOR, *POOR], [*BEST, *BEST]], [0, 1])
+    assert (few.chosen, few.confidence) == (0, 0.0)
+    assert choose([of(5)], [POOR, BEST], [0, 1]).chosen == 1
+    said = what_pairs_show([pairs(GOLD), of(4)])
+    assert said.startswith(
+        "600 held-out pairs, one set of which has 4 sources, are too few to choose by: the"
+    )
+    assert what_pairs_show([pairs(GOLD[:3])]).startswith("3 held-out pairs are too few to choose by")
+
+
 def test_the_plan_has_most_of_the_error_to_itself():
     """A plan that is nearly sure is taken beside alternatives, and nothing else as unsure as that."""
     gold = np.random.default_rng(2).standard_normal(60)
