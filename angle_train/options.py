@@ -82,7 +82,9 @@ class FitOptions:
         shown="none",
     )
     device: str | None = _device()
-    overwrite: bool = option("Replace all in --out by this run, which goes on if it was cut off.", False)
+    overwrite: bool = option(
+        "Replace an earlier model in --out, once this run is done; goes on if cut off.", False
+    )
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,6 @@ log = logging.getLogger("angle.backbones")
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
-_OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
@@ -395,16 +394,10 @@ def finish_training(
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens, in place of one that is there. No card.
+    """Write the model into an empty folder, as Sentence Transformers opens it. No card.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
-    from angle_train.model.long_text import LONG_TEXT_FILE
-
-    # What an earlier model has and this one may lack, but would be loaded with.
-    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
-        for path in directory.glob(pattern):
-            path.unlink()
     with quiet_libraries():
         model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode

@@ -6,7 +6,8 @@ import os
 from dataclasses import replace
 
 import pytest
-from cut_runs import cut_off, interrupt
+from cut_runs import CutOff, cut_off, interrupt
+from full_disk import files_of_at_most
 from train_runs import dataset, write
 
 from angle_train.recipe import Recipe, find_recipe
@@ -142,6 +143,31 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
     assert code == 0
     assert "going on from" in err
     assert "Better than the backbone by " in out
+
+
+def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_fit_did_not_write_for_good(
+    program, options, tiny_model_dir
+):
+    out, mine = options["--out"], options["--out"] / "data" / "notes.txt"
+    assert program("fit", *flat(options))[0] == 0
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    (out / "long_text.json").write_text('{"mode": "head_tail"}')  # of a model that read both ends
+    before = {name: (out / name).read_bytes() for name in ("model.safetensors", "report.json", "recipe.toml")}
+    again = ["fit", *flat(options), "--epochs", 3, "--overwrite"]
+    with cut_off("on_step_end", 1), pytest.raises(CutOff):
+        program(*again)
+    assert {name: (out / name).read_bytes() for name in before} == before
+    (out / "1_Pooling" / "config.json").unlink()
+    with files_of_at_most(0.5 * (tiny_model_dir / "model.safetensors").stat().st_size):
+        code, _, err = program(*again)
+    assert (code, err.count("cannot be written")) == (1, 1)
+    assert {name: (out / name).read_bytes() for name in before} == before
+    assert program(*again)[0] == 0
+    assert not [name for name in before if (out / name).read_bytes() == before[name]]
+    assert (out / "1_Pooling" / "config.json").is_file()
+    assert not (out / "long_text.json").exists()
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
