@@ -240,7 +240,8 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
         The pairs: `text1`, `text2`, `kind`.
 
     Raises:
-        InputError: The texts or runs cannot be used, or `n` is more than there are pairs.
+        InputError: The texts or runs cannot be used, `n` is more than there are pairs, or `out` holds other
+            ones.
         TypeError: There is no such option.
     """
     from angle_data.labelling.command import mine as command

@@ -8,6 +8,7 @@ from __future__ import annotations
 import email.utils
 import math
 import random
+import re
 import time
 from collections.abc import Mapping
 
@@ -25,6 +26,10 @@ _NO_QUOTA = frozenset(
 _BLOCKED = frozenset(
     {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
 )
+
+# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral and Bedrock.
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
+_SAYS_TOO_LONG = re.compile(r"context (?:length|size|window)|longer than|too long", re.IGNORECASE)
 
 
 class CallError(Exception):
@@ -86,9 +91,12 @@ def is_retryable(error: CallError) -> bool:
     return status is None or status in _RETRYABLE or status >= 500
 
 
-def is_blocked(error: CallError) -> bool:
-    """Whether a filter of the service stopped this text; others may pass."""
-    return not _BLOCKED.isdisjoint(error.codes)
+def wrong_with_text(error: CallError) -> str | None:
+    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
+    if not _BLOCKED.isdisjoint(error.codes):
+        return "blocked"
+    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error))
+    return "too_long" if told and not is_retryable(error) else None
 
 
 def is_out_of_quota(error: CallError) -> bool:

@@ -9,11 +9,12 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from angle_data.errors import InputError
+from angle_data.text import whole_characters
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The numbers of the errors of a disk that takes no more."""
@@ -24,10 +25,10 @@ def dumps(row: Any) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
 
 
-def open_text(path: Path, newline: str | None = None) -> IO[str]:
+def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> IO[str]:
     """Open a UTF-8 text file for reading; `.gz` is decompressed and a byte order mark is skipped.
 
-    `newline` is that of `open`; "" leaves line ends as they are.
+    `newline` and `errors` are those of `open`; a newline of "" leaves line ends as they are.
 
     Raises:
         InputError: The file does not exist, is a directory, or may not be read.
@@ -36,8 +37,8 @@ def open_text(path: Path, newline: str | None = None) -> IO[str]:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         if path.suffix.lower() == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-        return path.open(encoding="utf-8-sig", newline=newline)
+            return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors)
+        return path.open(encoding="utf-8-sig", newline=newline, errors=errors)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path") from None
     except PermissionError:
@@ -56,7 +57,11 @@ def read_lines(path: Path, newline: str | None = None) -> Iterator[tuple[int, st
             for number, line in enumerate(stream, start=1):
                 yield number, line
         except UnicodeDecodeError:
-            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
+            number += 1  # at least: decoding is some lines ahead of what was yielded
+            with suppress(EOFError, OSError, zlib.error), open_text(path, newline, "surrogateescape") as same:
+                bad = (at for at, line in enumerate(same, start=1) if whole_characters(line) != line)
+                number = next(bad, number)
+            raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
 

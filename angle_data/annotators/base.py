@@ -86,12 +86,12 @@ class Failure:
     usage: dict[str, int] = field(default_factory=dict)
 
 
-TEXT_KINDS = frozenset({"no_reply", "blocked"})
-"""Kinds of failure of a text that a service answers without a reply, or stops with a filter."""
-REFUSED_KINDS = TEXT_KINDS | {"http_400", "http_413", "http_422", "too_large", "too_long", "refused"}
+TEXT_KINDS = frozenset({"no_reply", "blocked", "too_long"})
+"""Kinds of failure of a text: a service answers it without a reply, stops it, or finds it too long."""
+REFUSED_KINDS = TEXT_KINDS | {"http_400", "http_413", "http_422", "too_large", "refused"}
 """Kinds of failure that are about the request itself: to ask it again in the same way would not help.
 
-Beside `TEXT_KINDS`, too long a text, say. A service set up wrongly says the same of all.
+Beside `TEXT_KINDS`, a field that it does not know, say. A service set up wrongly says the same of all.
 """
 
 

@@ -11,8 +11,8 @@ retries here are the only ones. What a failed request means for the run:
   nothing else for ten minutes ends the run with `StoppedError`
 - 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
   from then on always, once per address
-- no reply in an answer, an answer that is cut off, a text that a filter stops: a `Failure`, of the first two
-  after four attempts; a hundred in a row end the run
+- no reply in an answer, an answer that is cut off, a text that a filter stops or that is too long: a
+  `Failure`, of the first two after four attempts; a hundred in a row end the run
 - 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
   end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
@@ -55,11 +55,11 @@ from angle_data.http import (
     NoAnswer,
     NoReply,
     is_away,
-    is_blocked,
     is_out_of_quota,
     is_retryable,
     retry_after,
     retry_pause,
+    wrong_with_text,
 )
 
 log = logging.getLogger("angle.annotators")
@@ -308,8 +308,8 @@ class OpenAIServer:
         kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
         if isinstance(error, BadAnswer):
             kind = "no_reply" if isinstance(error, NoReply) else "bad_answer"
-        elif is_blocked(error):
-            kind = "blocked"
+        elif of_text := wrong_with_text(error):
+            kind = of_text
         if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
             raise ending
         return Failure(request.key, kind, message)

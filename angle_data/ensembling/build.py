@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
@@ -26,17 +27,11 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
-from angle_data.records import LabelledPair
+from angle_data.records import PURPOSES, LabelledPair
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
 log = logging.getLogger("angle.ensemble")
-
-_QUESTION = (
-    "must opposites be kept apart? You did not say, and they score %g. --purpose opposites: yes "
-    f"({ANTONYM_SCORES['opposites']:g}); --purpose topics: no, they are related "
-    f"({ANTONYM_SCORES['topics']:g}); fit then takes the recipe of that name"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """
     if not (config.runs or config.pairs):
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
-    _check_out(config)
+    earlier = _check_out(config)
     if config.strategy:
         load_strategy(config.strategy)
     runs = read_runs(config.runs)
@@ -86,7 +81,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     for note in notes:
         log.warning("%s", note)
     if config.purpose is None and any(choice.candidate.polarity == "antonym" for choice in outcome.kept):
-        log.info(_QUESTION, 0 if chosen.labels == "binary" else chosen.antonym_score)
+        log.info("%s", _question(config, chosen))
     settings = _settings(config, chosen, grading)
     summary = summarise(runs, outcome, others, splits, config.out / "dataset")
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
@@ -94,9 +89,12 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     with hold(config.out):
         for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
             left.unlink()  # by a build that was killed while it wrote
-        write_dataset(summary.dataset, splits, card)
+        # First, so that a data set beside it is known for ours, should the report never be written.
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
+        write_dataset(summary.dataset, splits, card)
         write_json(config.out / "report.json", report)
+    if earlier not in ("", _made_of(report)):
+        log.warning("%s: replaced the data set of %s", config.out, earlier)
     return summary
 
 
@@ -117,6 +115,18 @@ def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Cho
         labels,
         ANTONYM_SCORES[config.purpose] if config.antonym_score is None else config.antonym_score,
         (0 if labels == "binary" else 1) if number is None else number,
+    )
+
+
+def _question(config: EnsembleConfig, chosen: Choices) -> str:
+    """Return the question what the pairs are for, with what antonyms score now and by each answer."""
+    binary, own = config.labels == "binary", config.antonym_score
+    apart, related = (ANTONYM_SCORES[purpose] if own is None else own for purpose in PURPOSES)
+    now = 0 if chosen.labels == "binary" else chosen.antonym_score
+    return (
+        f"must opposites be kept apart? You did not say, and they score {now:g}. --purpose opposites: yes "
+        f"({0 if binary else apart:g}); --purpose topics: no, they are related "
+        f"({related:g}{', not with --labels binary' * binary}); fit then takes the recipe of that name"
     )
 
 
@@ -151,22 +161,34 @@ def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> di
     }
 
 
-def _check_out(config: EnsembleConfig) -> None:
-    """Refuse to write into a run, or over files no build wrote."""
+def _check_out(config: EnsembleConfig) -> str:
+    """Refuse to write into a run, or over files no build wrote; return what an earlier build was made of."""
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if not out.is_dir():
-        return
+        return ""
     try:
-        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-        ours = isinstance(report, dict) and "settings" in report
+        return _made_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
-        ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
-    except (OSError, ValueError):
-        ours = False
-    if not ours:
-        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+        names, begun = {p.name for p in out.iterdir() if p.name[0] != "."}, {"dataset", "rejected.jsonl"}
+        if names <= begun and (names == begun or not any(out.glob("dataset/data/*.parquet"))):
+            return ""
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass  # not ours
+    raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+
+
+def _made_of(report: Mapping[str, Any]) -> str:
+    """Return the runs, grades and settings that a report says its data set was made of, in words."""
+    parts = [f"{run['annotator']} ({run['candidates']} candidates{_sha(run)}" for run in report["runs"]]
+    if "scores" in report:
+        parts.append(f"grades ({report['scores']['pairs']} pairs{_sha(report['scores'])}")
+    return ", ".join((*parts, *(f"{name} {value}" for name, value in report["settings"].items())))
+
+
+def _sha(made: Mapping[str, Any]) -> str:
+    return f", sha256 {made['sha256'][:8]})"
 
 
 def _split(

@@ -155,8 +155,6 @@ def read_grading(
             no grader can be used.
     """
     read = read_scores(paths)
-    if paths and not read.grades:
-        raise InputError(f"{', '.join(map(str, paths))}: no grades; see rejected.jsonl there for the reasons")
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
     judgement = judge(sources, read.grades, given)
@@ -200,9 +198,8 @@ def judge(sources: Sequence[Source], grades: Grades, given: Collection[tuple[str
     others = {name for key in given for name in grades.get(key, {})}
     verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in names}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}
-    if len(used) < len(names):
-        kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
-        grades = {pair: row for pair, row in kept if row}
+    kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
+    grades = {pair: row for pair, row in kept if row}
     graded = sum(bool(peer_grades(grades, pair.key, pair.models)) for pair in pairs)
     return Judgement(verdicts, grades, graded, len(pairs))
 

@@ -26,6 +26,11 @@ log = logging.getLogger("angle.ensemble")
 
 TOP_GRADE = 5
 _SETTINGS = ("engine", "checkpoint", "size", "prompts", "sampling")  # of a run.json
+_INSTEAD = {  # what else there may be in a folder that was given, and what is said then
+    "scores.jsonl": "holds grades, no candidates; give it with --scores",
+    "candidates.jsonl": "holds candidates, no grades; give it without --scores",
+    **dict.fromkeys(("data", "dataset"), "is a data set; give the runs that it was made of"),
+}
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
@@ -148,12 +153,9 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     rows: dict[str, int] = {}
     recorded = []
     for path in paths:
-        if not (file := path / "scores.jsonl").is_file():
-            raise InputError(
-                f"{path} holds no scores.jsonl; grade pairs with `angle-data llm-score --out {path}`, or run "
-                "that command again to finish it"
-            )
+        file = _results(path, "scores.jsonl", "llm-score")
         recorded.append(_read_run_file(path, "llm-score"))
+        line = 0
         try:
             for line, row in read_jsonl(file):
                 pair, grader, score = _read_grade(row, f"{file}:{line}")
@@ -161,6 +163,8 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
                 rows[grader] = rows.get(grader, 0) + 1
         except InputError as error:
             raise with_renewal(error, "llm-score", path) from None
+        if not line:
+            raise InputError(f"{file} holds no grades; see rejected.jsonl beside it for the reasons")
     means = {
         pair: {grader: math.fsum(values) / len(values) for grader, values in sorted(found.items())}
         for pair, found in sorted(grades.items())
@@ -179,15 +183,23 @@ def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[st
     return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
 
 
+def _results(path: Path, name: str, command: str) -> Path:
+    """Return the file `name` of a run of `command`; raise an `InputError` that says what is there instead."""
+    if (path / name).is_file():
+        return path / name
+    if path.is_file():
+        raise InputError(f"{path} is a file; give the folder of the run")
+    for found, said in _INSTEAD.items():
+        if (path / found).exists():
+            raise InputError(f"{path} {said}")
+    raise InputError(
+        f"{path} holds no {name}; make it with `angle-data {command} --out {path}`, or run that command "
+        "again to finish it"
+    )
+
+
 def _read_run(path: Path) -> Run:
-    file = path / "candidates.jsonl"
-    if not file.is_file():
-        if (path / "scores.jsonl").is_file():
-            raise InputError(f"{path} holds grades, no candidates; give it with --scores")
-        raise InputError(
-            f"{path} holds no candidates.jsonl; make it with `angle-data llm-label --out {path}`, or run "
-            "that command again to finish it"
-        )
+    file = _results(path, "candidates.jsonl", "llm-label")
     candidates = tuple(read_candidates(path))
     recorded = _read_run_file(path, "llm-label")
     if not candidates:

@@ -45,8 +45,7 @@ _NEGATING = words("no not never none nobody nothing nor neither without cannot d
 _CONTRACTED = re.compile(r"\b(ca|wo|sha)?n't\b|n't\b")  # "can't", "won't", "isn't"
 _TOKEN = re.compile(r"\w+")
 
-# The cut lies in the gap between the off-topic and the good replies of the demo corpus;
-# tests/angle_data/ensembling/test_strategies.py names those found.
+# The cut lies in the gap between the off-topic and the good replies of the demo corpus.
 _CUT = 0.36
 _FUNCTION_WORDS = words(
     """

@@ -191,13 +191,7 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     return "synonym" if synonym > antonym else "antonym"
 
 
-def keep(
-    outcome: Outcome,
-    same: Sequence[Offer],
-    weight: float,
-    *,
-    polarity: Polarity | None = None,
-) -> None:
+def keep(outcome: Outcome, same: Sequence[Offer], weight: float, *, polarity: Polarity | None = None) -> None:
     """Keep the first of the equal offers `same` with all of their annotators; the rest are duplicates.
 
     With a `polarity` other than the candidate's the pair is flipped, and flagged so.

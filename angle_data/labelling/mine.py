@@ -15,24 +15,21 @@ drawn. No text is compared with all others: a word leads to at most `_WINDOW` te
 from __future__ import annotations
 
 import heapq
-import logging
 import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from angle_data.calls import check_least, check_named_once, option, read_paths
 from angle_data.errors import InputError
-from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
 from angle_data.labelling.written import WRITTEN, Row, draw_written, row_of
 from angle_data.tables import TABLE_KINDS
 from angle_data.text import counted, normalise, stable_hash, words
-
-log = logging.getLogger("angle.labelling")
 
 KINDS = ("near", "between", "random")
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
@@ -45,7 +42,6 @@ _STEM = 4
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
-_ROW = {"text1", "text2", "kind"}
 
 
 class Near(NamedTuple):
@@ -126,19 +122,19 @@ def mine(config: MineConfig) -> MineResult:
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
     of texts, every text takes part. Of written sentences the texts take turns, a pair each.
 
-    Other pairs of an earlier call are replaced, which the log says.
-
     Raises:
         InputError: The texts, runs or embeddings cannot be used, `n` is more than there are pairs, or `out`
-            is a file that holds something else.
+            holds anything but these very pairs.
     """
-    earlier = _read_earlier(config.out)
     rows = sorted(_among_texts(config, config.texts) if config.texts else _among_written(config))
-    mined = [{"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows]
-    if earlier not in (None, mined):
-        said = "%s: replaces %s, made of other texts, runs or options, or edited"
-        log.info(said, config.out, counted(len(earlier or ()), "pair"))
-    write_jsonl(config.out, mined)
+    lines = (dumps({"text1": one, "text2": other, "kind": kind}) for _, one, other, kind in rows)
+    mined = "".join(f"{line}\n" for line in lines)
+    if config.out.exists() and not (config.out.is_file() and config.out.read_bytes() == mined.encode()):
+        raise InputError(
+            f"--out {config.out} is there and holds something else: it was edited, or made of other texts, "
+            "runs or options; move it away, or give another file"
+        )
+    write_text(config.out, mined)
     kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
     return MineResult(config.out, kinds)
 
@@ -171,19 +167,6 @@ def _number(n: int | None, possible: int, of: str) -> int:
     if n is not None and n > possible:
         raise InputError(f"--n {n:,} is more than the {counted(possible, 'pair')} of {of}; give less")
     return min(_USUAL, possible) if n is None else n
-
-
-def _read_earlier(out: Path) -> list[dict[str, Any]] | None:
-    """Return the rows of an earlier `mine` in `out`; raise InputError where it holds anything else."""
-    if not out.exists():
-        return None
-    try:
-        rows = [row for _, row in read_jsonl(out)]
-    except InputError:
-        rows = [{}]
-    if any(row.keys() != _ROW for row in rows):
-        raise InputError(f"--out {out} is there and holds something else; give another file")
-    return rows
 
 
 def _distinct(file: TextFile) -> Iterator[tuple[str, str, int]]:

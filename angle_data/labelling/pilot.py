@@ -20,6 +20,7 @@ from angle_data.records import read_candidates
 from angle_data.text import stable_hash
 
 _SHOWN = 10
+_UNKNOWN: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class PilotResult:
     """What a pilot measured.
 
     `measured` has for each name what was taken or given so far and what all texts will come to; None where it
-    is not known. `useful` is the share of what was asked for that is of
+    is not known, as the tokens of recorded replies. `useful` is the share of what was asked for that is of
     use, and `error` half of its interval of 95 %. `pairs` are some (polarity or degree, source, sentence).
     """
 
@@ -69,8 +70,11 @@ def pilot(config: LabelConfig) -> PilotResult:
     counts = session.counts
     answered = max(counts["replied"] + counts["refused"], 1)
     grown = (answered + plan.to_ask) / answered
-    tokens = plan.prompt_tokens + plan.completion_tokens
-    usd = None if plan.usd is None or plan.spent_usd is None else plan.spent_usd + plan.usd
+    tokens = usd = _UNKNOWN
+    if plan.spent_tokens:  # recorded replies do not say what they took
+        tokens = plan.spent_tokens, plan.spent_tokens + plan.prompt_tokens + plan.completion_tokens
+        if plan.usd is not None and plan.spent_usd is not None:
+            usd = plan.spent_usd, plan.spent_usd + plan.usd
     each = session.seconds / counts["asked"] if counts["asked"] else None
     given = {"sentences kept": counts["kept"]}
     given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
@@ -79,8 +83,8 @@ def pilot(config: LabelConfig) -> PilotResult:
         session,
         {
             "requests": (answered, answered + plan.to_ask),
-            "tokens": (plan.spent_tokens, plan.spent_tokens + tokens),
-            "USD": (plan.spent_usd, usd),
+            "tokens": tokens,
+            "USD": usd,
             **({} if each is None else {"time": (session.seconds, session.seconds + each * plan.to_ask)}),
             **{name: (count, round(count * grown)) for name, count in given.items()},
         },

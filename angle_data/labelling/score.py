@@ -12,7 +12,7 @@ exchanged, which is another question even at temperature 0. After that it is set
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
+from angle_data.records import read_candidates
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -78,7 +79,8 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     """Return the files of pairs: the candidates of every run folder, then the files given as such.
 
     Raises:
-        InputError: There is none, one is given twice, or a folder holds no candidates.
+        InputError: There is none, one is given twice, or a folder holds no candidates, or any that `ensemble`
+            would refuse.
     """
     for run in config.runs:
         if not run.is_dir():
@@ -87,6 +89,8 @@ def pair_files(config: ScoreConfig) -> list[Path]:
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
     check_named_once(files)
+    for run in config.runs:
+        deque(read_candidates(run), maxlen=0)  # all of them, before anything is paid for
     return files
 
 

@@ -30,6 +30,18 @@ def test_bad_lines_are_named(tmp_path, content, message):
         list(read_jsonl(path))
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
+@pytest.mark.parametrize("line", [1, 150, 9_000])
+def test_the_line_that_is_not_utf8_is_named_wherever_it_stands(tmp_path, name, newline, line):
+    rows = [f'{{"a": "é"}}{newline}'.encode()] * 9_000
+    rows[line - 1] = f'{{"a": "é"}}{newline}'.encode("latin-1")
+    content = b"".join(rows)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(InputError, match=rf"{name}:{line}: not UTF-8 text"):
+        list(read_jsonl(tmp_path / name))
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(InputError, match=r"is a directory; give a file"):
         open_text(tmp_path)

@@ -108,6 +108,9 @@ def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
         pass
     with pytest.raises(InputError, match=r"run goes through a file; give"), hold(tmp_path / "file" / "run"):
         pass
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"link is a link to nothing; correct it"), hold(tmp_path / "link"):
+        pass
 
 
 def test_a_hidden_folder_is_called_by_the_one_around_it(tmp_path):

@@ -87,7 +87,7 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
             r"t.csv:2: expected 2 fields as in the header; quote texts with semicolons",
         ),
         ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
-        ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
+        ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:2: not UTF-8 text"),
         (
             "t.csv.gz",
             gzip.compress(b"a,b\n" + b"1,2\n" * 9999, mtime=0)[:-12],

@@ -58,7 +58,10 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         repository_count=len(report["repositories"]),
         ids_note=IDS_NOTE if ids_only else "",
         columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
-        sizes=_labels("split", splits, _COUNTS),
+        sizes=table(
+            ("split", *_COUNTS),
+            ((name, *(f"{found.get(count, 0):,}" for count in _COUNTS)) for name, found in splits.items()),
+        ),
         tokenizer=tokens["tokenizer"],
         limit=LIMIT,
         lengths=_lengths(tokens),
@@ -83,7 +86,7 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         statements=links["statements"],
         accepted=links["accepted"],
         left_out=_left_out(report),
-        checks=_listed(report["checks"]),
+        checks=", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report["checks"].items()),
         max_pairs=options["max_pairs_per_cluster"],
         split_by=options["split_by"],
         periods=_periods(report["periods"]),
@@ -93,12 +96,6 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
 def columns_table(columns: Mapping[str, str]) -> str:
     """Return the table of a data set's columns."""
     return table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
-
-
-def _labels(head: str, found: Mapping[str, Mapping[str, int]], names: Sequence[str] = _COUNTS[:2]) -> str:
-    """A table of counts by name; a count that is not there is 0."""
-    rows = ((name, *(f"{counts.get(column, 0):,}" for column in names)) for name, counts in found.items())
-    return table((head, *names), rows)
 
 
 def _lengths(tokens: Mapping[str, Any]) -> str:
@@ -196,12 +193,7 @@ def _left_out(report: Mapping[str, Any]) -> str:
     parts = {"tentative": links["tentative"], "rejected": links["rejected"]}
     parts |= {"pair": report["pairs"]["dropped"], "negative pair": report["negatives"]["dropped"]}
     rows = [
-        (
-            what,
-            f"`{reason}`",
-            meanings[reason.removeprefix("denial_")],
-            f"{count:,}",
-        )
+        (what, f"`{reason}`", meanings[reason.removeprefix("denial_")], f"{count:,}")
         for what, found in parts.items()
         for reason, count in found.items()
         if count
@@ -212,7 +204,3 @@ def _left_out(report: Mapping[str, Any]) -> str:
 def _periods(found: Mapping[str, str | None]) -> str:
     until = ", ".join(f"{name} until {last}" for name, last in found.items() if last)
     return f"\n  Every issue of a split was opened in its period: {until}, then the rest." if until else ""
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()) or "none"

@@ -350,7 +350,7 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
             Statement(
                 thread.here, link.repo, link.number, link.direction, "comment" if item.comment else "body",
                 link.kind, rank(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
-                item.disputed_by is not None,
+                item.disputed,
             )
         )  # fmt: skip
     for denial in said.denials:

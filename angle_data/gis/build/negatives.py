@@ -140,9 +140,8 @@ class Candidates:
 
         Nothing ties them, their texts differ, and they are no pair yet.
         """
-        if one == other or self.tied(one, other) or self.scan.mentioned(one, other):
-            return False
-        if unordered(one, other) in self._said:
+        said = unordered(one, other) in self._said
+        if said or self.tied(one, other) or self.scan.mentioned(one, other):
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False
@@ -314,7 +313,7 @@ class _Draw:
         c = self._candidates
         # Its own cluster would take up ranks; it is left out before they are counted.
         ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
+        ranked = [node for node in ranked if not c.tied(anchor.one, node)]
         near = [(node, f"{how}:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
         return near[_FIRST_RANK - 1 :]
 

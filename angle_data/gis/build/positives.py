@@ -124,8 +124,7 @@ def _siblings(edges: Iterable[Statement], leader: Node) -> list[Pair]:
     found: dict[tuple[Node, Node], Pair] = {}
     for duplicates in _by_original(edges):
         for one, other in combinations(duplicates, 2):
-            url = one.url
-            pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", url, leader)
+            pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", one.url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())
 

@@ -244,11 +244,7 @@ def positive_counts(
     """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
     counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
     kept = sum(map(len, positives.values()))
-    return {
-        "possible": kept + counts.total(),
-        "kept": kept,
-        "dropped": dict(sorted(counts.items())),
-    }
+    return {"possible": kept + counts.total(), "kept": kept, "dropped": dict(sorted(counts.items()))}
 
 
 def negative_counts(

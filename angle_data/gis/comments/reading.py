@@ -97,13 +97,13 @@ class ThreadLink:
     """A link and the position of its comment in the thread.
 
     `retracted_by` is the position of the comment that took it back: by the same writer, or by someone with
-    a write role. `disputed_by` is that of the first objection of anybody else; the link still stands.
+    a write role. `disputed`: anybody else objected; the link still stands.
     """
 
     link: MarkerLink
     comment: int
     retracted_by: int | None = None
-    disputed_by: int | None = None
+    disputed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ def read_thread(
                 entitled = own or association in WRITE_ROLES
                 if entitled:
                     thread.links[index] = replace(old, retracted_by=position)
-                elif old.disputed_by is None:
-                    thread.links[index] = replace(old, disputed_by=position)
+                else:
+                    thread.links[index] = replace(old, disputed=True)
         thread.links.extend(ThreadLink(link, position) for link in reading.links)
         thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
     return thread

@@ -134,11 +134,16 @@ def crawl_repos(
     """Bring the store in `config.out` up to date and return what it holds.
 
     Raises:
-        InputError: No repository can be read, or the list, the address or the store cannot be used.
+        InputError: No repository can be read, the list, the address or the store cannot be used, or `out`
+            holds a data set of another command.
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
     names = read_repos(config.repos, config.api_url, tell=True)
+    if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
+        raise InputError(
+            f"--out {config.out} holds a data set and no {STORE_NAME}; give another, or delete it"
+        )
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
             counts = load_archives(store, config.archives, names, config.start)

@@ -42,8 +42,8 @@ class RunFile:
         """Read what an earlier session wrote.
 
         Raises:
-            InputError: The folder is another annotator's or command's, or no run folder at all, or its
-                requests are in batches that another engine would not fetch.
+            InputError: The folder is another annotator's or command's, no run folder at all or one without
+                its journal, or its requests are in batches that another engine would not fetch.
         """
         run, model, ours = self._run, self._spec.name, self._job.command
         if self._spec.engine != "batch" and (rows := open_requests(run)):
@@ -69,6 +69,10 @@ class RunFile:
             ) from None
         if command != ours:
             raise InputError(f"{run} holds a run of {command}; give another --out for {ours}")
+        if before.get("replies") and not _holds_replies(run):
+            raise InputError(
+                f"{run} has lost the replies in its journal.jsonl; put the file back, or give another --out"
+            )
         if owner == model:
             self._before = before
         elif open_requests(run) or _holds_replies(run):
@@ -105,7 +109,8 @@ class RunFile:
     ) -> None:
         """Write the file at the end of a session.
 
-        `finished`: nothing is left to ask; `stopped_by`: the line that it ended with, None if all went well.
+        `finished`: nothing is left to ask, but for what some recorded replies lack; `stopped_by`: the line
+        that it ended with, None if all went well.
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])

@@ -219,10 +219,8 @@ def ask_all(job: Job) -> SessionResult:
             )
             log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
-        # What was never recorded cannot be asked for again.
-        failed = {failure.kind for failure in journal.failures.values()} - {NOT_RECORDED}
-        finished = error is None and not counts["unanswered"] and not failed
         error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
+        finished = error is None and not counts["unanswered"]
         worthless = _judge_yield(counts, job)
         error = error or worthless
         runfile.write(

@@ -139,7 +139,7 @@ def test_a_prompt_that_is_too_long_fails_alone(url):
     outcomes = {outcome.key: outcome for outcome in ask(server(url), requests)}
     too_long, answered = (outcomes[request.key] for request in requests)
     assert isinstance(too_long, Failure)
-    assert too_long.kind == "http_400"
+    assert too_long.kind == "too_long"
     assert "1024" in too_long.message
     assert answered.usage["completion_tokens"] > 0
 

@@ -245,13 +245,17 @@ def test_build_refuses_bad_runs(runs, tmp_path):
     out = tmp_path / "out"
     broken = write_run(tmp_path / "broken", rows_of("beta"))
     (broken / "run.json").write_text("{")
-    graded = write_scores(tmp_path / "graded", [])
+    graded, built = write_scores(tmp_path / "graded", []), tmp_path / "built"
+    build_ensemble(EnsembleConfig(runs, built))
     for chosen, message in (
         ((), "no run directory given"),
         ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
         ((runs[0], runs[0]), "alpha is given twice; name each once"),
         ((broken,), "run.json: not valid JSON"),
         ((graded,), r"graded holds grades, no candidates; give it with --scores"),
+        ((built,), r"built is a data set; give the runs that it was made of"),
+        ((built / "dataset",), r"dataset is a data set; give the runs"),
+        ((runs[0] / "candidates.jsonl",), r"candidates.jsonl is a file; give the folder of the run"),
     ):
         with pytest.raises(InputError, match=message):
             build_ensemble(EnsembleConfig(chosen, out))
@@ -301,6 +305,23 @@ def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_c
     assert ("| `purpose` |" in card(tmp_path / "out")) == ("purpose" in options)
 
 
+@pytest.mark.parametrize(
+    ("options", "now", "apart", "related"),
+    [
+        ((), "0", "0.2", "0.5"),
+        (("--labels", "ordinal"), "0.5", "0.2", "0.5"),
+        (("--labels", "binary"), "0", "0", "0.5, not with --labels binary"),
+        (("--labels", "ordinal", "--antonym-score", 0.3), "0.3", "0.3", "0.3"),
+    ],
+)
+def test_the_question_of_the_purpose_says_what_opposites_score_by_each_answer(
+    runs, tmp_path, options, now, apart, related
+):
+    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options)
+    assert f"score {now}. --purpose opposites: yes ({apart}); --purpose topics: no," in said
+    assert f"they are related ({related}); fit" in said
+
+
 def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
     out = tmp_path / "mine"
     (out / "dataset").mkdir(parents=True)
@@ -311,9 +332,32 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(runs, tmp_path):
     for taken, scores in ((runs[0], ()), (out, (out,))):
         with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
             build_ensemble(EnsembleConfig(runs=runs, out=taken, scores=scores))
-    good = tmp_path / "good"
-    build_ensemble(EnsembleConfig(runs=runs, out=good))
-    build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced
+    build_ensemble(EnsembleConfig(runs=runs, out=(other := tmp_path / "other")))
+    for name in ("report.json", "rejected.jsonl"):
+        (other / name).unlink()  # what is left may be of `gis rehydrate`
+    with pytest.raises(InputError, match=r"other is not empty and holds no earlier data set"):
+        build_ensemble(EnsembleConfig(runs=runs, out=other))
+
+
+def test_a_build_of_other_runs_or_settings_names_what_it_replaces(runs, tmp_path):
+    def said(*arguments):
+        code, shown, errors = run_here(main, "ensemble", *arguments, "--out", tmp_path / "out", "--quiet")
+        assert (code, shown) == (0, "")
+        return errors
+
+    assert said(*runs) == ""
+    assert said(*reversed(runs)) == ""
+    each = r" \(36 candidates, sha256 \w{8}\), "
+    line = rf".*out: replaced the data set of alpha{each}beta{each}strategy vote, labels binary, .*, seed 0\n"
+    assert re.fullmatch(line, said(runs[0]))
+    assert "seed 0" in said(runs[0], "--seed", 1)
+    grades = write_scores(tmp_path / "grades", rows_of("alpha"))
+    assert "seed 1" in said(runs[0], "--scores", grades)
+    write_scores(grades, rows_of("alpha")[3:])
+    assert "grades (36 pairs, " in said(runs[0], "--scores", grades)
+    (tmp_path / "out" / "report.json").write_text('{"settings": {}, "runs": [1]}')
+    code, _, errors = run_here(main, "ensemble", *runs, "--out", tmp_path / "out")
+    assert (code, errors.count("\n")) == (1, 1)
 
 
 def write_scores(path, rows, model="judge"):

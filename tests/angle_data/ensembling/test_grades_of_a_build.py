@@ -206,10 +206,13 @@ def test_malformed_rows_are_named(tmp_path, change, message):
 
 
 def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with `angle-data llm-score"):
+    with pytest.raises(InputError, match=r"holds no scores.jsonl; make it with `angle-data llm-score"):
         read_scores([tmp_path])
-    with pytest.raises(InputError, match=r": no grades; see rejected.jsonl there"):
-        build(run, "out", write_grades(tmp_path / "empty", []))
+    with pytest.raises(InputError, match=r"run holds candidates, no grades; give it without --scores"):
+        build(run, "out", run)
+    for others in ((), (grade(run, "good"),)):
+        with pytest.raises(InputError, match=r"empty.* holds no grades; see rejected.jsonl beside it"):
+            build(run, "out", *others, write_grades(tmp_path / "empty", []))
     run = write_grades(tmp_path / "one", [ROW])
     with pytest.raises(InputError, match=r"--scores .*one is given twice"):
         read_scores([run, tmp_path / "." / "one"])

@@ -109,6 +109,21 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     assert {reason for reason, *_ in dropped(vote(group_by_source(rows)))} == {"duplicate"}
 
 
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("disk4 p q r", []),  # a quarter of its words is its source's, usual is half
+        ("storage4 p q r", []),  # or another annotator's
+        ("disk4 p q r u v w x", ["off_topic"]),  # an eighth
+    ],
+)
+def test_a_reply_is_off_topic_far_below_what_is_usual_for_its_annotator(text, lost):
+    said = ["full0 disk0", "disk1 p", "disk2 p", "disk3 p", text]
+    rows = [candidate(text, "synonym", "b", f"disk{i} full{i}") for i, text in enumerate(said)]
+    rows += [candidate(f"storage{i} gone{i}", "synonym", "a", f"disk{i} full{i}") for i in range(5)]
+    assert [reason for reason, *_ in dropped(vote(group_by_source(rows)))] == lost
+
+
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_near_copies_are_flagged_not_dropped(name):
     rows = [

@@ -106,6 +106,19 @@ def test_mistakes_are_one_line_with_status_1(run, tmp_path, listed, arguments, m
     assert not any(secret in errors for secret in ("ghp_abc", "a-b", "pw@"))
 
 
+def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
+    (tmp_path / "dataset" / "data").mkdir(parents=True)
+    (tmp_path / "dataset" / "data" / "train-00000-of-00001.parquet").write_text("of ensemble")
+    with FakeGitHub(make_world(1, repos=1, issues=70)) as github:
+        code, _, errors = run("--repos", listed, "--out", tmp_path, "--api-url", github.url)
+        assert github.seen == []
+    assert (code, errors) == (
+        1,
+        f"angle-data: error: --out {tmp_path} holds a data set and no crawl.sqlite; "
+        "give another, or delete it\n",
+    )
+
+
 def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
     code, _, errors = run("--repos", listed)
     assert (code, errors) == (1, "angle-data: error: give --out, the folder to write to\n")

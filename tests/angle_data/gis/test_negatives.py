@@ -172,6 +172,13 @@ def test_the_same_two_texts_never_have_both_labels(world, original):
     assert not [p for pairs in found.values() for p in pairs if p.one == (1, 31) and p.other in same]
 
 
+def test_a_copy_of_what_may_be_the_same_problem_is_no_partner(world):
+    """100 is a copy of 36, which 35 may be a duplicate of."""
+    copy = make_issue(100, ISSUES[35].title, ISSUES[35].body)
+    assert not world(n100=copy).candidates.fits((1, 35), (1, 100), "train")
+    assert world((), n100=copy).candidates.fits((1, 35), (1, 100), "train")
+
+
 def test_an_issue_that_outlives_another_is_not_said_to_differ(world):
     w = world(comments=[make_comment(2_006, 33, "#4 is fixed and this still happens.", 131)])
     assert (w.denied, w.mute) == ([], {"outlived": 1})

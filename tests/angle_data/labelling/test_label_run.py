@@ -203,6 +203,19 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
     assert found.from_journal == found.requests
 
 
+def test_a_run_that_has_lost_its_journal_keeps_what_it_gave(tmp_path):
+    write_texts(tmp_path, 2)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+        (tmp_path / "run/journal.jsonl").unlink()
+        for run, model in ((label, "tiny"), (plan_label, "tiny"), (label, "other")):
+            with pytest.raises(InputError, match=r"has lost the replies in its journal\.jsonl; put"):
+                run(config(tmp_path, server, model=model, limit=1))
+    del before["journal.jsonl"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
 def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
     """Every reply takes 15 tokens, so 150 are ten replies, although up to about 120 are expected at first."""
     write_texts(tmp_path, 20)

@@ -94,6 +94,12 @@ def test_dry_run_counts_and_writes_nothing(demo, tmp_path):
     assert "cost" not in plain
 
 
+def test_recorded_replies_forecast_no_tokens_for_they_do_not_say_any(demo):
+    measured = json.loads(demo("annotator-a", "--pilot 20 --price 1,2 --json").stdout)["pilot"]["measured"]
+    assert measured["requests"] == {"pilot": 40, "all": 720}
+    assert measured["tokens"] == measured["USD"] == {"pilot": None, "all": None}
+
+
 @pytest.mark.parametrize(
     ("recorded", "code", "said"),
     [
@@ -109,7 +115,7 @@ def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_al
     done = label(f"--model m --replies {tmp_path}/replies.jsonl")
     assert done.returncode == code
     assert said in done.stderr
-    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is True
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is (code == 0)
 
 
 def test_a_run_of_degrees_shows_its_words(label, tmp_path):
@@ -237,8 +243,8 @@ def test_verbose_names_every_failure_and_quiet_only_their_number(label):
             label(f"--model m --polarity synonym --base-url {server.url} {how}")
             for how in ("--verbose", "--quiet")
         )
-    assert "a, synonym: http_400: too long" in loud.stderr
-    assert quiet.stderr == "angle-data: error: every request failed (1), most with http_400: too long\n"
+    assert "a, synonym: too_long: too long" in loud.stderr
+    assert quiet.stderr == "angle-data: error: every request failed (1), most with too_long: too long\n"
 
 
 @pytest.fixture

@@ -31,10 +31,14 @@ def write(path: Path, texts):
     return path
 
 
+def draw_new(out, **options):
+    """What is drawn into a file that is not there yet."""
+    out.unlink(missing_ok=True)
+    return mine(MineConfig(out, **options)), [row for _, row in read_jsonl(out)]
+
+
 def draw(tmp_path, texts, **options):
-    config = MineConfig(tmp_path / "mined.jsonl", write(tmp_path / "texts.jsonl", texts), **options)
-    result = mine(config)
-    return result, [row for _, row in read_jsonl(config.out)]
+    return draw_new(tmp_path / "mined.jsonl", texts=write(tmp_path / "texts.jsonl", texts), **options)
 
 
 def uses_of(rows):
@@ -163,22 +167,21 @@ def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
     assert not (tmp_path / "mined.jsonl").exists()
 
 
-def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word(tmp_path, caplog):
-    caplog.set_level("INFO", logger="angle")
-    draw(tmp_path, sentences()[:9], n=5)
-    draw(tmp_path, sentences()[:9], n=5)
-    assert caplog.messages == []
-    _, rows = draw(tmp_path, sentences()[:9], n=6)
-    assert ["mined.jsonl: replaces 5 pairs, made of other texts" in said for said in caplog.messages] == [
-        True
-    ]
-    out = tmp_path / "mined.jsonl"
-    graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
-    for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):
-        out.write_text(content)
-        with pytest.raises(InputError, match="is there and holds something else; give another file"):
-            draw(tmp_path, sentences()[:9], n=6)
-        assert out.read_text() == content
+def test_only_the_very_same_pairs_are_written_over(tmp_path):
+    draw(tmp_path, sentences()[:9], n=6)
+    config = MineConfig(tmp_path / "mined.jsonl", tmp_path / "texts.jsonl", n=6)
+    same = config.out.read_text()
+    mine(config)
+    assert config.out.read_text() == same
+    for content in (same[: same.index("\n") + 1], same.replace("The", "A"), "my notes\n", same + "\n"):
+        config.out.write_text(content)
+        with pytest.raises(InputError, match=r"is there and holds something else: .* move it away, or give"):
+            mine(config)
+        assert config.out.read_text() == content
+    config.out.unlink()
+    config.out.mkdir()
+    with pytest.raises(InputError, match="holds something else"):
+        mine(config)
     for name, message in (
         ("mined.csv", "must end in .jsonl"),
         ("texts.jsonl", "is the file of texts itself"),
@@ -216,8 +219,7 @@ def words_of(row):
 def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_path):
     runs = run_of(tmp_path / "a", "Ann"), run_of(tmp_path / "b", "Bob")
     out = tmp_path / "written.jsonl"
-    result = mine(MineConfig(out, runs=runs, n=8 * 5 + 3))
-    rows = [row for _, row in read_jsonl(out)]
+    result, rows = draw_new(out, runs=runs, n=8 * 5 + 3)
     assert {row["kind"] for row in rows} == {"written"}
     assert all(one[-1] == other[-1] for one, other in map(words_of, rows))
     assert sorted(Counter(words_of(row)[0][-1] for row in rows).values()) == [5] * 5 + [6] * 3
@@ -226,7 +228,7 @@ def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_pat
     before = out.read_bytes()
     mine(MineConfig(out, runs=runs[::-1], n=43))
     assert out.read_bytes() == before
-    assert mine(MineConfig(out, runs=runs, n=43, seed=1)).pairs == {"written": 43}
+    assert draw_new(out, runs=runs, n=43, seed=1)[0].pairs == {"written": 43}
     assert out.read_bytes() != before
 
 
@@ -234,8 +236,7 @@ def test_another_seed_draws_from_other_texts(tmp_path):
     run, out = run_of(tmp_path / "a", "Ann", texts=2100), tmp_path / "written.jsonl"
     drawn = []
     for seed in (0, 1):
-        mine(MineConfig(out, runs=(run,), seed=seed))
-        drawn.append({words_of(row)[0][-1] for _, row in read_jsonl(out)})
+        drawn.append({words_of(row)[0][-1] for row in draw_new(out, runs=(run,), seed=seed)[1]})
         assert len(drawn[-1]) == 2000
     assert drawn[0] != drawn[1]
     assert not any({str(n) for n in range(2000)} == texts for texts in drawn)
@@ -249,9 +250,9 @@ def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
         row | {"source": "TEXT 0", "text": row["text"].upper().replace("OF 1", "OF 0")} for row in shouted
     ]
     file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in shouted[:10]))
-    assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 30}
+    assert draw_new(out, runs=(run,))[0].pairs == {"written": 30}
     file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
-    assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 10}
+    assert draw_new(out, runs=(run,))[0].pairs == {"written": 10}
     with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
         mine(MineConfig(out, runs=(run,), n=11))
 
@@ -264,7 +265,7 @@ def test_a_sentence_that_was_asked_for_at_two_degrees_is_not_about_something_els
     for said in (first["text"].upper(), first["text"]):  # the spelling of either degree may come first
         rows = [first | {"text": said}, other, second | {"text": first["text"].lower()}]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        assert mine(MineConfig(out, runs=(run,))).pairs == {"written": 1}
+        assert draw_new(out, runs=(run,))[0].pairs == {"written": 1}
 
 
 def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
@@ -272,8 +273,7 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     runs = run_of(tmp_path / "a", "Ann", texts=300), run_of(tmp_path / "b", "Bob", texts=300)
     out = tmp_path / "written.jsonl"
     assert mine(MineConfig(out, runs=runs, n=300 * 44)).pairs == {"written": 300 * 44}
-    mine(MineConfig(out, runs=runs, n=300 * 5))
-    degrees = [[side[2] for side in words_of(row)] for _, row in read_jsonl(out)]
+    degrees = [[side[2] for side in words_of(row)] for row in draw_new(out, runs=runs, n=300 * 5)[1]]
     assert 0.05 < sum("1" in pair for pair in degrees) / 1500 < 0.2  # 0.36 if all were as likely
     assert ["1", "1"] not in degrees
 

@@ -211,10 +211,13 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
         (["none"], [], r"none is no folder; give files of pairs with --pairs, and run folders without"),
         (["pairs.jsonl"], [], "is no folder; give files of pairs with --pairs"),
         ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
+        (["odd"], [], r"odd/candidates\.jsonl:1: degree must be a whole number from 1 to 5, got 9; run the"),
     ],
 )
 def test_unusable_inputs_are_named(tmp_path, runs, files, message):
     write_pairs(tmp_path / "pairs.jsonl", range(2))
+    odd = {"source_id": "a", "source": "One.", "polarity": None, "text": "1.", "model": "m", "key": "k"}
+    write_jsonl(tmp_path / "odd/candidates.jsonl", [odd | {"degree": 9}])
     engine = EngineConfig(model="judge", base_urls=("http://localhost:1",))
     inputs = {"runs": tuple(map(tmp_path.joinpath, runs)), "pairs": tuple(map(tmp_path.joinpath, files))}
     with pytest.raises(InputError, match=message):

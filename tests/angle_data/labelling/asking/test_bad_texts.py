@@ -45,8 +45,10 @@ def reasons(tmp_path):
         (Fault(kind="cut"), range(0, COUNT, 20), "no_reply"),  # 5 % of the replies cut
         (Fault(kind="broken_json"), [0], "no_reply"),
         (Fault(400, message="filtered", code="content_filter"), range(30), "blocked"),
+        (Fault(400, message="That is too much.", code="context_length_exceeded"), range(30), "too_long"),
+        (Fault(400, message="Its maximum context length is 9 tokens."), range(30), "too_long"),
     ],
-    ids=["empty choices", "empty choices in a row", "cut", "broken json", "filter"],
+    ids=["empty choices", "empty choices in a row", "cut", "broken json", "filter", "long", "context"],
 )
 def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, caplog, fault, texts, kind):
     write(tmp_path)
