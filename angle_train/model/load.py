@@ -187,9 +187,9 @@ def load_backbone(
 
 
 @cache
-def say_once(line: str) -> None:
+def say_once(line: str, level: int = logging.INFO) -> None:
     """Log a line, but not again in this process: a run loads its backbone several times."""
-    log.info("%s", line)
+    log.log(level, "%s", line)
 
 
 def usable_positions(model: SentenceTransformer) -> int | None:
@@ -263,10 +263,14 @@ def check_model_path(id_or_path: str) -> bool:
     """
     path = Path(id_or_path)
     if path.is_dir():
+        state = path / ".angle" / "fit_state.json"
+        begun = state.is_file() and not (path / "trials").is_dir()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-            begun = (path / ".angle" / "fit_state.json").is_file() and not (path / "trials").is_dir()
             hint = "; if a run of fit was cut off here, run it again" if begun else ""
             raise InputError(f"{path} holds no model: it has neither modules.json nor config.json{hint}")
+        if begun and b'"finished"' not in state.read_bytes():
+            told = f"warning: {path} holds an earlier model; the run of fit to replace it is not finished"
+            say_once(told, logging.WARNING)
         return True
     if path.is_file():
         raise InputError(f"{path} is a file; give the directory of a model, or its id on the hub")

@@ -28,10 +28,11 @@ HIDDEN = ".angle"
 """The folder in an output directory that holds the run's state and the lock."""
 
 _STATE_NAME = "fit_state.json"
+_MADE = f"{HIDDEN}/made"  # a model that is being saved
 # What an earlier model has and a new one may lack, but would be loaded with.
 _OPTIONAL = (
     "model*.safetensors*", "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
-    "long_text.json",
+    "long_text.json", "tokenizer.json", "added_tokens.json", "*processor_config.json",
 )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ class RunDirectory:
         """
         if status == "new":
             self._write("new")
-            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard"):
+            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard", _MADE):
                 if (self.path / name).is_dir():
                     shutil.rmtree(self.path / name)
         self._write("interrupted")
@@ -138,16 +139,19 @@ class RunDirectory:
 
         What no run writes stays.
         """
-        made = self.path / HIDDEN / "made"
+        made = self.path / _MADE
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
-        yield made
-        for path in [path for pattern in _OPTIONAL for path in self.path.glob(pattern)]:
-            path.unlink()
-        for item in made.iterdir():
-            if (earlier := self.path / item.name).is_dir():
-                shutil.rmtree(earlier)
-            item.replace(earlier)
+        try:
+            yield made
+            for path in [path for pattern in _OPTIONAL for path in self.path.glob(pattern)]:
+                path.unlink()
+            for item in made.iterdir():
+                if (earlier := self.path / item.name).is_dir():
+                    shutil.rmtree(earlier)
+                item.replace(earlier)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""

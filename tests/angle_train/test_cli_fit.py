@@ -158,12 +158,17 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_fit_did_
     with cut_off("on_step_end", 1), pytest.raises(CutOff):
         program(*again)
     assert {name: (out / name).read_bytes() for name in before} == before
+    measure = ["eval", "--quiet", "--model", out, "--pairs", options["--test"]]
+    code, _, err = program(*measure)
+    assert (code, err.count("\n"), err.count("holds an earlier model")) == (0, 1, 1)
     (out / "1_Pooling" / "config.json").unlink()
     with files_of_at_most(0.5 * (tiny_model_dir / "model.safetensors").stat().st_size):
         code, _, err = program(*again)
     assert (code, err.count("cannot be written")) == (1, 1)
     assert {name: (out / name).read_bytes() for name in before} == before
+    assert not (out / ".angle" / "made").exists()  # it would take up the room that is needed
     assert program(*again)[0] == 0
+    assert program(*measure) == (0, "", "")
     assert not [name for name in before if (out / name).read_bytes() == before[name]]
     assert (out / "1_Pooling" / "config.json").is_file()
     assert not (out / "long_text.json").exists()
