@@ -167,7 +167,7 @@ def fit(
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
     given["keep"] = options.pop("keep", None)
     if given["data"] is None and given["human"] is None:
-        raise InputError("nothing to train on: give data, or human, or both")
+        raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])
     from angle_train.train.run_directory import HIDDEN, check_out
 
@@ -296,6 +296,8 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         if given[name] is not None:
             option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
             raise InputError(f"--{option} goes with {way} only; leave it out")
+    if given["seed"] is not None and not 0 <= given["seed"] < 2**32:
+        raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {given['seed']}")
     if given["report"]:
         _check_page(given["report"])
     if given["data_dir"] and not given["data_dir"].is_dir():
