@@ -7,6 +7,7 @@ progress. Figures are those of the terminal: Spearman x 100. Imports nothing hea
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
@@ -324,6 +325,7 @@ def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> 
     names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
     command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
     write_eval_page(given["report"], found, command, made_line(seconds))
+    logging.getLogger("angle.eval").info("report: %s", given["report"])
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

@@ -170,7 +170,7 @@ def load_backbone(
             bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
         except (
             OSError, ValueError, ImportError, KeyError, RuntimeError,
-            SafetensorError, pickle.UnpicklingError, EOFError,
+            SafetensorError, pickle.UnpicklingError, EOFError, TypeError, AttributeError,
         ) as error:  # fmt: skip
             raise InputError(
                 f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}; take another, "
@@ -232,6 +232,8 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     tokenizer: Any = getattr(model, "tokenizer", None)
     if model.transformers_model is None or tokenizer is None:
         return
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{name} holds no vocabulary: its tokenizer is missing; fetch or save it again")
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise InputError(

@@ -34,6 +34,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     code, table, err = run(*common, "--split", "dev", "--report", html)
     assert code == 0, err
     assert "rows with split dev are used" in err
+    assert err.endswith(f"\nreport: {html}\n")
     rows = [line.split("  ") for line in table.splitlines()[2:5]]
     assert [row[0] for row in rows] == ["eval_natural/dev"] * 3
     assert "+0.0" in table.splitlines()[4]
@@ -179,6 +180,28 @@ def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp
         *("model cut", "model nan"),
         "angle-train",
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", "[1]"),
+        ("modules.json", "[{"),
+        ("config.json", ""),
+        ("1_Pooling/config.json", '{"mode": 1}'),
+        ("config_sentence_transformers.json", "[]"),
+        ("tokenizer.json", "{"),
+        ("tokenizer*.json", None),
+    ],
+)
+def test_a_damaged_model_folder_is_one_line(run, tiny_model_dir, examples, tmp_path, file, content):
+    model = shutil.copytree(tiny_model_dir, tmp_path / "broken")
+    for path in model.glob(file):
+        path.unlink() if content is None else path.write_text(content)
+    code, out, err = run("--model", model, "--pairs", examples / "eval_natural.jsonl", "--quiet")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"angle-train: error: {model} ")
+    assert "fetch or save it again" in err
 
 
 def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):
