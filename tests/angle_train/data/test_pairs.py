@@ -107,6 +107,10 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
             r"holds the ids of issues without their texts; `angle-data gis rehydrate --data .+ --out DIR`",
         ),
         (
+            '{"source_id": "1", "source": "a", "polarity": "synonym", "text": "b", "model": "m", "key": "k"}',
+            r"x.jsonl holds sentences of llm-label; `angle-data ensemble RUN` makes pairs of them",
+        ),
+        (
             '{"text1": "a", "score": 1}',
             r"no text columns text1, text2 or sentence1, sentence2 or .* \(with a score or label\), nor "
             r"anchor, positive and perhaps negative; found: text1, score",
