@@ -180,6 +180,8 @@ def load_pairs(
         supervision=_supervision(items),
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
+    if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
+        log.info("%s: %s repeated, and so counted more than once", pairs.name, counted(again, "pair"))
     if found.assumed:
         log.warning(
             "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
