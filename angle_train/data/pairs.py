@@ -241,7 +241,7 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
             f"`angle-data gis rehydrate --data {spec} --out DIR` fetches them"
         )
     if texts is None and {"source", "polarity", "key"} <= row.keys():
-        raise InputError(f"{spec} holds sentences of llm-label; `angle-data ensemble RUN` makes pairs of them")
+        raise InputError(f"{spec} holds sentences of llm-label; `angle-data ensemble RUN` makes pairs")
     if texts is None:
         known = " or ".join(", ".join(names) for names in TEXTS)
         raise InputError(

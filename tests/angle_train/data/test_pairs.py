@@ -115,7 +115,7 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         ),
         (
             '{"source_id": "1", "source": "a", "polarity": "synonym", "text": "b", "model": "m", "key": "k"}',
-            r"x.jsonl holds sentences of llm-label; `angle-data ensemble RUN` makes pairs of them",
+            r"x.jsonl holds sentences of llm-label; `angle-data ensemble RUN` makes pairs$",
         ),
         (
             '{"text1": "a", "score": 1}',
