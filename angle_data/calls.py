@@ -48,7 +48,7 @@ class Option:
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
     text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
-    given without a flag. A number is at least `min` and at most `max`.
+    given without a flag.
     """
 
     help: str
@@ -58,8 +58,6 @@ class Option:
     read: Callable[[Any], Any] | None = None
     many: bool = False
     argument: bool = False
-    min: float | None = None
-    max: float | None = None
 
 
 def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
@@ -209,8 +207,6 @@ def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Paramete
         help=look.help,
         metavar=look.metavar,
         show_default=look.shown or True,
-        min=look.min,
-        max=look.max,
     )
     if look.argument:
         made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)

@@ -7,6 +7,7 @@ progress. Figures are those of the terminal: Spearman x 100. Imports nothing hea
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
@@ -167,7 +168,7 @@ def fit(
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
     given["keep"] = options.pop("keep", None)
     if given["data"] is None and given["human"] is None:
-        raise InputError("nothing to train on: give data, or human, or both")
+        raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])
     from angle_train.train.run_directory import HIDDEN, check_out
 
@@ -296,6 +297,8 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         if given[name] is not None:
             option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
             raise InputError(f"--{option} goes with {way} only; leave it out")
+    if given["seed"] is not None and not 0 <= given["seed"] < 2**32:
+        raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {given['seed']}")
     if given["report"]:
         _check_page(given["report"])
     if given["data_dir"] and not given["data_dir"].is_dir():
@@ -322,6 +325,7 @@ def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> 
     names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
     command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
     write_eval_page(given["report"], found, command, made_line(seconds))
+    logging.getLogger("angle.eval").info("report: %s", given["report"])
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

@@ -43,8 +43,6 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 
     On several GPUs: torchrun --nproc-per-node 4 -m angle_train fit …
     """
-    if not given.data and not given.human:
-        raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     from angle_train.recipe import MERGE_BACK, parse_settings
 
     options = asdict(given)

@@ -48,7 +48,6 @@ from angle_train.train.watch import memory_errors_in_one_line
 log = logging.getLogger("angle.fit")
 
 _FACTOR = 3  # each round keeps the best third, and lasts until three times as much is trained
-_FILES = ("trials", "grid.json", "recipe.toml")
 Found = dict[tuple[int, int], tuple[int, Columns]]
 """Round and trial, both from 0 -> steps taken until its end, and the similarities of every dev set there."""
 
@@ -89,7 +88,7 @@ def search(
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
     with memory_errors_in_one_line(), hold(run.out / HIDDEN):
-        directory = RunDirectory(run.out, fingerprint(run, data) | {"seed of the grid": str(seed)}, _FILES)
+        directory = RunDirectory(run.out, fingerprint(run, data) | {"seed of the grid": str(seed)}, grid=True)
         status = directory.status(overwrite=run.overwrite)
         run, model, _ = load_at_length(run, data)  # refuses what cannot be, before anything is replaced
         data = keep_similarities(run, data, model)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from angle_data.calls import option
+from angle_data.calls import check_least, option
 
 SEED = 1111
 """Of `eval`: SentEval's."""
@@ -82,7 +82,9 @@ class FitOptions:
         shown="none",
     )
     device: str | None = _device()
-    overwrite: bool = option("Replace all in --out by this run, which goes on if it was cut off.", False)
+    overwrite: bool = option(
+        "Replace an earlier model in --out, once this run is done; goes on if cut off.", False
+    )
 
 
 @dataclass(frozen=True)
@@ -97,15 +99,20 @@ class GridOptions:
     keep: list[str] | None = _keep()
     recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
     setting: list[str] | None = _setting()
-    trials: int = option("Number of recipes to try, including the given one.", 27, min=2)
+    trials: int = option("Number of recipes to try, including the given one.", 27)
     rungs: int = option(
-        "Rounds at most; each trains the best third and the given recipe three times as long.", 3, min=1
+        "Rounds at most; each trains the best third and the given recipe three times as long.", 3
     )
-    seed: int = option("Random seed for the recipes to try.", 0, min=0)
+    seed: int = option("Random seed for the recipes to try.", 0)
     scale: str | None = _scale()
     drop_leaks: bool = _drop_leaks()
     device: str | None = _device()
     overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
+
+    def __post_init__(self) -> None:
+        check_least(self, 2, "trials")
+        check_least(self, 1, "rungs")
+        check_least(self, 0, "seed")
 
 
 @dataclass(frozen=True)
@@ -129,9 +136,7 @@ class EvalOptions:
         "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
     )
     scale: str | None = _scale()
-    seed: int | None = option(
-        "Random seed for the folds of tasks with classifiers.", None, shown=str(SEED), min=0, max=2**32 - 1
-    )
+    seed: int | None = option("Random seed for the folds of tasks with classifiers.", None, shown=str(SEED))
     report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)
     device: str | None = _device()
 
@@ -145,7 +150,11 @@ class EncodeConfig:
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
-    batch_size: int = option("Texts per forward pass.", 32, min=1)
+    batch_size: int = option("Texts per forward pass.", 32)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's", min=2)
+    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's")
     device: str | None = _device()
+
+    def __post_init__(self) -> None:
+        check_least(self, 1, "batch_size")
+        check_least(self, 2, "max_seq_length")

@@ -388,12 +388,12 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         # It reads as many tokens as when it was measured.
         tokens = report.details.get("lengths", {}).get("max_seq_length")
         model = load_backbone(config.backbone, tokens, config.device)
-    with disk_errors_in_one_line(config.out):
-        write_text(config.out / "recipe.toml", config.recipe.to_toml_text())
-        report.write(config.out / "report.json")
-        save_model(model, config.out)
-        write_card(config.out / "README.md", report, model)
+    with disk_errors_in_one_line(config.out), directory.replacing() as folder:
+        write_text(folder / "recipe.toml", config.recipe.to_toml_text())
+        report.write(folder / "report.json")
+        save_model(model, folder)
+        write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, config.data or ())))
-        write_fit_page(config.out / "report.html", report, trained.views(report.tuned_name), made)
+        write_fit_page(folder / "report.html", report, trained.views(report.tuned_name), made)
     directory.finish()
     return report

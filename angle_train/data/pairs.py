@@ -180,6 +180,8 @@ def load_pairs(
         supervision=_supervision(items),
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
+    if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
+        log.info("%s: %s repeated, and so counted more than once", pairs.name, counted(again, "pair"))
     if found.assumed:
         log.warning(
             "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
@@ -238,6 +240,8 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
             f"{spec} holds the ids of issues without their texts; "
             f"`angle-data gis rehydrate --data {spec} --out DIR` fetches them"
         )
+    if texts is None and {"source", "polarity", "key"} <= row.keys():
+        raise InputError(f"{spec} holds sentences of llm-label; `angle-data ensemble RUN` makes pairs")
     if texts is None:
         known = " or ".join(", ".join(names) for names in TEXTS)
         raise InputError(

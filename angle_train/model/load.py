@@ -38,7 +38,6 @@ log = logging.getLogger("angle.backbones")
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
-_OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
@@ -171,7 +170,7 @@ def load_backbone(
             bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
         except (
             OSError, ValueError, ImportError, KeyError, RuntimeError,
-            SafetensorError, pickle.UnpicklingError, EOFError,
+            SafetensorError, pickle.UnpicklingError, EOFError, TypeError, AttributeError,
         ) as error:  # fmt: skip
             raise InputError(
                 f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}; take another, "
@@ -188,9 +187,9 @@ def load_backbone(
 
 
 @cache
-def say_once(line: str) -> None:
+def say_once(line: str, level: int = logging.INFO) -> None:
     """Log a line, but not again in this process: a run loads its backbone several times."""
-    log.info("%s", line)
+    log.log(level, "%s", line)
 
 
 def usable_positions(model: SentenceTransformer) -> int | None:
@@ -233,6 +232,8 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     tokenizer: Any = getattr(model, "tokenizer", None)
     if model.transformers_model is None or tokenizer is None:
         return
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{name} holds no vocabulary: its tokenizer is missing; fetch or save it again")
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise InputError(
@@ -264,10 +265,14 @@ def check_model_path(id_or_path: str) -> bool:
     """
     path = Path(id_or_path)
     if path.is_dir():
+        state = path / ".angle" / "fit_state.json"
+        begun = state.is_file() and not (path / "trials").is_dir()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-            begun = (path / ".angle" / "fit_state.json").is_file() and not (path / "trials").is_dir()
             hint = "; if a run of fit was cut off here, run it again" if begun else ""
             raise InputError(f"{path} holds no model: it has neither modules.json nor config.json{hint}")
+        if begun and b'"finished"' not in state.read_bytes():
+            told = f"warning: {path} holds an earlier model; the run of fit to replace it is not finished"
+            say_once(told, logging.WARNING)
         return True
     if path.is_file():
         raise InputError(f"{path} is a file; give the directory of a model, or its id on the hub")
@@ -395,16 +400,10 @@ def finish_training(
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens, in place of one that is there. No card.
+    """Write the model into an empty folder, as Sentence Transformers opens it. No card.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
-    from angle_train.model.long_text import LONG_TEXT_FILE
-
-    # What an earlier model has and this one may lack, but would be loaded with.
-    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
-        for path in directory.glob(pattern):
-            path.unlink()
     with quiet_libraries():
         model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode

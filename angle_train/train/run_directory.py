@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -28,6 +28,12 @@ HIDDEN = ".angle"
 """The folder in an output directory that holds the run's state and the lock."""
 
 _STATE_NAME = "fit_state.json"
+_MADE = f"{HIDDEN}/made"  # a model that is being saved
+# What an earlier model has and a new one may lack, but would be loaded with.
+_OPTIONAL = (
+    "model*.safetensors*", "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
+    "long_text.json", "tokenizer.json", "added_tokens.json", "*processor_config.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +52,12 @@ class RunDirectory:
     Attributes:
         path: The directory.
         fingerprint: What decides the run (settings, data, backbone), as texts by part.
-        files: Names of all that a grid writes here, and so may replace; a run of `fit`, with none named,
-            takes the whole directory.
+        grid: Whether it is that of a grid.
     """
 
     path: Path
     fingerprint: Mapping[str, str]
-    files: Collection[str] = ()
+    grid: bool = False
 
     @property
     def checkpoints(self) -> Path:
@@ -82,8 +87,8 @@ class RunDirectory:
         state = self._state()
         if not state:
             return "new"
-        if state.grid != bool(self.files):
-            found, other = ("a run of fit", "the grid") if self.files else ("a grid", "the run")
+        if state.grid != self.grid:
+            found, other = ("a run of fit", "the grid") if self.grid else ("a grid", "the run")
             raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
         before, now = state.fingerprint, self.fingerprint
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
@@ -111,21 +116,42 @@ class RunDirectory:
     def claim(self, status: Status) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
-        A new run deletes what is there; cut off while it does so, it is still new.
+        A new run deletes what another needed to go on, but not what that made; cut off while it does so, it
+        is still new.
         """
         if status == "new":
             self._write("new")
-            for item in self.path.iterdir():
-                if item.name != HIDDEN and (not self.files or item.name in self.files):  # the lock is held
-                    shutil.rmtree(item) if item.is_dir() else item.unlink()
+            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard", _MADE):
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
         self._write("interrupted")
         found = {}
-        for path in () if self.files else self.checkpoints.glob("checkpoint-*"):
+        for path in () if self.grid else self.checkpoints.glob("checkpoint-*"):
             if _is_complete(path):
                 found[int(path.name.removeprefix("checkpoint-"))] = path
             else:  # cut off while being written: the trainer must not find it
                 shutil.rmtree(path)
         return found[max(found)] if found else None
+
+    @contextmanager
+    def replacing(self) -> Iterator[Path]:
+        """Yield an empty folder, whose content takes the place of an earlier model if the block ends well.
+
+        What no run writes stays.
+        """
+        made = self.path / _MADE
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        try:
+            yield made
+            for path in [path for pattern in _OPTIONAL for path in self.path.glob(pattern)]:
+                path.unlink()
+            for item in made.iterdir():
+                if (earlier := self.path / item.name).is_dir():
+                    shutil.rmtree(earlier)
+                item.replace(earlier)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""
@@ -134,7 +160,7 @@ class RunDirectory:
 
     def tidy(self) -> None:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
-        for folder in () if self.files else (self.checkpoints, self.folds):
+        for folder in () if self.grid else (self.checkpoints, self.folds):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _state(self) -> _State | None:
@@ -144,7 +170,7 @@ class RunDirectory:
         return read_own(file, _State, fix) if file.is_file() else None
 
     def _write(self, status: Status) -> None:
-        state = _State(status, dict(self.fingerprint), bool(self.files))
+        state = _State(status, dict(self.fingerprint), self.grid)
         write_json(self.path / HIDDEN / _STATE_NAME, asdict(state), indent=1)
 
 

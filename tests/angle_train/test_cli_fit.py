@@ -6,7 +6,8 @@ import os
 from dataclasses import replace
 
 import pytest
-from cut_runs import cut_off, interrupt
+from cut_runs import CutOff, cut_off, interrupt
+from full_disk import files_of_at_most
 from train_runs import dataset, write
 
 from angle_train.recipe import Recipe, find_recipe
@@ -144,6 +145,36 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
     assert "Better than the backbone by " in out
 
 
+def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_fit_did_not_write_for_good(
+    program, options, tiny_model_dir
+):
+    out, mine = options["--out"], options["--out"] / "data" / "notes.txt"
+    assert program("fit", *flat(options))[0] == 0
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    (out / "long_text.json").write_text('{"mode": "head_tail"}')  # of a model that read both ends
+    before = {name: (out / name).read_bytes() for name in ("model.safetensors", "report.json", "recipe.toml")}
+    again = ["fit", *flat(options), "--epochs", 3, "--overwrite"]
+    with cut_off("on_step_end", 1), pytest.raises(CutOff):
+        program(*again)
+    assert {name: (out / name).read_bytes() for name in before} == before
+    measure = ["eval", "--quiet", "--model", out, "--pairs", options["--test"]]
+    code, _, err = program(*measure)
+    assert (code, err.count("\n"), err.count("holds an earlier model")) == (0, 1, 1)
+    (out / "1_Pooling" / "config.json").unlink()
+    with files_of_at_most(0.5 * (tiny_model_dir / "model.safetensors").stat().st_size):
+        code, _, err = program(*again)
+    assert (code, err.count("cannot be written")) == (1, 1)
+    assert {name: (out / name).read_bytes() for name in before} == before
+    assert not (out / ".angle" / "made").exists()  # it would take up the room that is needed
+    assert program(*again)[0] == 0
+    assert program(*measure) == (0, "", "")
+    assert not [name for name in before if (out / name).read_bytes() == before[name]]
+    assert (out / "1_Pooling" / "config.json").is_file()
+    assert not (out / "long_text.json").exists()
+    assert mine.read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
@@ -191,10 +222,10 @@ def test_missing_extra_names_the_install_command(program, options, monkeypatch):
     assert err == ('angle-train: error: angle-train fit needs the "train" extra: pip install -e ".[train]"\n')
 
 
-def test_missing_options_are_usage_errors(program):
+def test_a_missing_option_is_a_usage_error_and_a_missing_choice_is_not(program):
     code, _, err = program("fit", "--data", "x.jsonl")
     assert code == 2
     assert "--backbone" in err
     code, _, err = program("fit", "--backbone", "x", "--out", "y")
-    assert code == 2
+    assert (code, err.count("\n")) == (1, 1)
     assert "give --data, or --human, or both" in err

@@ -191,6 +191,7 @@ def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(con
         (["--overwrite", "--keep", alike], "finds all its pairs equally similar"),
         (["--overwrite", "--keep", tmp_path / "no.jsonl"], "no.jsonl does not exist"),
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),
+        (["--trials", 1], "angle-train: error: --trials must be at least 2, got 1"),
         (["--drop-leaks"], "no training pairs are left"),  # they are the dev pairs
     ):
         assert refusal in program(*given, *more)[2]

@@ -21,6 +21,13 @@ def scored(scores):
     return [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
 
 
+@pytest.mark.parametrize(("rows", "told"), [(ROWS, 0), ([*ROWS, ROWS[1]], 1)])
+def test_repeated_pairs_are_told_and_stay(tmp_path, caplog, rows, told):
+    with caplog.at_level("INFO", logger="angle"):
+        assert len(load_pairs(write(tmp_path / "x.jsonl", rows))) == len(rows)
+    assert caplog.text.count("1 pair repeated") == told
+
+
 def test_other_names_weights_and_sources_are_understood(tmp_path):
     rows = [
         {"sentence1": "a", "sentence2": "b", "label": 1, "weight": 0.5, "source_id": 7},
@@ -105,6 +112,10 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         (
             '{"hash1": "ab", "hash2": "cd", "label": 1}',
             r"holds the ids of issues without their texts; `angle-data gis rehydrate --data .+ --out DIR`",
+        ),
+        (
+            '{"source_id": "1", "source": "a", "polarity": "synonym", "text": "b", "model": "m", "key": "k"}',
+            r"x.jsonl holds sentences of llm-label; `angle-data ensemble RUN` makes pairs$",
         ),
         (
             '{"text1": "a", "score": 1}',

@@ -34,6 +34,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     code, table, err = run(*common, "--split", "dev", "--report", html)
     assert code == 0, err
     assert "rows with split dev are used" in err
+    assert err.endswith(f"\nreport: {html}\n")
     rows = [line.split("  ") for line in table.splitlines()[2:5]]
     assert [row[0] for row in rows] == ["eval_natural/dev"] * 3
     assert "+0.0" in table.splitlines()[4]
@@ -60,6 +61,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         ("--pairs PAIRS --report x.jsonl", "x.jsonl: give the name of a page, such as report.html"),
         ("--pairs PAIRS --report .", "--report .: give the name of a page, such as report.html"),
         ("--pairs PAIRS --seed 0", "--seed goes with --task only; leave it out"),
+        ("--task stsb --seed -1", "--seed must be from 0 to 4294967295, got -1"),
         ("--pairs PAIRS --task stsb", "give either --pairs FILE or --task NAME"),
         ("", "give either --pairs FILE or --task NAME"),
         ("--task nope", "no task 'nope'"),
@@ -178,6 +180,28 @@ def test_damaged_models_alone_are_a_line_each(run, tiny_model_dir, data_dir, tmp
         *("model cut", "model nan"),
         "angle-train",
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", "[1]"),
+        ("modules.json", "[{"),
+        ("config.json", ""),
+        ("1_Pooling/config.json", '{"mode": 1}'),
+        ("config_sentence_transformers.json", "[]"),
+        ("tokenizer.json", "{"),
+        ("tokenizer*.json", None),
+    ],
+)
+def test_a_damaged_model_folder_is_one_line(run, tiny_model_dir, examples, tmp_path, file, content):
+    model = shutil.copytree(tiny_model_dir, tmp_path / "broken")
+    for path in model.glob(file):
+        path.unlink() if content is None else path.write_text(content)
+    code, out, err = run("--model", model, "--pairs", examples / "eval_natural.jsonl", "--quiet")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"angle-train: error: {model} ")
+    assert "fetch or save it again" in err
 
 
 def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):

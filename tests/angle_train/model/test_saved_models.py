@@ -5,12 +5,11 @@ import subprocess
 import sys
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
 from train_runs import moved
 
 from angle_train.model.adapters import merge_adapters
-from angle_train.model.load import load_backbone, load_for_training, save_model
+from angle_train.model.load import load_for_training
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig
 
@@ -61,13 +60,3 @@ def test_saved_models_are_the_same_without_this_toolkit(tiny_model_dir, tmp_path
         [sys.executable, "-I", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_save_that_was_cut_off_is_made_again(tiny_model, tmp_path):
-    save_model(tiny_model, tmp_path)
-    (tmp_path / "modules.json").write_text('[{"idx": ')
-    (tmp_path / "long_text.json").write_text('{"mode": "head_tail"}')
-    save_model(tiny_model, tmp_path)
-    saved = load_backbone(str(tmp_path), device="cpu")
-    assert type(saved) is SentenceTransformer  # reads the start of long texts alone, as the model does
-    assert np.allclose(saved.encode(TEXTS), tiny_model.encode(TEXTS), atol=1e-6)

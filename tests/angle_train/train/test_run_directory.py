@@ -1,7 +1,7 @@
 """A run's directory: what is deleted, and in which order, so that a kill leaves nothing to be mistaken."""
 
 import re
-from pathlib import Path
+import shutil
 
 import pytest
 
@@ -35,8 +35,8 @@ def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
         RunDirectory(tmp_path, PARTS).status(overwrite=False)
 
 
-def test_a_grid_replaces_its_own_files_alone_and_never_a_run(tmp_path, run):
-    grid = RunDirectory(tmp_path / "grid", PARTS, ("trials", "grid.json"))
+def test_a_grid_replaces_its_own_trials_alone_and_never_a_run(tmp_path, run):
+    grid = RunDirectory(tmp_path / "grid", PARTS, grid=True)
     grid.claim("new")
     (grid.path / "grid.json").write_text("{}")
     (grid.path / "notes.txt").write_text("mine")
@@ -45,12 +45,13 @@ def test_a_grid_replaces_its_own_files_alone_and_never_a_run(tmp_path, run):
     grid.finish()
     grid.claim(grid.status(overwrite=True))
     grid.finish()
-    assert sorted(path.name for path in grid.path.iterdir()) == [".angle", "checkpoints", "notes.txt"]
+    left = [".angle", "checkpoints", "grid.json", "notes.txt"]  # a new table is written over the old one
+    assert sorted(path.name for path in grid.path.iterdir()) == left
     assert (grid.path / "checkpoints" / "checkpoint-5").is_dir()
     with pytest.raises(InputError, match="holds a grid; give another directory to the run"):
         RunDirectory(grid.path, PARTS).status(overwrite=True)
     with pytest.raises(InputError, match="holds a run of fit; give another directory to the grid"):
-        RunDirectory(run.path, PARTS, ("trials", "grid.json")).status(overwrite=True)
+        RunDirectory(run.path, PARTS, grid=True).status(overwrite=True)
 
 
 def test_what_a_kill_left_of_a_finished_run_is_deleted(run):
@@ -75,7 +76,7 @@ def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", killed)
+        patch.setattr(shutil, "rmtree", killed)
         with pytest.raises(KilledError):
             other.claim(other.status(overwrite=True))
     # What is left is not taken for this run's own, and the old run counts for nothing.
@@ -83,7 +84,7 @@ def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch
     with pytest.raises(InputError, match="different epochs"):
         run.status(overwrite=False)
     other.claim("new")
-    assert [path.name for path in run.path.iterdir()] == [".angle"]
+    assert sorted(path.name for path in run.path.iterdir()) == [".angle", "model.safetensors"]
     assert other.status(overwrite=True) == "interrupted"  # it goes on
 
 
