@@ -12,7 +12,8 @@ neither. All have the same number of random pairs; of other pairs all have as ma
 source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
-them away) before anything is built. The tables also show what that costs each data set.
+them away) before anything is built. With --replace, SmolLM2's replies stand in an annotator's place, graded
+like the others (grades/grader-p-smollm2.jsonl). The tables also show what either costs each data set.
 Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
@@ -45,15 +46,17 @@ DEFAULT = (
 )
 GRADED = tuple(f"principled-{labels}" for labels in LABELS)
 EVERYTHING = "everything-graded"
+SMALL = "smollm2"
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
 @dataclass(frozen=True)
 class World:
-    """One set of candidates: run folders by annotator, and the pairs flipped of one of them."""
+    """One set of candidates: run folders by annotator, their grades, and the pairs flipped of one of them."""
 
     folder: Path
     runs: dict[str, Path]
+    grades: Path
     flipped: frozenset[tuple[str, str]]
     swapped: str = ""  # the annotator whose polarities were flipped
 
@@ -68,6 +71,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=choices, metavar="SET-LABELS")
     flips = [f"{name}:{tenths / 10:g}" for name in llm.ANNOTATORS for tenths in range(1, 11)]
     parser.add_argument("--flip", choices=flips, metavar="ANNOTATOR:SHARE")
+    parser.add_argument(
+        "--replace", choices=llm.ANNOTATORS, help="put SmolLM2 in this one's place (cloud-ops)"
+    )
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
     arguments = parser.parse_args()
@@ -76,10 +82,16 @@ def main() -> None:
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.purpose
     runs = llm.candidates(task)
-    worlds = [make_world(root / "clean", runs)]
+    _, grades = llm.degrees_and_grades(task)
+    worlds = [make_world(root / "clean", runs, grades)]
     if arguments.flip:
         name, share = arguments.flip.split(":")
-        worlds.append(make_world(root / f"flip-{name}-{share}", runs, name, float(share)))
+        worlds.append(make_world(root / f"flip-{name}-{share}", runs, grades, name, float(share)))
+    if arguments.replace:
+        others = {name: run for name, run in runs.items() if name != arguments.replace}
+        others |= llm.candidates(task, (SMALL,))
+        folder = root / f"{SMALL}-for-{arguments.replace}"
+        worlds.append(make_world(folder, others, llm.small_grades(task, others)))
     default = DEFAULT if task.mined else (*DEFAULT, *GRADED)
     wanted = arguments.only or default
     names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *default})
@@ -91,6 +103,8 @@ def main() -> None:
         rows = min(sum(pair.polarity != "random" for pair in pairs) for pairs in every)
         print(f"\neach data set: {rows} pairs besides the random ones")
         for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
+            if data not in built[world.folder.name]:  # its annotator was replaced
+                continue
             pairs = subsample(built[world.folder.name][data], rows)
             folder = world.folder / "equal" / f"{data}-{rows}"
             found = run(task, recipe, folder, pairs, seed)
@@ -105,7 +119,9 @@ def main() -> None:
 # --- candidates ---------------------------------------------------------------------------------------
 
 
-def make_world(folder: Path, runs: dict[str, Path], swapped: str = "", share: float = 0.0) -> World:
+def make_world(
+    folder: Path, runs: dict[str, Path], grades: Path, swapped: str = "", share: float = 0.0
+) -> World:
     """Copy the candidates, swapping a share of an annotator's."""
     flipped: set[tuple[str, str]] = set()
     copies = {}
@@ -118,7 +134,7 @@ def make_world(folder: Path, runs: dict[str, Path], swapped: str = "", share: fl
             row["key"] += f"-{number}"
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    return World(folder, copies, frozenset(flipped), swapped)
+    return World(folder, copies, grades, frozenset(flipped), swapped)
 
 
 # --- data sets ----------------------------------------------------------------------------------------
@@ -127,14 +143,16 @@ def make_world(folder: Path, runs: dict[str, Path], swapped: str = "", share: fl
 def build_all(task: llm.Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
     """Build the data sets named, all of each for training, and return their pairs."""
     built = {}
-    degrees, grades = llm.degrees_and_grades(task)
+    degrees = llm.degrees_and_grades(task)[0]
     for name in names:
         data, _, labels = name.rpartition("-")
+        if data in llm.ANNOTATORS and data not in world.runs:
+            continue
         strategy = data if data in ("vote", "principled") else "concat"
         runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
         how: dict[str, Any] = {"strategy": strategy, "labels": labels}
         if strategy == "principled" or labels == "graded":
-            how["scores"] = (grades,)
+            how["scores"] = (world.grades,)
         if labels == "binary":
             how["purpose"] = None
         if name == EVERYTHING:

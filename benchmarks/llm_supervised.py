@@ -191,6 +191,17 @@ def degrees_and_grades(task: Task) -> tuple[Path, Path]:
     return home / DEGREES, home / GRADER
 
 
+def small_grades(task: Task, runs: Mapping[str, Path]) -> Path:
+    """Return the folder of the grades of these annotators' candidates; grader-p's count as grader-e's."""
+    home, replies = RESULTS / task.name / "labels", task.texts.parent / "grades" / "grader-p-smollm2.jsonl"
+    rows = [*rows_of(task.grades or replies), *(row | {"grader": GRADER} for row in rows_of(replies))]
+    out = home / f"{GRADER}-{'-'.join(runs)}"
+    write_jsonl(home / f"{out.name}.jsonl", rows)
+    engine = EngineConfig(model=GRADER, engine="recorded", replies=home / f"{out.name}.jsonl")
+    score(ScoreConfig(engine, out=out, runs=tuple(runs.values())))
+    return out
+
+
 def second_and_written(task: Task) -> tuple[Path, Path, Path]:
     """Return annotator-j's run folder, the pairs of what d and j wrote for one text, and their grades."""
     home, texts = RESULTS / task.name / "labels", {row["id"]: row["text"] for row in rows_of(task.texts)}
