@@ -267,7 +267,7 @@ class FitReport:
         return "hold too many training or dev pairs to show" if good else "do not show"
 
     def verdict(self) -> list[str]:
-        """Return the verdict in sentences: the advice first, then one line for each set of pairs.
+        """Return the verdict in sentences: the advice, which model is saved if in doubt, then the sets.
 
         Where no checkpoint was chosen there is the advice alone: no saved model has the other figures.
         """
@@ -278,9 +278,10 @@ class FitReport:
         if self.kept == BACKBONE:
             return lines
         if not self.shown_better:
-            lines.append(
+            lines.insert(
+                1,
                 f"the saved model is the tuned one, and the {self._judges} {self._doubt} it to be better; "
-                "--require-better saves the backbone instead"
+                "--require-better saves the backbone instead",
             )
         if all(result.role == "dev" for result in self.judged):
             chose = "the number of steps" if "folds" in self.details else "the checkpoint"

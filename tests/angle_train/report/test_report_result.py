@@ -81,11 +81,11 @@ def test_the_verdict_weighs_all_test_sets(tested, advice):
 
 def test_verdict_lists_each_test_set_with_its_interval():
     assert report(BETTER, WORSE, SAME).verdict()[1:] == [
+        "the saved model is the tuned one, and the test pairs do not show it to be better; "
+        "--require-better saves the backbone instead",
         "set0: better, +5.0 [+1.0, +9.0]",
         "set1: worse, -5.0 [-9.0, -1.0]",
         "set2: no reliable difference, +1.0 [-2.0, +4.0]",
-        "the saved model is the tuned one, and the test pairs do not show it to be better; "
-        "--require-better saves the backbone instead",
     ]
 
 
