@@ -6,7 +6,9 @@ which several steps read, are read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,7 @@ Polarity = Literal["synonym", "antonym"]
 
 PURPOSES = ("opposites", "topics")
 """What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
+_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
@@ -145,6 +148,34 @@ def read_candidates(run: Path) -> Iterator[Candidate]:
             yield Candidate.from_dict(row, f"{file}:{line}")
     except InputError as error:
         raise with_renewal(error, "llm-label", run) from None
+
+
+def read_run_file(run: Path) -> dict[str, Any]:
+    """Return the content of the run.json of a folder, empty if there is none.
+
+    Raises:
+        InputError: It is no JSON object.
+    """
+    file = run / "run.json"
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{file}: not valid JSON; delete it and run the command that wrote it again")
+    return found
+
+
+def checkpoint_of(name: str, recorded: Mapping[str, Any]) -> str:
+    """Return the model behind the name of an annotator or grader, by its run.json; without that, the name."""
+    return undated(str(recorded.get("checkpoint") or name))
+
+
+def undated(checkpoint: str) -> str:
+    """Return the name of a checkpoint without the date of a snapshot."""
+    return _DATE.sub("", checkpoint)
 
 
 def with_renewal(error: InputError, command: str, run: Path) -> InputError:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import InputError
+from angle_data.records import undated
 
 BATCH_PRICE_FACTOR = 0.5
 """What a token costs in a batch, relative to a direct request; https://developers.openai.com/api/docs/guides/batch."""
@@ -41,7 +42,6 @@ class Service:
 
 
 _PRICES = Path(__file__).with_name("prices.toml")
-_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 _REASONING = re.compile(
     r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)"
 )  # gpt-35-turbo is Azure's name of an old one
@@ -125,7 +125,7 @@ def _listed_price(spec: AnnotatorSpec) -> Price | None:
     """Return the price in the user's table or in ours; a dated snapshot has that of its family."""
     if not spec.paid:
         return None
-    names = (spec.checkpoint, _DATE.sub("", spec.checkpoint))
+    names = (spec.checkpoint, undated(spec.checkpoint))
     tables = (*(_tables(spec.prices) if spec.prices else ()), *_tables(_PRICES))
     found = [
         table[name] for host, table in tables if host in ("", _host(spec)) for name in names if name in table

@@ -19,7 +19,7 @@ from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
 from angle_data.ensembling.groups import group_sources
 from angle_data.ensembling.labels import label_choice, label_given, random_pairs
-from angle_data.ensembling.read import Source, group_by_source, peer_grades, read_runs
+from angle_data.ensembling.read import Source, group_by_source, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
 from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
@@ -60,9 +60,9 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
     given = read_given(config.pairs)
     degrees = any(candidate.degree for run in runs for candidate in run.candidates)
-    grading = read_grading(
-        config.scores, sources, {p.key for p in given}, needed=config.labels == "graded" and not degrees
-    )
+    needed = config.labels == "graded" and not degrees
+    checkpoints = {run.model: run.checkpoint for run in runs}
+    grading = read_grading(config.scores, sources, {p.key for p in given}, checkpoints, needed=needed)
     chosen = _choose(config, grading, degrees=degrees)
     outcome = load_strategy(chosen.strategy)(sources, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
@@ -141,7 +141,7 @@ def _check_left(outcome: Outcome, others: Screened) -> None:
 
 def _count_graded(outcome: Outcome, grading: Judgement) -> dict[str, int]:
     """Return how many of the kept pairs have a grade that is used, and how many have none."""
-    graded = sum(bool(peer_grades(grading.grades, choice.key, choice.models)) for choice in outcome.kept)
+    graded = sum(choice.key in grading.grades for choice in outcome.kept)
     return {"graded": graded, "expected": len(outcome.kept) - graded}
 
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median_high
+from types import MappingProxyType
 from typing import Any
 
 from angle_data.ensembling.read import (
@@ -23,8 +24,8 @@ from angle_data.ensembling.read import (
     GradeSet,
     Source,
     offers,
-    peer_grades,
     read_scores,
+    without_own,
 )
 from angle_data.ensembling.screen import screen
 from angle_data.ensembling.strategies import Merged, merge
@@ -146,9 +147,16 @@ class Judgement:
 
 
 def read_grading(
-    paths: Sequence[Path], sources: Sequence[Source], given: Collection[tuple[str, str]], *, needed: bool
+    paths: Sequence[Path],
+    sources: Sequence[Source],
+    given: Collection[tuple[str, str]],
+    checkpoints: Mapping[str, str],
+    *,
+    needed: bool,
 ) -> Judgement:
     """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
+
+    `checkpoints` has the model behind each annotator's name.
 
     Raises:
         InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
@@ -157,7 +165,7 @@ def read_grading(
     read = read_scores(paths)
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
-    judgement = judge(sources, read.grades, given)
+    judgement = judge(sources, read.grades, given, {**read.checkpoints, **checkpoints})
     if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
         mend = "" if given else "name the file of the graded pairs with --pairs, or "
         raise InputError(
@@ -183,24 +191,32 @@ def read_grading(
     return replace(judgement, read=read, unknown=unknown)
 
 
-def judge(sources: Sequence[Source], grades: Grades, given: Collection[tuple[str, str]] = ()) -> Judgement:
+def judge(
+    sources: Sequence[Source],
+    grades: Grades,
+    given: Collection[tuple[str, str]] = (),
+    checkpoints: Mapping[str, str] = MappingProxyType({}),
+) -> Judgement:
     """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
 
-    It is used if it graded candidates of others with an area under the curve of at least 0.75 for one of the
-    annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that annotators
-    contradict each other about say nothing.
+    What a model says of its own sentences does not count; `checkpoints` has the models behind the names.
+
+    A grader is used if it graded candidates of others with an area under the curve of at least 0.75 for one
+    of the annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that
+    annotators contradict each other about say nothing.
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
     passed, _ = screen(sources)
     pairs = merge(passed)
-    names = sorted({grader for row in grades.values() for grader in row})
+    graders = sorted({grader for row in grades.values() for grader in row})
+    grades = without_own(grades, sources, checkpoints)
     others = {name for key in given for name in grades.get(key, {})}
-    verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in names}
+    verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in graders}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}
     kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
     grades = {pair: row for pair, row in kept if row}
-    graded = sum(bool(peer_grades(grades, pair.key, pair.models)) for pair in pairs)
+    graded = sum(pair.key in grades for pair in pairs)
     return Judgement(verdicts, grades, graded, len(pairs))
 
 
@@ -208,7 +224,7 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: boo
     found: dict[str, _Sides] = {}
     trusted = known
     for pair in pairs:
-        grade = peer_grades(grades, pair.key, pair.models).get(grader)
+        grade = grades.get(pair.key, {}).get(grader)
         if grade is None:
             continue
         known = True

@@ -24,7 +24,7 @@ from itertools import combinations
 from operator import mul
 from typing import Any, NamedTuple
 
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, peer_grades
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source
 from angle_data.ensembling.scale import shrink
 from angle_data.ensembling.screen import content_words, reject, screen
 from angle_data.ensembling.strategies import Choice, Merged, Outcome, asked_of, keep, merge, side_of
@@ -122,8 +122,8 @@ class Reader:
 def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     """Keep each pair on its likely side, flipped where need be; weigh it by how likely that is.
 
-    Equal pairs become one with all of their supporters first; grades by a pair's own supporters do not count.
-    `grades` should be of graders that tell synonyms from antonyms (`graders.judge`).
+    Equal pairs become one with all of their supporters first. `grades` should be those that `graders.judge`
+    returns: of others than the authors, who tell synonyms from antonyms.
     """
     passed, dropped = screen(sources)
     pairs = merge(passed)
@@ -156,13 +156,13 @@ def claims_of(pair: Merged) -> list[Claim]:
 class Beliefs:
     """What is believed of `pairs`: `synonym` holds the probability that the texts of each mean the same.
 
-    `grades` are each pair's, less its own supporters'; `claims` counts the claims about it. `wrong` is the
-    share of wrong claims by annotator and what was asked for, `checked` how many of these claims anything
-    else speaks about (0: the prior stands). `readers` say how each grader's grades are to be read.
+    `grades` are each pair's; `claims` counts the claims about it. `wrong` is the share of wrong claims by
+    annotator and what was asked for, `checked` how many of these claims anything else speaks about (0: the
+    prior stands). `readers` say how each grader's grades are to be read.
     """
 
     def __init__(self, pairs: Sequence[Merged], grades: Grades) -> None:
-        self.grades = [peer_grades(grades, pair.key, pair.models) for pair in pairs]
+        self.grades = [grades.get(pair.key, {}) for pair in pairs]
         claims = [claims_of(pair) for pair in pairs]
         self.claims = [len(found) for found in claims]
         self.replies: dict[Claim, list[int]] = {}

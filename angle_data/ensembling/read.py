@@ -7,11 +7,10 @@ never written to, and journals never read.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate, read_candidates, with_renewal
+from angle_data.records import Candidate, checkpoint_of, read_candidates, read_run_file, with_renewal
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -43,7 +42,7 @@ class Run:
     """One run of an annotator: its name, its candidates and its recorded settings.
 
     `digest` is a sha256 of the candidates that does not depend on the order of their rows, `usd` what they
-    cost, where that is known.
+    cost, where that is known; `checkpoint` is the model behind the name.
     """
 
     path: Path
@@ -53,6 +52,7 @@ class Run:
     settings: dict[str, Any]
     unfinished: bool = False
     usd: float | None = None
+    checkpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class GradeSet:
     """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
 
     A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
-    `unfinished` says whether any run is, `usd` what all cost, where that is known.
+    `unfinished` says whether any run is, `usd` what all cost, where that is known; `checkpoints` has the
+    model behind each grader's name.
     """
 
     grades: Grades
@@ -88,6 +89,7 @@ class GradeSet:
     digest: str
     unfinished: bool = False
     usd: float | None = None
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
 
 
 NOTHING_READ = GradeSet(NO_GRADES, {}, "")
@@ -151,16 +153,18 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
+    checkpoints: dict[str, str] = {}
     recorded = []
     for path in paths:
         file = _results(path, "scores.jsonl", "llm-score")
-        recorded.append(_read_run_file(path, "llm-score"))
+        recorded.append(_recorded(path, "llm-score"))
         line = 0
         try:
             for line, row in read_jsonl(file):
                 pair, grader, score = _read_grade(row, f"{file}:{line}")
                 grades.setdefault(pair, {}).setdefault(grader, []).append(score)
                 rows[grader] = rows.get(grader, 0) + 1
+                checkpoints[grader] = checkpoint_of(grader, recorded[-1])
         except InputError as error:
             raise with_renewal(error, "llm-score", path) from None
         if not line:
@@ -175,12 +179,25 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     costs: list[Any] = [run.get("usd") for run in recorded]
     usd = None if None in costs else math.fsum(costs)
     unfinished = any(map(_is_unfinished, recorded))
-    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd)
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd, checkpoints)
 
 
-def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:
-    """Return a pair's grades by grader, without those of its supporters: nobody grades their own work."""
-    return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
+def without_own(grades: Grades, sources: Iterable[Source], checkpoints: Mapping[str, str]) -> Grades:
+    """Return the grades without those that a model gave its own candidates, whatever it was called there.
+
+    `checkpoints` has the model behind the names of annotators and graders that are not a model's own.
+    """
+    authors: dict[tuple[str, str], set[str]] = {}
+    for source, candidate in offers(sources):
+        names = {candidate.model, checkpoints.get(candidate.model, candidate.model)}
+        authors.setdefault(pair_key(source.text, candidate.text), set()).update(names)
+    by_others = {}
+    for pair, row in grades.items():
+        wrote = authors.get(pair, set())
+        found = {name: row[name] for name in row if wrote.isdisjoint((name, checkpoints.get(name, name)))}
+        if found:
+            by_others[pair] = found
+    return by_others
 
 
 def _results(path: Path, name: str, command: str) -> Path:
@@ -201,7 +218,7 @@ def _results(path: Path, name: str, command: str) -> Path:
 def _read_run(path: Path) -> Run:
     file = _results(path, "candidates.jsonl", "llm-label")
     candidates = tuple(read_candidates(path))
-    recorded = _read_run_file(path, "llm-label")
+    recorded = _recorded(path, "llm-label")
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     models = sorted({c.model for c in candidates})
@@ -211,7 +228,8 @@ def _read_run(path: Path) -> Run:
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
     settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
     unfinished = _is_unfinished(recorded)
-    return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"))
+    checkpoint = checkpoint_of(models[0], recorded)
+    return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"), checkpoint)
 
 
 def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:
@@ -224,17 +242,9 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     return pair_key(row["text1"], row["text2"]), row["model"], float(score)
 
 
-def _read_run_file(path: Path, command: str) -> dict[str, Any]:
-    """Return the content of a run.json, a JSON object, empty if there is none; warn of an unfinished run."""
-    file = path / "run.json"
-    if not file.is_file():
-        return {}
-    try:
-        run = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        run = None
-    if not isinstance(run, dict):
-        raise InputError(f"{file}: not valid JSON; delete it and run the command that wrote it again")
+def _recorded(path: Path, command: str) -> dict[str, Any]:
+    """Return the content of a run.json, empty if there is none; warn of an unfinished run."""
+    run = read_run_file(path)
     if _is_unfinished(run):
         log.warning("%s is unfinished: run its `angle-data %s` command again to complete it", path, command)
     return run

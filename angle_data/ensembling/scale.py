@@ -17,7 +17,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from angle_data.ensembling.given import GivenPair
-from angle_data.ensembling.read import TOP_GRADE, Grades, peer_grades
+from angle_data.ensembling.read import TOP_GRADE, Grades
 from angle_data.ensembling.strategies import Choice, asked_of, side_of
 from angle_data.records import Candidate
 
@@ -65,7 +65,7 @@ class Scale:
     def __init__(
         self, kept: Sequence[Choice], given: Sequence[GivenPair], grades: Grades, *, antonym_score: float
     ) -> None:
-        rows = [peer_grades(grades, choice.key, choice.models) for choice in kept]
+        rows = [grades.get(choice.key, {}) for choice in kept]
         self._grades = grades
         self._knots = _align(kept, rows)
         self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
@@ -93,7 +93,7 @@ class Scale:
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
         asked = asked_of(choice.candidate)
-        row = peer_grades(self._grades, choice.key, choice.models)
+        row = self._grades.get(choice.key, {})
         level = self._level([(name, asked) for name in choice.models], row)
         if asked != "antonym":
             return level

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from angle_data.annotators.base import ChatRequest, Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
@@ -31,7 +32,7 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
-from angle_data.records import read_candidates
+from angle_data.records import checkpoint_of, read_candidates, read_run_file, undated
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -112,7 +113,7 @@ class ScoreJob(Job):
         self.spec = choose_annotator(config.engine, config.out)
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
-        _check_authors(config, self.spec.name)
+        _check_authors(config, self.spec)
         self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
         self._sampling = cache(self._make_sampling)
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
@@ -331,12 +332,20 @@ class ScoreJob(Job):
         return known
 
 
-def _check_authors(config: ScoreConfig, grader: str) -> None:
+def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote = Counter(row.model == grader for run in config.runs for row in read_candidates(run))
+    wrote, names = Counter[bool](), {spec.name}
+    for run in config.runs:
+        recorded = read_run_file(run)
+        for row in read_candidates(run):
+            own = spec.name == row.model or undated(spec.checkpoint) == checkpoint_of(row.model, recorded)
+            wrote[own] += 1
+            names |= {row.model} if own else set()
     if not wrote[True]:
         return
-    said = f"{grader} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
+    other = " and ".join(sorted(names - {spec.name}))
+    called = f"{spec.name} ({other}: the same model)" if other else spec.name
+    said = f"{called} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
     if not wrote[False] and not config.pairs:
         raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")
     log.warning("warning: %s; grade with another model", said % f"{wrote[True]} of {wrote.total()}")

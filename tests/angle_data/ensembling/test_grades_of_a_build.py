@@ -106,7 +106,10 @@ def other_pairs(run):
 
 @pytest.mark.parametrize("labels", ["ordinal", "graded"])
 def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels):
-    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0)):
+    renamed = grade(run, "chatgpt")
+    for folder, checkpoint in ((run, "gpt-4o-mini-2024-07-18"), (renamed, "gpt-4o-mini")):
+        (folder / "run.json").write_text(json.dumps({"checkpoint": checkpoint}))
+    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0), (renamed, 0)):
         with pytest.raises(InputError) as caught:
             build(run, "out", scores, labels=labels)
         assert str(caught.value).startswith(

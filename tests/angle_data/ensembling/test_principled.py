@@ -221,9 +221,3 @@ def test_grades_decide_where_annotators_contradict_each_other():
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-
-
-def test_nobody_grades_their_own_sentences():
-    own = {pair_key(r.source, r.text): {r.model: 5.0 * (r.polarity == "antonym")} for r in HONEST}
-    outcome = principled(group_by_source(HONEST), own)
-    assert outcome.kept == principled(group_by_source(HONEST)).kept

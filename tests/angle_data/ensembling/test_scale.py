@@ -60,9 +60,9 @@ def test_antonyms_stand_about_their_score_in_the_order_of_their_grades(score):
 
 
 @pytest.mark.parametrize(("asked", "expected"), [("synonym", 5), ("antonym", 1.5), (4, 4), (1, 1)])
-def test_without_grades_of_others_a_pair_stands_where_it_was_asked_for(asked, expected):
+def test_without_grades_a_pair_stands_where_it_was_asked_for(asked, expected):
     pairs = choices("a", asked)
-    assert level(Scale(pairs, [], graded(pairs, 2.0, grader="a"), antonym_score=0.3), pairs[0]) == expected
+    assert level(Scale(pairs, [], {}, antonym_score=0.3), pairs[0]) == expected
 
 
 def test_annotators_are_expected_to_go_on_as_they_did():

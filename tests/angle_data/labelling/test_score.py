@@ -245,6 +245,11 @@ def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog
         caplog.clear()
         plan_score(config(tmp_path, server, runs=(tmp_path / "other",)))
         assert "itself" not in caplog.text
+        (tmp_path / "other/run.json").write_text(json.dumps({"checkpoint": "judge-2024-07-18"}))
+        with pytest.raises(
+            InputError, match=r"judge \(other: the same model\) wrote all 1 candidates itself"
+        ):
+            plan_score(config(tmp_path, server, runs=(tmp_path / "other",), pairs=()))
         assert server.seen == []
 
 
