@@ -38,7 +38,7 @@ from angle_train.run import (
     untouched,
 )
 from angle_train.train.arguments import Schedule
-from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
+from angle_train.train.choosing import Columns, climb, resampled, too_few, what_pairs_show
 from angle_train.train.folds import measured_run
 from angle_train.train.processes import process_count
 from angle_train.train.ranges import draw_trials
@@ -83,6 +83,8 @@ def search(
     data = load_data(replace(run, test=None), reason)
     run = replace(run, recipe=data.recipe)
     values = draw_trials(trials, seed, run.recipe)
+    if (refused := too_few(data.dev)) is not None:
+        raise InputError(refused)
     log.info("%s", what_pairs_show(data.dev))
     run_leaks(data)
     if run.recipe.training.average_with_backbone:
@@ -165,6 +167,7 @@ def _result(
         rows.append(row | {"gain": asdict(gain) if trial else None, "values": values[trial]})
     finalists = {row["trial"]: row for row in rows if row["rung"] == last}
     best = finalists[rivals[choice.chosen - 1] if choice.chosen else 0]
+    assert choice.confidence is not None  # there are pairs enough
     chance = f"confidence {choice.confidence:.2f}, {choice.compared} compared"
     row = max(finalists.values(), key=lambda row: (row["dev"], -row["trial"]))
     if best["trial"]:

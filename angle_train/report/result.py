@@ -27,7 +27,7 @@ from angle_train.report.comparisons import (
 )
 from angle_train.report.text import advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
-from angle_train.train.choosing import Columns
+from angle_train.train.choosing import TOO_FEW, Columns
 from angle_train.train.processes import process_count
 from angle_train.train.run_directory import read_own
 from angle_train.train.trainer import Training
@@ -298,6 +298,9 @@ class FitReport:
         pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         end = "so the untouched backbone was saved."
+        if choice["confidence"] is None:
+            known = f"Whether tuning helped is not known: the {pairs} {TOO_FEW}"
+            return f"{known}. The untouched backbone was saved."
         if choice["best"] <= 0:  # however bad the backbone is
             return (
                 f"Tuning did not help: the tuned weights rank the {pairs} no better than chance would "

@@ -36,6 +36,9 @@ ERROR = 0.1
 
 RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
+TOO_FEW = f"are too few to choose by; give pairs of at least {_FEWEST} sources, better of 50"
+"""What is said of pairs that cannot choose, after what they are."""
+
 _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
 _SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
@@ -56,24 +59,28 @@ class Choice:
         compared: How many candidates there were besides the simplest.
         confidence: 1 - p, where p says how often chance alone would give one of the compared so large a lead
             over the simplest one as the chosen candidate has; where the simplest was chosen, as the best has.
+            None where the pairs are of too few sources to know.
         scores: Spearman of every candidate, the mean over the sets.
         best: Position of the highest score among the others that can be had; 0 if there is none.
     """
 
     chosen: int
     compared: int
-    confidence: float
+    confidence: float | None
     scores: list[float]
     best: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report keeps; `best` is the score of the chosen candidate, or of the best one."""
-        found = {"chosen": self.chosen, "compared": self.compared, "confidence": round(self.confidence, 4)}
+        confidence = None if self.confidence is None else round(self.confidence, 4)
+        found = {"chosen": self.chosen, "compared": self.compared, "confidence": confidence}
         return found | {"simplest": self.scores[0], "best": self.scores[self.chosen or self.best]}
 
     def sentence(self, taken: str, pairs: str) -> str:
         """Return the choice in words; `taken` names what was chosen and `pairs` what it was chosen on."""
         simple, best = self.scores[0], self.scores[self.chosen or self.best]
+        if self.confidence is None:
+            return f"chosen: the backbone; the {pairs} {TOO_FEW}"
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
         sure = f"better with confidence {self.confidence:.2f} ({count})"
         if self.chosen:
@@ -150,8 +157,8 @@ def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[i
         better = family[(_by_chance(scores, drawn, chosen, family) <= ERROR) & worth[family]]
     can_be_had = [i for i in range(1, len(scores)) if i not in lost]
     best = max(can_be_had, key=lambda i: float(scores[i]), default=0)
-    confidence = 1 - chance[chosen or best]
-    return Choice(chosen, len(scores) - 1, float(confidence), scores.tolist(), best)
+    confidence = None if np.isnan(drawn).any() else float(1 - chance[chosen or best])
+    return Choice(chosen, len(scores) - 1, confidence, scores.tolist(), best)
 
 
 def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
@@ -168,16 +175,21 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
     return result
 
 
+def too_few(sets: Sequence[PairSet]) -> str | None:
+    """Return in a sentence that a held-out set has too few sources to choose by; None if none has."""
+    sizes, total = _sizes(sets), sum(map(len, sets))
+    if min(sizes) >= _FEWEST:
+        return None
+    of = "one set of which is of" if len(sets) > 1 else "of"
+    few = f", {of} {min(sizes)} source{'s' * (min(sizes) > 1)}," * (sum(sizes) != total)
+    return f"{total} held-out pairs{few} {TOO_FEW}"
+
+
 def what_pairs_show(sets: Sequence[PairSet]) -> str:
     """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
+    if (refused := too_few(sets)) is not None:
+        return f"{refused}. The backbone is kept, whatever training does"
     sizes, total = _sizes(sets), sum(map(len, sets))
-    if min(sizes) < _FEWEST:
-        one = ", one set of which has" if len(sets) > 1 else " of"
-        of = "" if sum(sizes) == total else f"{one} {min(sizes)} sources,"
-        return (
-            f"{total} held-out pairs{of} are too few to choose by: the backbone is kept; give --dev pairs of "
-            f"at least {_FEWEST} sources, better of 50"
-        )
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))

@@ -186,8 +186,12 @@ def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(con
     assert json.loads(shown)["best"]["trial"] == found["best"]["trial"]
     same = [{"text1": f"same {n}", "text2": f"same {n}"} for n in range(9)]
     alike = write(tmp_path / "alike.jsonl", same)
+    hub = write(
+        tmp_path / "hub.jsonl", [{"text1": f"a {n % 2}", "text2": f"{n}", "score": n % 5} for n in range(9)]
+    )
     for more, refusal in (
         ([], "holds a run with different pairs to keep"),
+        (["--dev", hub], "one set of which is of 2 sources, are too few to choose by; give"),
         (["--overwrite", "--keep", alike], "finds all its pairs equally similar"),
         (["--overwrite", "--keep", tmp_path / "no.jsonl"], "no.jsonl does not exist"),
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),

@@ -144,10 +144,14 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
         (report(kept="backbone", details={"choice": ALONE | {"simplest": -0.5, "best": 0.0}}),
          "Tuning did not help: the tuned weights rank the dev pairs no better than chance would "
          "(0.0 at best, backbone -50.0)"),
+        (report(kept="backbone", details={"choice": ALONE | {"confidence": None}}),
+         "Whether tuning helped is not known: the dev pairs are too few to choose by; give pairs of at least "
+         "5 sources, better of 50. The untouched backbone was saved."),
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):
-    assert made.verdict() == [f"{why}, so the untouched backbone was saved."]
+    end = "" if why.endswith(".") else ", so the untouched backbone was saved."
+    assert made.verdict() == [why + end]
 
 
 def test_results_are_named_after_what_was_saved():

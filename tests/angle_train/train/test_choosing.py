@@ -114,11 +114,15 @@ def test_a_few_sources_show_nothing_however_many_pairs_they_have():
         return pairs(GOLD, [str(i % count) for i in range(300)])
 
     few = choose([pairs(GOLD), of(4)], [[*POOR, *POOR], [*BEST, *BEST]], [0, 1])
-    assert (few.chosen, few.confidence) == (0, 0.0)
+    assert (few.chosen, few.confidence) == (0, None)
+    assert few.sentence("step 3", "dev pairs") == (
+        "chosen: the backbone; the dev pairs are too few to choose by; give pairs of at least 5 sources, "
+        "better of 50"
+    )
     assert choose([of(5)], [POOR, BEST], [0, 1]).chosen == 1
     said = what_pairs_show([pairs(GOLD), of(4)])
     assert said.startswith(
-        "600 held-out pairs, one set of which has 4 sources, are too few to choose by: the"
+        "600 held-out pairs, one set of which is of 4 sources, are too few to choose by; give"
     )
     assert what_pairs_show([pairs(GOLD[:3])]).startswith("3 held-out pairs are too few to choose by")
 
