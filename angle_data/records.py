@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,8 @@ Polarity = Literal["synonym", "antonym"]
 
 PURPOSES = ("opposites", "topics")
 """What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
+RECORDED = "recorded-"
+"""How the checkpoint of recorded replies begins; the digest of their file follows."""
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
@@ -168,9 +170,13 @@ def read_run_file(run: Path) -> dict[str, Any]:
     return found
 
 
-def checkpoint_of(name: str, recorded: Mapping[str, Any]) -> str:
-    """Return the model behind the name of an annotator or grader, by its run.json; without that, the name."""
-    return undated(str(recorded.get("checkpoint") or name))
+def model_behind(name: str, checkpoint: str | None) -> str:
+    """Return the model behind the name of an annotator or grader: its checkpoint without a snapshot's date.
+
+    It is the name itself where no checkpoint is known, or only the file that replies were read from.
+    """
+    unknown = not checkpoint or checkpoint.startswith(RECORDED)
+    return name if unknown else undated(str(checkpoint))
 
 
 def undated(checkpoint: str) -> str:

@@ -22,6 +22,7 @@ from angle_data.annotators.base import Annotator
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.spec import LOADED, TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
 from angle_data.errors import InputError
+from angle_data.records import RECORDED
 from angle_data.resources import install_command, load_object
 
 ANNOTATORS: dict[str, str] = {
@@ -109,7 +110,7 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
         raise InputError(f"{config.replies} does not exist; check --replies") from None
     except (IsADirectoryError, PermissionError) as error:
         raise InputError(f"{config.replies} cannot be read: {error.strerror}") from None
-    return {"checkpoint": config.checkpoint or f"recorded-{digest[:12]}"}
+    return {"checkpoint": config.checkpoint or RECORDED + digest[:12]}
 
 
 def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:

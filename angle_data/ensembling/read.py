@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate, checkpoint_of, read_candidates, read_run_file, with_renewal
+from angle_data.records import Candidate, model_behind, read_candidates, read_run_file, with_renewal
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -164,7 +164,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
                 pair, grader, score = _read_grade(row, f"{file}:{line}")
                 grades.setdefault(pair, {}).setdefault(grader, []).append(score)
                 rows[grader] = rows.get(grader, 0) + 1
-                checkpoints[grader] = checkpoint_of(grader, recorded[-1])
+                checkpoints[grader] = model_behind(grader, recorded[-1].get("checkpoint"))
         except InputError as error:
             raise with_renewal(error, "llm-score", path) from None
         if not line:
@@ -228,7 +228,7 @@ def _read_run(path: Path) -> Run:
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
     settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
     unfinished = _is_unfinished(recorded)
-    checkpoint = checkpoint_of(models[0], recorded)
+    checkpoint = model_behind(models[0], recorded.get("checkpoint"))
     return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"), checkpoint)
 
 

@@ -32,7 +32,7 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
-from angle_data.records import checkpoint_of, read_candidates, read_run_file, undated
+from angle_data.records import model_behind, read_candidates, read_run_file
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -335,10 +335,11 @@ class ScoreJob(Job):
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
     wrote, names = Counter[bool](), {spec.name}
+    grader = model_behind(spec.name, spec.checkpoint)
     for run in config.runs:
-        recorded = read_run_file(run)
+        checkpoint = read_run_file(run).get("checkpoint")
         for row in read_candidates(run):
-            own = spec.name == row.model or undated(spec.checkpoint) == checkpoint_of(row.model, recorded)
+            own = spec.name == row.model or grader == model_behind(row.model, checkpoint)
             wrote[own] += 1
             names |= {row.model} if own else set()
     if not wrote[True]:

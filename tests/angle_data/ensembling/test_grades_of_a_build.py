@@ -120,6 +120,14 @@ def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels
     assert not (run.parent / "out").exists()
 
 
+def test_replies_of_two_models_may_be_recorded_in_one_file(run):
+    scores = grade(run, "good")
+    for folder in (run, scores):
+        (folder / "run.json").write_text(json.dumps({"checkpoint": "recorded-0123456789ab"}))
+    build(run, "out", scores)
+    assert report(run.parent / "out")["settings"]["graders"] == "good"
+
+
 def test_an_annotator_at_odds_with_good_grades_is_named(run, caplog):
     """Run n offers m's candidates in other words, two sevenths of them with the wrong polarity."""
     rows, scores = read_rows(run / "candidates.jsonl"), grade(run, "good")
