@@ -175,8 +175,9 @@ def model_behind(name: str, checkpoint: str | None) -> str:
 
     It is the name itself where no checkpoint is known, or only the file that replies were read from.
     """
-    unknown = not checkpoint or checkpoint.startswith(RECORDED)
-    return name if unknown else undated(str(checkpoint))
+    if not checkpoint or checkpoint.startswith(RECORDED):
+        return name
+    return undated(checkpoint)
 
 
 def undated(checkpoint: str) -> str:
