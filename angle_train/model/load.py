@@ -270,8 +270,10 @@ def check_model_path(id_or_path: str) -> bool:
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
             hint = "; if a run of fit was cut off here, run it again" if begun else ""
             raise InputError(f"{path} holds no model: it has neither modules.json nor config.json{hint}")
+        if (path / ".angle" / "earlier").is_dir():
+            raise InputError(f"{path} holds no whole model: fit was cut off as it replaced one; run it again")
         if begun and b'"finished"' not in state.read_bytes():
-            told = f"warning: {path} holds an earlier model; the run of fit to replace it is not finished"
+            told = f"warning: the run of fit in {path} is not finished; the model there may be an earlier one"
             say_once(told, logging.WARNING)
         return True
     if path.is_file():

@@ -29,10 +29,14 @@ HIDDEN = ".angle"
 
 _STATE_NAME = "fit_state.json"
 _MADE = f"{HIDDEN}/made"  # a model that is being saved
-# What an earlier model has and a new one may lack, but would be loaded with.
+_WHOLE = f"{HIDDEN}/whole"  # the same once it is saved, while its files move into place
+_EARLIER = f"{HIDDEN}/earlier"  # the model that stood there, until the other is in place
+# Not every model has these files. If the new one has not, those of the earlier one must go too: loading the
+# new model would read them.
 _OPTIONAL = (
-    "model*.safetensors*", "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
-    "long_text.json", "tokenizer.json", "added_tokens.json", "*processor_config.json",
+    "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
+    "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja", "long_text.json",
+    "tokenizer.json", "added_tokens.json", "*processor_config.json",
 )  # fmt: skip
 
 
@@ -117,13 +121,13 @@ class RunDirectory:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
         A new run deletes what another needed to go on, but not what that made; cut off while it does so, it
-        is still new.
+        is still new. An exchange of models that was cut off is settled.
         """
         if status == "new":
             self._write("new")
-            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard", _MADE):
-                if (self.path / name).is_dir():
-                    shutil.rmtree(self.path / name)
+            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard"):
+                _delete(self.path / name)
+        self._settle()
         self._write("interrupted")
         found = {}
         for path in () if self.grid else self.checkpoints.glob("checkpoint-*"):
@@ -137,21 +141,32 @@ class RunDirectory:
     def replacing(self) -> Iterator[Path]:
         """Yield an empty folder, whose content takes the place of an earlier model if the block ends well.
 
-        What no run writes stays.
+        What is no part of a model stays. Cut off at any point, one of the two models is whole, see `_settle`.
         """
-        made = self.path / _MADE
-        shutil.rmtree(made, ignore_errors=True)
+        made, earlier = self.path / _MADE, self.path / _EARLIER
         made.mkdir()
         try:
             yield made
-            for path in [path for pattern in _OPTIONAL for path in self.path.glob(pattern)]:
-                path.unlink()
-            for item in made.iterdir():
-                if (earlier := self.path / item.name).is_dir():
-                    shutil.rmtree(earlier)
-                item.replace(earlier)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            earlier.mkdir()
+            for path in list(self.path.iterdir()):
+                if (made / path.name).exists() or any(path.match(pattern) for pattern in _OPTIONAL):
+                    path.replace(earlier / path.name)
+            made.replace(self.path / _WHOLE)
+            self._settle()
+        finally:  # Ctrl-C may have cut off even that
+            self._settle()
+        for export in (self.path / "onnx", self.path / "openvino"):
+            if export.is_dir():
+                log.warning("%s stays as it was, made of an earlier model: export the new one", export)
+
+    def _settle(self) -> None:
+        """End an exchange of models: with the new one if it was saved and the other aside, else as before."""
+        whole, earlier = self.path / _WHOLE, self.path / _EARLIER
+        source = whole if whole.is_dir() else earlier
+        for item in list(source.iterdir()) if source.is_dir() else ():
+            item.replace(self.path / item.name)
+        for folder in (earlier, whole, self.path / _MADE):  # `whole` says what `earlier` is, so it goes later
+            _delete(folder)
 
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""
@@ -211,6 +226,14 @@ def check_free(path: Path) -> None:
     if (path / HIDDEN / LOCK_NAME).is_file():
         with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
             pass
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder, if it is there; of one that is a link, the link."""
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.is_dir():
+        shutil.rmtree(folder)
 
 
 def _is_complete(checkpoint: Path) -> bool:

@@ -4,10 +4,11 @@ import importlib.util
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cut_runs import CutOff, cut_off, interrupt
-from full_disk import files_of_at_most
+from full_disk import models_of_at_most
 from train_runs import dataset, write
 
 from angle_train.recipe import Recipe, find_recipe
@@ -145,34 +146,46 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
     assert "Better than the backbone by " in out
 
 
-def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_fit_did_not_write_for_good(
-    program, options, tiny_model_dir
+def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_model_for_good(
+    program, options, monkeypatch
 ):
-    out, mine = options["--out"], options["--out"] / "data" / "notes.txt"
+    out = options["--out"]
+    mine = [out / "data" / "notes.txt", out / "onnx" / "model.onnx", out / "model-old.safetensors"]
     assert program("fit", *flat(options))[0] == 0
-    mine.parent.mkdir()
-    mine.write_text("mine")
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
     (out / "long_text.json").write_text('{"mode": "head_tail"}')  # of a model that read both ends
     before = {name: (out / name).read_bytes() for name in ("model.safetensors", "report.json", "recipe.toml")}
     again = ["fit", *flat(options), "--epochs", 3, "--overwrite"]
     with cut_off("on_step_end", 1), pytest.raises(CutOff):
         program(*again)
-    assert {name: (out / name).read_bytes() for name in before} == before
-    measure = ["eval", "--quiet", "--model", out, "--pairs", options["--test"]]
-    code, _, err = program(*measure)
-    assert (code, err.count("\n"), err.count("holds an earlier model")) == (0, 1, 1)
-    (out / "1_Pooling" / "config.json").unlink()
-    with files_of_at_most(0.5 * (tiny_model_dir / "model.safetensors").stat().st_size):
+    with models_of_at_most(5000):
         code, _, err = program(*again)
     assert (code, err.count("cannot be written")) == (1, 1)
     assert {name: (out / name).read_bytes() for name in before} == before
     assert not (out / ".angle" / "made").exists()  # it would take up the room that is needed
-    assert program(*again)[0] == 0
+    measure = ["eval", "--quiet", "--model", out, "--pairs", options["--test"]]
+    code, _, err = program(*measure)
+    assert (code, err.count("\n"), err.count("the model there may be an earlier one")) == (0, 1, 1)
+
+    def killed(path, target, replacing=Path.replace):
+        if path.name == "modules.json" and ".angle" in path.parts:
+            raise CutOff
+        return replacing(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(CutOff):
+            program(*again)
+    code, _, err = program(*measure)
+    assert (code, err.count("\n"), err.count("fit was cut off as it replaced one; run it again")) == (1, 1, 1)
+    code, _, err = program(*again)
+    assert (code, err.count("onnx stays as it was, made of an earlier model")) == (0, 1)
     assert program(*measure) == (0, "", "")
     assert not [name for name in before if (out / name).read_bytes() == before[name]]
-    assert (out / "1_Pooling" / "config.json").is_file()
     assert not (out / "long_text.json").exists()
-    assert mine.read_text() == "mine"
+    assert {path.read_text() for path in mine} == {"mine"}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from full_disk import files_of_at_most
-from sentence_transformers import SentenceTransformer
+from full_disk import files_of_at_most, models_of_at_most
 from train_runs import changed, damaged, run_of, write
 
 from angle_data.errors import InputError
@@ -70,17 +68,9 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(config, tiny_model
     assert FitReport.read(config.out / "report.json").steps == 2
 
 
-def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, monkeypatch, caplog):
-    saving = SentenceTransformer.save_pretrained
-
-    def save(model, path, *given, **options):
-        with files_of_at_most(5000) if "checkpoint" not in path else nullcontext():
-            saving(model, path, *given, **options)
-
-    monkeypatch.setattr(SentenceTransformer, "save_pretrained", save)
-    with pytest.raises(InputError, match=FULL):
+def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, caplog):
+    with pytest.raises(InputError, match=FULL), models_of_at_most(5000):
         fit(config)
-    monkeypatch.undo()
     with caplog.at_level("INFO", logger="angle"):
         assert fit(config).report.steps == 2
     assert "going on from" in caplog.text

@@ -1,7 +1,9 @@
 """A run's directory: what is deleted, and in which order, so that a kill leaves nothing to be mistaken."""
 
+import os
 import re
 import shutil
+from itertools import count
 
 import pytest
 
@@ -11,8 +13,41 @@ from angle_train.train.run_directory import RunDirectory
 PARTS = {"epochs": "3", "training pairs": "a"}
 
 
+OLD = {"config.json": "old", "1_Pooling/config.json": "old", "model.safetensors": "old", "long_text.json": ""}
+NEW = {"config.json": "new", "1_Pooling/config.json": "new", "model-00001-of-00001.safetensors": "new"}
+MINE = {"notes.txt": "mine", "model-old.safetensors": "mine"}
+
+
 class KilledError(RuntimeError):
     """Stands for a kill."""
+
+
+def write_all(folder, texts):
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def texts_in(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file() and ".angle" not in path.parts]
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
+
+
+def cut_off_at(patch, number, *, for_good):
+    """Let the change of the disk of that number fail; `for_good`, all later ones too, as after a kill."""
+    changes = count()
+
+    def cut(change):
+        def changed(*given, **options):
+            now = next(changes)
+            if now == number or (for_good and now > number):
+                raise KilledError
+            return change(*given, **options)
+
+        return changed
+
+    for name in ("mkdir", "replace", "rmdir", "unlink"):
+        patch.setattr(os, name, cut(getattr(os, name)))
 
 
 @pytest.fixture
@@ -83,9 +118,50 @@ def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch
     assert other.status(overwrite=False) == "new"
     with pytest.raises(InputError, match="different epochs"):
         run.status(overwrite=False)
-    other.claim("new")
+    for name in ("checkpoints/checkpoint-5", "tensorboard", ".angle/made"):
+        write_all(run.path, {f"{name}/trainer_state.json": "{}"})
+    assert other.claim("new") is None
+    assert os.listdir(run.path / ".angle") == ["fit_state.json"]
     assert sorted(path.name for path in run.path.iterdir()) == [".angle", "model.safetensors"]
     assert other.status(overwrite=True) == "interrupted"  # it goes on
+
+
+@pytest.mark.parametrize("for_good", [True, False])
+def test_wherever_an_exchange_of_models_is_cut_off_one_is_whole(tmp_path, monkeypatch, for_good):
+    found = []
+    for number in count():
+        run = RunDirectory(tmp_path / str(number), PARTS)
+        run.claim("new")
+        write_all(run.path, OLD | MINE)
+        with monkeypatch.context() as patch:
+            cut_off_at(patch, number, for_good=for_good)
+            try:
+                with run.replacing() as folder:
+                    write_all(folder, NEW)
+            except KilledError:
+                ended = False
+            else:
+                ended = True
+        if for_good:  # Ctrl-C is survived at once, a kill when the run goes on
+            run.claim(run.status(overwrite=False))
+        found.append(texts_in(run.path))
+        assert os.listdir(run.path / ".angle") == ["fit_state.json"]
+        if ended:
+            break
+    old, new = (found.count(model | MINE) for model in (OLD, NEW))
+    assert found == [OLD | MINE] * old + [NEW | MINE] * new
+    assert min(old, new) > 3
+
+
+def test_of_folders_that_are_links_the_link_alone_is_deleted(tmp_path, run):
+    write_all(tmp_path / "elsewhere", {"config.json": "kept"})
+    for name in ("checkpoints", "1_Pooling"):
+        (run.path / name).symlink_to(tmp_path / "elsewhere")
+    run.claim("new")
+    with run.replacing() as folder:
+        write_all(folder, NEW)
+    assert texts_in(run.path) == NEW
+    assert texts_in(tmp_path / "elsewhere") == {"config.json": "kept"}
 
 
 def test_settings_may_change_while_there_is_nothing_to_lose(tmp_path):
