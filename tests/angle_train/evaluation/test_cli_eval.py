@@ -62,6 +62,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         ("--pairs PAIRS --report .", "--report .: give the name of a page, such as report.html"),
         ("--pairs PAIRS --seed 0", "--seed goes with --task only; leave it out"),
         ("--task stsb --seed -1", "--seed must be from 0 to 4294967295, got -1"),
+        ("--task stsb --seed 4294967296", "--seed must be from 0 to 4294967295, got 4294967296"),
         ("--pairs PAIRS --task stsb", "give either --pairs FILE or --task NAME"),
         ("", "give either --pairs FILE or --task NAME"),
         ("--task nope", "no task 'nope'"),
