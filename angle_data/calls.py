@@ -12,6 +12,7 @@ import difflib
 import hashlib
 import inspect
 import json
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -65,11 +66,12 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
-def check_least(config: object, least: int, *names: str) -> None:
-    """Raise an `InputError` unless the options of these names are None or `least` and more."""
+def check_least(config: object, least: int, *names: str, most: float = math.inf) -> None:
+    """Raise an `InputError` unless the options of these names are None, or from `least` to `most`."""
+    wanted = f"at least {least}" if most == math.inf else f"from {least} to {most}"
     for name in names:
-        if (value := getattr(config, name)) is not None and value < least:
-            raise InputError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
+        if (value := getattr(config, name)) is not None and not least <= value <= most:
+            raise InputError(f"--{name.replace('_', '-')} must be {wanted}, got {value}")
 
 
 def check_named_once(paths: Iterable[Path], option: str = "") -> None:

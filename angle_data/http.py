@@ -27,9 +27,13 @@ _BLOCKED = frozenset(
     {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
 )
 
-# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral and Bedrock.
+# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
+# Gemini. A setting can be "too long", too, and would be for each text.
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
-_SAYS_TOO_LONG = re.compile(r"context (?:length|size|window)|longer than|too long", re.IGNORECASE)
+_SAYS_TOO_LONG = re.compile(
+    r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
+    r"\b(?:prompt|input|text|messages)(?:\[\S+)? (?:is|string) too long"
+)
 
 
 class CallError(Exception):

@@ -16,6 +16,7 @@ from angle_data.calls import check_least, option
 SEED = 1111
 """Of `eval`: SentEval's."""
 
+_MOST_TRIALS = 1000
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
@@ -63,7 +64,7 @@ class FitOptions:
     batch_size: int | None = _of_recipe("Pairs per step, across all processes.")
     learning_rate: float | None = _of_recipe("Peak learning rate.")
     max_seq_length: Any = option(
-        "Maximum tokens per text, or auto to choose from the data.",
+        "Maximum tokens per text, at least 2, or auto to choose from the data.",
         None,
         shown="recipe's or checkpoint's",
         read=_toml,
@@ -99,7 +100,7 @@ class GridOptions:
     keep: list[str] | None = _keep()
     recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
     setting: list[str] | None = _setting()
-    trials: int = option("Number of recipes to try, including the given one.", 27)
+    trials: int = option(f"Number of recipes to try, including the given one, 2 to {_MOST_TRIALS}.", 27)
     rungs: int = option(
         "Rounds at most; each trains the best third and the given recipe three times as long.", 3
     )
@@ -110,7 +111,7 @@ class GridOptions:
     overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
 
     def __post_init__(self) -> None:
-        check_least(self, 2, "trials")
+        check_least(self, 2, "trials", most=_MOST_TRIALS)
         check_least(self, 1, "rungs")
         check_least(self, 0, "seed")
 
@@ -136,7 +137,9 @@ class EvalOptions:
         "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
     )
     scale: str | None = _scale()
-    seed: int | None = option("Random seed for the folds of tasks with classifiers.", None, shown=str(SEED))
+    seed: int | None = option(
+        "Random seed for the folds of tasks with classifiers, 0 to 2^32 - 1.", None, shown=str(SEED)
+    )
     report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)
     device: str | None = _device()
 
@@ -152,7 +155,7 @@ class EncodeConfig:
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    max_seq_length: int | None = option("Maximum tokens per text.", None, shown="model's")
+    max_seq_length: int | None = option("Maximum tokens per text, at least 2.", None, shown="model's")
     device: str | None = _device()
 
     def __post_init__(self) -> None:

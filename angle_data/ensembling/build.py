@@ -83,7 +83,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     if config.purpose is None and any(choice.candidate.polarity == "antonym" for choice in outcome.kept):
         log.info("%s", _question(config, chosen))
     settings = _settings(config, chosen, grading)
-    summary = summarise(runs, outcome, others, splits, config.out / "dataset")
+    summary = summarise(runs, outcome, others, splits, config.out / "dataset", grading)
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
     card = make_card(runs, settings, summary, notes)
     with hold(config.out):

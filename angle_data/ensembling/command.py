@@ -46,6 +46,9 @@ def _as_table(summary: EnsembleSummary) -> str:
         rows.append((name, f"{counts['candidates']} candidates, in {counts['supports']} pairs{lost}"))
     if summary.given:
         rows.append(("given", f"{sum(summary.given.values())} pairs: {_counts(summary.given)}"))
+    if graded := summary.graded:
+        share = f"{graded['graded_pairs']} of {graded['candidate_pairs']} candidate pairs"
+        rows.append(("graded", f"{share}, by {', '.join(graded['graders'])}"))
     for name, pairs in summary.pairs.items():
         rows.append((name, f"{sum(pairs.values())} pairs: {_counts(pairs)}"))
     rows.append(("data set", str(summary.dataset)))

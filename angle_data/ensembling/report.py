@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.ensembling.given import Screened
+from angle_data.ensembling.graders import Judgement
 from angle_data.ensembling.read import Run
 from angle_data.ensembling.screen import REASONS
 from angle_data.ensembling.strategies import Outcome
@@ -27,7 +28,8 @@ class EnsembleSummary:
     supervision; `dataset` is the folder written. `near_copies` counts the kept antonyms that hardly differ
     from their text. `annotators` has for each its `candidates` = `kept` + the sum of `dropped` (by reason
     code), and in `supports` the pairs of the data set that it offered, alone or with others.
-    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without.
+    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without. `graded` has the
+    `graders` that are used, and how many of the `candidate_pairs` they graded; it is empty without either.
     """
 
     candidates: int
@@ -39,6 +41,7 @@ class EnsembleSummary:
     annotators: dict[str, dict[str, Any]]
     dataset: Path
     given: dict[str, int]
+    graded: dict[str, Any]
 
 
 def summarise(
@@ -47,8 +50,10 @@ def summarise(
     others: Screened,
     splits: Mapping[str, Sequence[LabelledPair]],
     dataset: Path,
+    grading: Judgement,
 ) -> EnsembleSummary:
     """Return the counts of a build."""
+    graded = {"graders": grading.used, "candidate_pairs": grading.pairs, "graded_pairs": grading.graded}
     offered = Counter(candidate.model for run in runs for candidate in run.candidates)
     kept = Counter(choice.candidate.model for choice in outcome.kept)
     supports = Counter(model for choice in outcome.kept for model in choice.models)
@@ -74,6 +79,7 @@ def summarise(
         },
         dataset=dataset,
         given=others.counts,
+        graded=graded if grading.used and grading.pairs else {},
     )
 
 
@@ -94,7 +100,7 @@ def make_report(
 ) -> dict[str, Any]:
     """Return the content of `report.json`; `details` are the strategy's and those of the grades."""
     counts = asdict(summary)
-    del counts["dataset"]
+    del counts["dataset"], counts["graded"]  # the details say more
     return {
         "settings": dict(settings),
         **counts,

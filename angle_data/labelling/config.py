@@ -118,7 +118,9 @@ class ScoreConfig:
         read=read_paths,
         many=True,
     )
-    pairs_per_call: int = option("Maximum pairs per request; the prompt is sent once for all of them.", 1)
+    pairs_per_call: int = option(
+        f"Maximum pairs per request, 1 to {_MOST_PER_CALL}; the prompt is sent once for all of them.", 1
+    )
     prompt: Path | None = option("Prompt file that contains {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
     limit: int | None = option("Use at most this many pairs, from the start.", None)
     retry_rejected: bool = option(
@@ -127,8 +129,5 @@ class ScoreConfig:
     )
 
     def __post_init__(self) -> None:
-        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
-            raise InputError(
-                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
-            )
+        check_least(self, 1, "pairs_per_call", most=_MOST_PER_CALL)
         check_least(self, 1, "limit")

@@ -130,7 +130,7 @@ class SpendingPlan:
             "fewer texts than measured. Yours will differ: trust the order more than the figures.",
             "* the cheapest within five points of the best. Tokens are an estimate by characters, --pilot 50",
             "measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.",
-            "Grade my.csv before the last command.\n",
+            f"Grade {shlex.split(self.commands[-2])[-1]} before the last command.\n",  # what `grade` writes
             *self.commands,
         ]
         return "\n".join(lines)

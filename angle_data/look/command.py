@@ -68,7 +68,7 @@ def grade(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATASET|FILE", help=_DATA, show_default=False)
     ] = None,
-    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw.")] = 150,
+    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw, at least 2.")] = 150,
     out: Annotated[
         Path | None, typer.Option(help="CSV to fill in; the page is the .html next to it.")
     ] = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ CLASSES = ("label", "coarse_label", "is_duplicate")
 """Names of the class of a text or of a pair; the first with a value counts."""
 
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
+_SHEET = {"sentence1", "sentence2", "score", "split"}  # of `angle-data grade`
 _TRUTH = {"true": "1", "false": "0"}
 
 
@@ -107,7 +109,9 @@ def number_in(row: Row, columns: Sequence[str], place: str) -> float:
         raise InputError(f"{place}: no column {' or '.join(columns)}; found: {names_of(row)}")
     number = number_or_nan(row[column])
     if not math.isfinite(number):
-        raise InputError(f"{place}: {column} must be a number, got {row[column]!r}")
+        then = f"`angle-data grade --finish {shlex.quote(place.rpartition(':')[0])}` makes dev and test pairs"
+        mend = f"; fill in this sheet, then {then}" if row.keys() == _SHEET else ""
+        raise InputError(f"{place}: {column} must be a number, got {row[column]!r}{mend}")
     return number
 
 

@@ -134,6 +134,7 @@ def load_pairs(
     rows: str | None = None,
     *,
     one_score: bool = False,
+    split_needed: bool = False,
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
@@ -151,6 +152,7 @@ def load_pairs(
         rows: In a file with a `split` column, which rows to use; default all. `dev` and `validation` mean
             the same. A file without that column is used whole.
         one_score: Whether all scores may be equal, as in a file of positives.
+        split_needed: Whether a file without that column is refused instead, if `rows` are given.
 
     Raises:
         InputError: Something is missing, malformed, blank or outside its range, or all scores are equal.
@@ -159,7 +161,7 @@ def load_pairs(
     if not every:
         raise InputError(f"{spec}: no pairs in it; give a file with at least two")
     texts, column = _columns(spec, every[0][1])
-    items = every if is_dataset(spec) else _select(spec, every, rows)
+    items = every if is_dataset(spec) else _select(spec, every, rows, split_needed=split_needed)
     classes = _inference_classes(every, texts, column, scale)
     if classes:
         items, raw, found = _scores_of_classes(spec, items, classes)
@@ -253,9 +255,11 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
     return texts, score
 
 
-def _select(spec: str, items: list[Item], rows: str | None) -> list[Item]:
+def _select(spec: str, items: list[Item], rows: str | None, *, split_needed: bool) -> list[Item]:
     """Return the items of the wanted part of a file that has a `split` column, or all of them."""
     counts = Counter(str(row["split"]) for _, row in items if "split" in row)
+    if rows is not None and split_needed and not counts:
+        raise InputError(f"{spec} has no split column to choose rows by; leave out --split {rows}")
     if not counts:
         if rows not in (None, "train"):
             log.info("%s: no split column, all rows are used as %s", spec, rows)

@@ -121,6 +121,9 @@ def _data_directory(path: Path) -> Path:
     for candidate in (path / "dataset" / "data", path / "data"):
         if candidate.is_dir():
             return candidate
+    if (path / "candidates.jsonl").is_file():
+        made = f"`angle-data ensemble {shlex.quote(str(path))} --out pairs` makes pairs"
+        raise InputError(f"{path} holds sentences of llm-label; {made}")
     raise InputError(f"{path} is no dataset directory: it has neither dataset/data nor data; give a file?")
 
 

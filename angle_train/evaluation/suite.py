@@ -73,13 +73,14 @@ def own_pairs(
 
     Args:
         sources: Files, dataset directories or hub data sets, see `data.pairs.load_pairs`.
-        split: Rows of files with a `split` column, or the split of datasets; default all rows, or test.
+        split: Rows of files, which need a `split` column then, or the split of datasets; default all rows,
+            or test.
         scale: Scale of the scores, `LOW-HIGH`; default detected.
 
     Raises:
         InputError: A source cannot be used.
     """
-    sets = [load_pairs(source, split=_split_of(source, split), scale=scale, rows=split) for source in sources]
+    sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
     sets = distinct_names(sets)
     for pairs in sets:
         if len(pairs) < _FEW:

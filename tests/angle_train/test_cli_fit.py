@@ -195,6 +195,9 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
         ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
         ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
+        ("--data", "runs/gpt", "llm-label; `angle-data ensemble runs/gpt --out pairs` makes pairs"),
+        ("--dev", "my.csv", "my.csv:3: score must be a number, got ''; fill in this sheet, then "
+         "`angle-data grade --finish my.csv` makes dev and test pairs"),
         ("--data", "equal.jsonl", "equal: all 2 training pairs have score 0 on the scale 0-1; nothing"),
         ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; nothing can be ranked"),
         ("--device", "gpu", "--device gpu: torch finds no such device here; there is cpu"),
@@ -219,6 +222,9 @@ def test_mistakes_are_one_line_and_exit_1(program, options, tmp_path, monkeypatc
     (tmp_path / "typo.toml").write_text("[training]\nepoch = 3\n")
     (tmp_path / "equal.jsonl").write_text(row % 0 + row % 0)
     (tmp_path / "ones.jsonl").write_text(row % 1 + row % 1)
+    (tmp_path / "runs" / "gpt").mkdir(parents=True)
+    (tmp_path / "runs" / "gpt" / "candidates.jsonl").touch()
+    (tmp_path / "my.csv").write_text("sentence1,sentence2,score,split\na,b,3,dev\nc,d,,dev\ne,f,1,test\n")
     code, out, err = program("fit", "--quiet", "--seed", 1, *flat(options | {option: value}))
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if not line.startswith("warning: ")]

@@ -195,7 +195,10 @@ def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(con
         (["--overwrite", "--keep", alike], "finds all its pairs equally similar"),
         (["--overwrite", "--keep", tmp_path / "no.jsonl"], "no.jsonl does not exist"),
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),
-        (["--trials", 1], "angle-train: error: --trials must be at least 2, got 1"),
+        (["--trials", 1], "angle-train: error: --trials must be from 2 to 1000, got 1"),
+        (["--trials", 1001], "--trials must be from 2 to 1000, got 1001"),
+        (["--rungs", 0], "--rungs must be at least 1, got 0"),
+        (["--seed", -1], "--seed must be at least 0, got -1"),
         (["--drop-leaks"], "no training pairs are left"),  # they are the dev pairs
     ):
         assert refusal in program(*given, *more)[2]

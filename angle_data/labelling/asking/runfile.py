@@ -79,7 +79,7 @@ class RunFile:
             raise InputError(f"{run} holds a run of {owner!r}; give another --out for {model!r}")
 
     def warn_of_changes(self) -> None:
-        """Say in one line which settings differ from the last session's, since the results follow the new."""
+        """Say which settings differ from the last session's, and what becomes of the results of these."""
         changed = [
             name
             for name, value in self._asked().items()
@@ -87,8 +87,9 @@ class RunFile:
         ]
         if changed:
             said = (
-                "%s was run with other settings (%s); its results will be those of the new settings only, "
-                "the replies to the old ones stay in the journal"
+                "warning: %s was run with other settings (%s): its results will be those of the new ones "
+                "only; another --out keeps both. The earlier replies stay in the journal, and the earlier "
+                "settings bring their results back without asking again"
             )
             log.warning(said, self._run, ", ".join(changed))
 

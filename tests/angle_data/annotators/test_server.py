@@ -413,7 +413,7 @@ AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
     [
         ([BROKEN] * 6, ["http_500: out of memory", "ok", "ok"], 8, None),
         ([None, *[AWAY] * 6], ["ok", "http_502: bad gateway", "ok"], 8, None),
-        ([None, Fault(400, message="too long")], ["ok", "too_long: too long", "ok"], 3, None),
+        ([None, Fault(400, message="no good")], ["ok", "http_400: no good", "ok"], 3, None),
         ([None, TOO_LARGE], ["ok", f"http_429: {TOO_LARGE.message}", "ok"], 3, None),
         ([None, None, Fault(401)], ["ok", "ok"], 3, "URL wants an API key"),
         ([None, Fault(404, message="no such model")], ["ok"], 2, "URL knows no model 'tiny', or its"),
@@ -430,6 +430,33 @@ def test_a_failure_costs_its_own_request_and_a_fatal_one_keeps_the_replies(fault
     assert words is None or str(ended).replace(server.url, "URL").startswith(words)
     asked = [request.body["response_format"]["json_schema"]["schema"] for request in server.seen]
     assert asked == [SCHEMA] * seen  # no refusal of another kind makes the form laxer
+
+
+LONG = {
+    "OpenAI": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000.",
+    "OpenAI's window": "Your input exceeds the context window of this model. Please adjust your input.",
+    "OpenAI's characters": "Invalid 'messages[0].content': string too long. Expected at most 1048576.",
+    "vLLM": "The decoder prompt (length 4099) is longer than the maximum model length of 2048.",
+    "llama.cpp": "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    "Gemini": "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+    "Anthropic": "prompt is too long: 208310 tokens > 200000 maximum",
+    "Bedrock": "Input is too long for requested model.",
+    "a server of one's own": "The text is too long.",
+}
+OF_SETTINGS = {"OpenAI's user": "'user' is too long", "stop": "Invalid 'stop[0]': string too long"}
+OF_SETTINGS |= {"cache": "Invalid 'prompt_cache_key': string too long. Expected at most 64."}
+
+
+def test_a_text_that_is_too_long_is_told_from_a_setting_that_is_by_what_each_vendor_says():
+    refused = {vendor: Fault(400, message=said) for vendor, said in (LONG | OF_SETTINGS).items()}
+    refused["GLM"] = Fault(400, message="Prompt exceeds max length", code="1261")
+    again = Fault(500, {"retry-after-ms": "1"}, message="Context size has been exceeded.")  # llama.cpp, busy
+    faults = [None, *refused.values(), again]
+    with FakeOpenAI(spoils=lambda prompt: faults[int(prompt.split()[-1])]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(len(faults)))
+    kinds = [outcome.kind for outcome in outcomes[1:]]
+    expected = dict.fromkeys(refused, "too_long") | dict.fromkeys(OF_SETTINGS, "http_400")
+    assert dict(zip([*refused, "busy"], kinds, strict=True)) == {**expected, "busy": "http_500"}
 
 
 def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():

@@ -275,12 +275,14 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
     monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
         label(config(tmp_path, server))
+        first = (tmp_path / "run/candidates.jsonl").read_bytes()
         # The pace, the limits, and another way to write the same path change nothing that is asked.
         label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
         assert "other settings" not in caplog.text
         label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
-        said = "run with other settings (size, prompts, sampling)"
-        assert caplog.text.count(said) == 1
+        (said,) = (text for text in caplog.messages if "other settings" in text)
+        assert said.startswith(f"warning: {tmp_path / 'run'} was run with other settings (size, prompts, sam")
+        assert "another --out keeps both. The earlier replies stay in the journal" in said
         assert len(server.seen) == 2 + 2
         label(config(tmp_path, server, prompts="prompts"))
         path = tmp_path / "prompts" / "synonym.txt"
@@ -288,6 +290,9 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         write_texts(tmp_path, 1, name="others.jsonl")
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
+        label(config(tmp_path, server))
+        assert len(server.seen) == 2 + 2 + 1
+        assert (tmp_path / "run/candidates.jsonl").read_bytes() == first
     assert "(texts, prompts)" in caplog.text
 
 

@@ -238,13 +238,14 @@ def test_blank_texts_are_reported_once(label, tmp_path):
 
 
 def test_verbose_names_every_failure_and_quiet_only_their_number(label):
-    with FakeOpenAI(always=Fault(400, message="too long")) as server:
+    with FakeOpenAI(always=Fault(400, message="Prompt is too long")) as server:
         loud, quiet = (
             label(f"--model m --polarity synonym --base-url {server.url} {how}")
             for how in ("--verbose", "--quiet")
         )
-    assert "a, synonym: too_long: too long" in loud.stderr
-    assert quiet.stderr == "angle-data: error: every request failed (1), most with too_long: too long\n"
+    said = "too_long: Prompt is too long"
+    assert f"a, synonym: {said}" in loud.stderr
+    assert quiet.stderr == f"angle-data: error: every request failed (1), most with {said}\n"
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_nothing_is_written_and_text_in_memory_will_do(tmp_path):
     assert run.counts["texts"] == 1
     assert "--texts texts.jsonl " in run.counts["commands"][0]
     assert "unknown" in repr(run)
+    assert f"Grade {tmp_path / 'runs' / 'my.csv'} before the last command." in repr(run)
     assert not (tmp_path / "runs").exists()
 
 

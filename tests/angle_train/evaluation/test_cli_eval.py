@@ -55,6 +55,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     ("arguments", "message"),
     [
         ("--pairs PAIRS --split train", "eval_natural.jsonl: no rows with split train; found: dev 100, test"),
+        ("--pairs PLAIN --split nope", "plain.csv has no split column to choose rows by; leave out --split"),
         ("--pairs PAIRS --scale 0-3", "score 5 is outside the scale 0-3"),
         ("--pairs PAIRS --baseline some/unknown", "some/unknown is no local directory and not in the cache"),
         ("--pairs PAIRS --device gpu", "--device gpu: torch finds no such device here; there is cpu"),
@@ -62,6 +63,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         ("--pairs PAIRS --report .", "--report .: give the name of a page, such as report.html"),
         ("--pairs PAIRS --seed 0", "--seed goes with --task only; leave it out"),
         ("--task stsb --seed -1", "--seed must be from 0 to 4294967295, got -1"),
+        ("--task stsb --seed 4294967296", "--seed must be from 0 to 4294967295, got 4294967296"),
         ("--pairs PAIRS --task stsb", "give either --pairs FILE or --task NAME"),
         ("", "give either --pairs FILE or --task NAME"),
         ("--task nope", "no task 'nope'"),
@@ -70,8 +72,11 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
         ("--task stsb --data-dir nowhere", "--data-dir nowhere is no folder"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
-    given = arguments.replace("PAIRS", str(examples / "eval_natural.jsonl")).split()
+def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, tmp_path, arguments, message):
+    plain = tmp_path / "plain.csv"
+    plain.write_text("text1,text2,score\na,b,1\nc,d,0\n")
+    given = arguments.replace("PAIRS", str(examples / "eval_natural.jsonl")).replace("PLAIN", str(plain))
+    given = given.split()
     code, out, err = run("--model", tiny_model_dir, "--quiet", *given)
     assert (code, out) == (1, "")
     (line,) = err.splitlines()
