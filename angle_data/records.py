@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -170,14 +170,21 @@ def read_run_file(run: Path) -> dict[str, Any]:
     return found
 
 
-def model_behind(name: str, checkpoint: str | None) -> str:
-    """Return the model behind the name of an annotator or grader: its checkpoint without a snapshot's date.
+def model_behind(name: str, run: Mapping[str, Any]) -> str:
+    """Return the model behind the name of an annotator or grader, by the settings in run.json.
 
-    It is the name itself where no checkpoint is known, or only the file that replies were read from.
+    It is the checkpoint, with the address of a server that may call any model so, and the name itself where
+    no checkpoint is known, or only the file that replies were read from.
     """
+    checkpoint, servers = str(run.get("checkpoint") or ""), run.get("base_urls")
     if not checkpoint or checkpoint.startswith(RECORDED):
         return name
-    return undated(checkpoint)
+    return f"{checkpoint} at {', '.join(servers)}" if servers and "/" not in checkpoint else checkpoint
+
+
+def same_model(one: str, other: str) -> bool:
+    """Return whether two models are one: equal names, or one name with the date of a snapshot and without."""
+    return one == other or undated(one) == other or one == undated(other)
 
 
 def undated(checkpoint: str) -> str:

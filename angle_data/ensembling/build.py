@@ -61,8 +61,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     given = read_given(config.pairs)
     degrees = any(candidate.degree for run in runs for candidate in run.candidates)
     needed = config.labels == "graded" and not degrees
-    checkpoints = {run.model: run.checkpoint for run in runs}
-    grading = read_grading(config.scores, sources, {p.key for p in given}, checkpoints, needed=needed)
+    annotators = {run.model: {other.behind for other in runs if other.model == run.model} for run in runs}
+    grading = read_grading(config.scores, sources, {p.key for p in given}, annotators, needed=needed)
     chosen = _choose(config, grading, degrees=degrees)
     outcome = load_strategy(chosen.strategy)(sources, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many

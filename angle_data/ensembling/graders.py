@@ -22,8 +22,10 @@ from angle_data.ensembling.read import (
     NOTHING_READ,
     Grades,
     GradeSet,
+    Models,
     Source,
     offers,
+    own_work,
     read_scores,
     without_own,
 )
@@ -150,13 +152,13 @@ def read_grading(
     paths: Sequence[Path],
     sources: Sequence[Source],
     given: Collection[tuple[str, str]],
-    checkpoints: Mapping[str, str],
+    annotators: Models,
     *,
     needed: bool,
 ) -> Judgement:
     """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
 
-    `checkpoints` has the model behind each annotator's name.
+    `annotators` has the models behind each annotator's name.
 
     Raises:
         InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
@@ -165,7 +167,12 @@ def read_grading(
     read = read_scores(paths)
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
-    judgement = judge(sources, read.grades, given, {**read.checkpoints, **checkpoints})
+    own = own_work(read.models, annotators)
+    for grader, names in own.items():
+        if others := ", ".join(sorted(names - {grader})):
+            said = "warning: %s is one model with %s (%s): its grades of these sentences do not count"
+            log.warning(said, grader, others, ", ".join(sorted(read.models[grader])))
+    judgement = judge(sources, read.grades, given, own)
     if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
         mend = "" if given else "name the file of the graded pairs with --pairs, or "
         raise InputError(
@@ -195,11 +202,12 @@ def judge(
     sources: Sequence[Source],
     grades: Grades,
     given: Collection[tuple[str, str]] = (),
-    checkpoints: Mapping[str, str] = MappingProxyType({}),
+    own: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Judgement:
     """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
 
-    What a model says of its own sentences does not count; `checkpoints` has the models behind the names.
+    What a model says of its own sentences does not count; `own` has the names that each grader has as
+    annotator, if that is not its name as grader alone.
 
     A grader is used if it graded candidates of others with an area under the curve of at least 0.75 for one
     of the annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that
@@ -210,7 +218,7 @@ def judge(
     passed, _ = screen(sources)
     pairs = merge(passed)
     graders = sorted({grader for row in grades.values() for grader in row})
-    grades = without_own(grades, sources, checkpoints)
+    grades = without_own(grades, sources, own)
     others = {name for key in given for name in grades.get(key, {})}
     verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in graders}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate, model_behind, read_candidates, read_run_file, with_renewal
+from angle_data.records import (
+    Candidate,
+    model_behind,
+    read_candidates,
+    read_run_file,
+    same_model,
+    with_renewal,
+)
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -36,13 +43,17 @@ Grades = Mapping[tuple[str, str], Mapping[str, float]]
 
 NO_GRADES: Grades = MappingProxyType({})
 
+Models = Mapping[str, Collection[str]]
+"""The models behind each name of an annotator or grader, by `records.model_behind`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of an annotator: its name, its candidates and its recorded settings.
 
     `digest` is a sha256 of the candidates that does not depend on the order of their rows, `usd` what they
-    cost, where that is known; `checkpoint` is the model behind the name.
+    cost, where that is known; `behind` is the model behind
+    the name (`records.model_behind`).
     """
 
     path: Path
@@ -52,7 +63,7 @@ class Run:
     settings: dict[str, Any]
     unfinished: bool = False
     usd: float | None = None
-    checkpoint: str = ""
+    behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +91,8 @@ class GradeSet:
     """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
 
     A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
-    `unfinished` says whether any run is, `usd` what all cost, where that is known; `checkpoints` has the
-    model behind each grader's name.
+    `unfinished` says whether any run is, `usd` what all cost, where that is known; `models` has those
+    behind each grader's name.
     """
 
     grades: Grades
@@ -89,7 +100,7 @@ class GradeSet:
     digest: str
     unfinished: bool = False
     usd: float | None = None
-    checkpoints: Mapping[str, str] = field(default_factory=dict)
+    models: Models = field(default_factory=dict)
 
 
 NOTHING_READ = GradeSet(NO_GRADES, {}, "")
@@ -153,7 +164,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
-    checkpoints: dict[str, str] = {}
+    models: dict[str, set[str]] = {}
     recorded = []
     for path in paths:
         file = _results(path, "scores.jsonl", "llm-score")
@@ -164,7 +175,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
                 pair, grader, score = _read_grade(row, f"{file}:{line}")
                 grades.setdefault(pair, {}).setdefault(grader, []).append(score)
                 rows[grader] = rows.get(grader, 0) + 1
-                checkpoints[grader] = model_behind(grader, recorded[-1].get("checkpoint"))
+                models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
         except InputError as error:
             raise with_renewal(error, "llm-score", path) from None
         if not line:
@@ -179,23 +190,32 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     costs: list[Any] = [run.get("usd") for run in recorded]
     usd = None if None in costs else math.fsum(costs)
     unfinished = any(map(_is_unfinished, recorded))
-    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd, checkpoints)
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd, models)
 
 
-def without_own(grades: Grades, sources: Iterable[Source], checkpoints: Mapping[str, str]) -> Grades:
-    """Return the grades without those that a model gave its own candidates, whatever it was called there.
+def own_work(graders: Models, annotators: Models) -> dict[str, set[str]]:
+    """Return for each grader the annotators that are the same model, by their name or what is behind it."""
+    return {
+        grader: {
+            name
+            for name, models in annotators.items()
+            if name == grader or any(same_model(a, b) for a in behind for b in models)
+        }
+        for grader, behind in graders.items()
+    }
 
-    `checkpoints` has the model behind the names of annotators and graders that are not a model's own.
-    """
+
+def without_own(
+    grades: Grades, sources: Iterable[Source], own: Mapping[str, Collection[str]]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the grades without those of candidates by the grader itself: by a name that is its `own`."""
     authors: dict[tuple[str, str], set[str]] = {}
     for source, candidate in offers(sources):
-        names = {candidate.model, checkpoints.get(candidate.model, candidate.model)}
-        authors.setdefault(pair_key(source.text, candidate.text), set()).update(names)
+        authors.setdefault(pair_key(source.text, candidate.text), set()).add(candidate.model)
     by_others = {}
     for pair, row in grades.items():
         wrote = authors.get(pair, set())
-        found = {name: row[name] for name in row if wrote.isdisjoint((name, checkpoints.get(name, name)))}
-        if found:
+        if found := {name: row[name] for name in row if wrote.isdisjoint(own.get(name, (name,)))}:
             by_others[pair] = found
     return by_others
 
@@ -228,8 +248,8 @@ def _read_run(path: Path) -> Run:
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
     settings = {name: recorded[name] for name in _SETTINGS if name in recorded}
     unfinished = _is_unfinished(recorded)
-    checkpoint = model_behind(models[0], recorded.get("checkpoint"))
-    return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"), checkpoint)
+    behind = model_behind(models[0], recorded)
+    return Run(path, models[0], candidates, digest, settings, unfinished, recorded.get("usd"), behind)
 
 
 def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:

@@ -32,7 +32,7 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
-from angle_data.records import model_behind, read_candidates, read_run_file
+from angle_data.records import model_behind, read_candidates, read_run_file, same_model
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -335,17 +335,17 @@ class ScoreJob(Job):
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
     wrote, names = Counter[bool](), {spec.name}
-    grader = model_behind(spec.name, spec.checkpoint)
+    grader = model_behind(spec.name, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
-        checkpoint = read_run_file(run).get("checkpoint")
+        recorded = read_run_file(run)
         for row in read_candidates(run):
-            own = spec.name == row.model or grader == model_behind(row.model, checkpoint)
+            own = spec.name == row.model or same_model(grader, model_behind(row.model, recorded))
             wrote[own] += 1
             names |= {row.model} if own else set()
     if not wrote[True]:
         return
     other = " and ".join(sorted(names - {spec.name}))
-    called = f"{spec.name} ({other}: the same model)" if other else spec.name
+    called = f"{spec.name} ({grader}, which {other} is, too)" if other else spec.name
     said = f"{called} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
     if not wrote[False] and not config.pairs:
         raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")

@@ -1,6 +1,7 @@
 """What a build makes of grades that are poor, of other pairs, or of some pairs only."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from ensembles import card, report, write_grades, write_polar_run, write_run
@@ -106,10 +107,7 @@ def other_pairs(run):
 
 @pytest.mark.parametrize("labels", ["ordinal", "graded"])
 def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels):
-    renamed = grade(run, "chatgpt")
-    for folder, checkpoint in ((run, "gpt-4o-mini-2024-07-18"), (renamed, "gpt-4o-mini")):
-        (folder / "run.json").write_text(json.dumps({"checkpoint": checkpoint}))
-    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0), (renamed, 0)):
+    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0)):
         with pytest.raises(InputError) as caught:
             build(run, "out", scores, labels=labels)
         assert str(caught.value).startswith(
@@ -120,12 +118,39 @@ def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run, labels
     assert not (run.parent / "out").exists()
 
 
-def test_replies_of_two_models_may_be_recorded_in_one_file(run):
+@pytest.mark.parametrize(
+    ("writer", "grader", "same"),
+    [
+        (("gpt-4o-mini-2024-07-18",), ("gpt-4o-mini",), True),
+        (("gpt-4o-mini",), ("gpt-4o-mini-2024-07-18",), True),
+        (("mistral-large-2402",), ("mistral-large-2411",), False),
+        (("default", "http://one/v1"), ("default", "http://one/v1"), True),
+        (("default", "http://one/v1"), ("default", "http://two/v1"), False),
+        (("meta/llama", "http://one/v1"), ("meta/llama",), True),
+        (("recorded-0123456789ab",), ("recorded-0123456789ab",), False),  # replies of both in one file
+    ],
+)
+def test_a_model_is_known_by_what_is_behind_its_name(run, caplog, writer, grader, same):
     scores = grade(run, "good")
-    for folder in (run, scores):
-        (folder / "run.json").write_text(json.dumps({"checkpoint": "recorded-0123456789ab"}))
-    build(run, "out", scores)
-    assert report(run.parent / "out")["settings"]["graders"] == "good"
+    for folder, (checkpoint, *servers) in ((run, writer), (scores, grader)):
+        settings = {"checkpoint": checkpoint, "base_urls": servers}
+        (folder / "run.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="grades none of the 48") if same else nullcontext():
+        build(run, "out", scores)
+        assert report(run.parent / "out")["settings"]["graders"] == "good"
+    said = f"good is one model with m ({' at '.join(grader)}): its grades of these sentences do not count"
+    assert (said in caplog.text) == same
+
+
+def test_one_name_for_two_models_is_the_author_of_the_sentences_of_both(run, tmp_path, caplog):
+    """Otherwise the order of the runs would say whose grades count."""
+    again = write_polar_run(tmp_path / "again", ["pump of host1"])
+    scores = grade(run, "good")
+    for folder, checkpoint in ((run, "one"), (again, "two"), (scores, "two")):
+        (folder / "run.json").write_text(json.dumps({"checkpoint": checkpoint}))
+    for runs in ((run, again), (again, run)):
+        with pytest.raises(InputError, match="or only what does not count"):
+            build_ensemble(EnsembleConfig(runs, tmp_path / "out", scores=(scores,)))
 
 
 def test_an_annotator_at_odds_with_good_grades_is_named(run, caplog):

@@ -245,9 +245,10 @@ def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog
         caplog.clear()
         plan_score(config(tmp_path, server, runs=(tmp_path / "other",)))
         assert "itself" not in caplog.text
-        (tmp_path / "other/run.json").write_text(json.dumps({"checkpoint": "judge-2024-07-18"}))
+        ours = {"checkpoint": "judge", "base_urls": alone.engine.base_urls}
+        (tmp_path / "other/run.json").write_text(json.dumps(ours))
         with pytest.raises(
-            InputError, match=r"judge \(other: the same model\) wrote all 1 candidates itself"
+            InputError, match=r"judge \(judge at http.*, which other is, too\) wrote all 1 candidates "
         ):
             plan_score(config(tmp_path, server, runs=(tmp_path / "other",), pairs=()))
         assert server.seen == []
