@@ -32,7 +32,7 @@ _BLOCKED = frozenset(
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
 _SAYS_TOO_LONG = re.compile(
     r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
-    r"\b(?:prompt|input|text|messages)(?:\[\S+)? (?:is|string) too long"
+    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]*? (?:too long|longer than)"
 )
 
 

@@ -109,8 +109,10 @@ def number_in(row: Row, columns: Sequence[str], place: str) -> float:
         raise InputError(f"{place}: no column {' or '.join(columns)}; found: {names_of(row)}")
     number = number_or_nan(row[column])
     if not math.isfinite(number):
-        then = f"`angle-data grade --finish {shlex.quote(place.rpartition(':')[0])}` makes dev and test pairs"
-        mend = f"; fill in this sheet, then {then}" if row.keys() == _SHEET else ""
+        path = place.rpartition(":")[0]
+        then = f"`angle-data grade --finish {shlex.quote(path)}` makes dev and test pairs"
+        sheet = row.keys() == _SHEET and row["score"] == "" and path.endswith(".csv")
+        mend = f"; fill in this sheet, then {then}" if sheet else ""
         raise InputError(f"{place}: {column} must be a number, got {row[column]!r}{mend}")
     return number
 

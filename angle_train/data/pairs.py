@@ -259,7 +259,9 @@ def _select(spec: str, items: list[Item], rows: str | None, *, split_needed: boo
     """Return the items of the wanted part of a file that has a `split` column, or all of them."""
     counts = Counter(str(row["split"]) for _, row in items if "split" in row)
     if rows is not None and split_needed and not counts:
-        raise InputError(f"{spec} has no split column to choose rows by; leave out --split {rows}")
+        raise InputError(
+            f"{spec} has no split column; measure it without --split {rows}, in a run of its own"
+        )
     if not counts:
         if rows not in (None, "train"):
             log.info("%s: no split column, all rows are used as %s", spec, rows)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from angle_data.text import counted
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
 from angle_train.evaluation.bootstrap import draw
@@ -36,7 +37,9 @@ ERROR = 0.1
 
 RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
-TOO_FEW = f"are too few to choose by; give pairs of at least {_FEWEST} sources, better of 50"
+TOO_FEW = (
+    f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
+)
 """What is said of pairs that cannot choose, after what they are."""
 
 _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
@@ -177,12 +180,11 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
 
 def too_few(sets: Sequence[PairSet]) -> str | None:
     """Return in a sentence that a held-out set has too few sources to choose by; None if none has."""
-    sizes, total = _sizes(sets), sum(map(len, sets))
-    if min(sizes) >= _FEWEST:
+    fewest, pairs = min(zip(_sizes(sets), sets, strict=True), key=lambda found: found[0])
+    if fewest >= _FEWEST:
         return None
-    of = "one set of which is of" if len(sets) > 1 else "of"
-    few = f", {of} {min(sizes)} source{'s' * (min(sizes) > 1)}," * (sum(sizes) != total)
-    return f"{total} held-out pairs{few} {TOO_FEW}"
+    of = f", of {counted(fewest, 'source')}," * (fewest < len(pairs))
+    return f"{pairs.name}: {counted(len(pairs), 'held-out pair')}{of} {TOO_FEW}"
 
 
 def what_pairs_show(sets: Sequence[PairSet]) -> str:

@@ -157,7 +157,9 @@ class RunDirectory:
             self._settle()
         for export in (self.path / "onnx", self.path / "openvino"):
             if export.is_dir():
-                log.warning("%s stays as it was, made of an earlier model: export the new one", export)
+                log.warning(
+                    "warning: %s stays as it was, made of an earlier model: export the new one", export
+                )
 
     def _settle(self) -> None:
         """End an exchange of models: with the new one if it was saved and the other aside, else as before."""

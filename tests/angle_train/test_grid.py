@@ -191,7 +191,7 @@ def test_the_command_takes_pairs_to_keep_and_prints_table_verdict_and_recipe(con
     )
     for more, refusal in (
         ([], "holds a run with different pairs to keep"),
-        (["--dev", hub], "one set of which is of 2 sources, are too few to choose by; give"),
+        (["--dev", hub], "hub: 9 held-out pairs, of 2 sources, are too few to choose by; give"),
         (["--overwrite", "--keep", alike], "finds all its pairs equally similar"),
         (["--overwrite", "--keep", tmp_path / "no.jsonl"], "no.jsonl does not exist"),
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +81,16 @@ class RunFile:
 
     def warn_of_changes(self) -> None:
         """Say which settings differ from the last session's, and what becomes of the results of these."""
+        asked = self._asked()
+        most, before = (
+            inf if limit is None else limit for limit in (asked.get("limit"), self._before.get("limit"))
+        )
         changed = [
             name
-            for name, value in self._asked().items()
-            if name in self._before and _differs(self._before[name], value)
+            for name, value in asked.items()
+            if name in self._before
+            and _differs(self._before[name], value)
+            and (name != "limit" or most < before)
         ]
         if changed:
             said = (

@@ -442,9 +442,14 @@ LONG = {
     "Anthropic": "prompt is too long: 208310 tokens > 200000 maximum",
     "Bedrock": "Input is too long for requested model.",
     "a server of one's own": "The text is too long.",
+    "a sequence": "Input sequence is too long",
+    "two words": "Prompt too long",
+    "OpenAI's input": "Invalid 'input': string too long.",
+    "what is allowed": "Prompt is longer than the 4096 tokens allowed",
 }
 OF_SETTINGS = {"OpenAI's user": "'user' is too long", "stop": "Invalid 'stop[0]': string too long"}
 OF_SETTINGS |= {"cache": "Invalid 'prompt_cache_key': string too long. Expected at most 64."}
+OF_SETTINGS |= {"a speaker's name": "Invalid 'messages[0].name': string too long."}
 
 
 def test_a_text_that_is_too_long_is_told_from_a_setting_that_is_by_what_each_vendor_says():

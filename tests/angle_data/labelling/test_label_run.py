@@ -274,7 +274,8 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
     shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
     monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
+        label(config(tmp_path, server, limit=1))
+        label(config(tmp_path, server))  # what a limit left out would come to what there is
         first = (tmp_path / "run/candidates.jsonl").read_bytes()
         # The pace, the limits, and another way to write the same path change nothing that is asked.
         label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))

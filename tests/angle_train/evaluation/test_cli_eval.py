@@ -55,7 +55,7 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     ("arguments", "message"),
     [
         ("--pairs PAIRS --split train", "eval_natural.jsonl: no rows with split train; found: dev 100, test"),
-        ("--pairs PLAIN --split nope", "plain.csv has no split column to choose rows by; leave out --split"),
+        ("--pairs PLAIN --split nope", "plain.csv has no split column; measure it without --split"),
         ("--pairs PAIRS --scale 0-3", "score 5 is outside the scale 0-3"),
         ("--pairs PAIRS --baseline some/unknown", "some/unknown is no local directory and not in the cache"),
         ("--pairs PAIRS --device gpu", "--device gpu: torch finds no such device here; there is cpu"),

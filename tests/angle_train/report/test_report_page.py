@@ -282,6 +282,8 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
           "the weights after every evaluation. The tuned weights were chosen"]),
         (report(BETTER, details={"folds": FOLDS, "choice": ONE}),
          ["1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
+        (report(BETTER, kept="backbone", details={"choice": ONE | {"chosen": 0, "confidence": None}}),
+         ["The tuned weights were not chosen: these pairs are of too few sources to choose by. "]),
         (untrained(),
          ["The backbone was chosen there: no run on all pairs was made.",
           "Chosen on held-out pairs", "The tuned weights were not chosen"]),

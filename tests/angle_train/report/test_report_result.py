@@ -30,6 +30,7 @@ from angle_train.report.result import (
     make_report,
 )
 from angle_train.report.text import command_line, portable, results_table
+from angle_train.train.choosing import TOO_FEW
 from angle_train.train.trainer import Training
 
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
@@ -145,8 +146,7 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
          "Tuning did not help: the tuned weights rank the dev pairs no better than chance would "
          "(0.0 at best, backbone -50.0)"),
         (report(kept="backbone", details={"choice": ALONE | {"confidence": None}}),
-         "Whether tuning helped is not known: the dev pairs are too few to choose by; give pairs of at least "
-         "5 sources, better of 50. The untouched backbone was saved."),
+         f"Whether tuning helped is not known: the dev pairs {TOO_FEW}. The untouched backbone was saved."),
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from train_runs import pair_set
 
-from angle_train.train.choosing import choose, resampled, what_pairs_show
+from angle_train.train.choosing import TOO_FEW, choose, resampled, what_pairs_show
 
 
 def ranking(gold, quality, seed):
@@ -115,16 +115,15 @@ def test_a_few_sources_show_nothing_however_many_pairs_they_have():
 
     few = choose([pairs(GOLD), of(4)], [[*POOR, *POOR], [*BEST, *BEST]], [0, 1])
     assert (few.chosen, few.confidence) == (0, None)
-    assert few.sentence("step 3", "dev pairs") == (
-        "chosen: the backbone; the dev pairs are too few to choose by; give pairs of at least 5 sources, "
-        "better of 50"
-    )
+    assert few.sentence("step 3", "dev pairs") == f"chosen: the backbone; the dev pairs {TOO_FEW}"
     assert choose([of(5)], [POOR, BEST], [0, 1]).chosen == 1
+    assert "300 held-out pairs of 5 sources show a gain of" in what_pairs_show([of(5)])
     said = what_pairs_show([pairs(GOLD), of(4)])
-    assert said.startswith(
-        "600 held-out pairs, one set of which is of 4 sources, are too few to choose by; give"
+    assert said.startswith(f"{of(4).name}: 300 held-out pairs, of 4 sources, are too few to choose by; give")
+    assert what_pairs_show([pairs(GOLD[:3])]).endswith(
+        ": 3 held-out pairs are too few to choose by; give --dev pairs of at least 5 sources in each set, "
+        "better of 50. The backbone is kept, whatever training does"
     )
-    assert what_pairs_show([pairs(GOLD[:3])]).startswith("3 held-out pairs are too few to choose by")
 
 
 def test_the_plan_has_most_of_the_error_to_itself():
