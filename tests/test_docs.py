@@ -24,7 +24,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs") / "site"
     nowhere = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT)},
         capture_output=True,
