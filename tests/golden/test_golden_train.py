@@ -66,8 +66,12 @@ def shortened(value):
 
 
 def weights(path):
-    """Every tensor's shape, sum, sum of squares and first values."""
-    tensors = load_file(path)
+    """Every tensor's shape, sum, sum of squares and first values.
+
+    But for the keys' biases: softmax is blind to them, so their gradients are rounding errors, which Adam
+    scales up and every kind of processor makes otherwise.
+    """
+    tensors = {name: it for name, it in load_file(path).items() if not name.endswith("key.bias")}
     return {
         name: {
             "shape": list(tensor.shape),
@@ -136,9 +140,13 @@ def fitted(run, inputs, backbone, voted):
     return fit
 
 
+# Other processors round otherwise, and training carries that on: the more, the higher the rate.
+TOLERANCE = {"lora": 1e-3}
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_pairs_become_a_model(check, run, fitted, name):
-    check(f"fit-{name}", model_folder(run, *fitted(name)))
+    check(f"fit-{name}", model_folder(run, *fitted(name)), tolerance=TOLERANCE.get(name, 1e-4))
 
 
 def test_models_are_measured_on_pairs(check, run, inputs, backbone, fitted):
