@@ -219,8 +219,7 @@ def evaluate(
     _check_choice(given, pairs=pairs is not None)
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.suite import own_pairs
-    from angle_train.evaluation.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluation.tasks.sources import Source
+    from angle_train.evaluation.task import Source, Task, expand_names, load_task
 
     seed = SEED if given["seed"] is None else given["seed"]
     base = given["baseline"]
@@ -233,7 +232,7 @@ def evaluate(
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
-    found = measure(given["model"], tasks, Source(given["data_dir"]), base, Settings(seed, given["device"]))
+    found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
         _write_page(given, found, time.monotonic() - begun)

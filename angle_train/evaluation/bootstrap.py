@@ -54,12 +54,9 @@ class Difference:
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no reliable difference"
 
 
-def resamples_for(count: int, wanted: int = RESAMPLES) -> int:
-    """Return how many resamples a set of `count` items gets: those wanted, fewer beyond 20,000 items.
-
-    At least 1,000, if so many are wanted.
-    """
-    return min(wanted, max(_FEWEST, _MOST_CELLS // count))
+def resamples_for(count: int) -> int:
+    """Return how many resamples a set of `count` items gets: 10,000, fewer beyond 20,000 items."""
+    return min(RESAMPLES, max(_FEWEST, _MOST_CELLS // count))
 
 
 def interval_around(value: float, drawn: Array) -> Interval:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.bootstrap import (
-    RESAMPLES,
     Difference,
     Interval,
     difference_between,
@@ -83,18 +82,10 @@ class Result:
 class View:
     """B scored pairs as several models see them: what a report looks at beyond the scores.
 
-    Attributes:
-        name: Of the set.
-        text1: First texts.
-        text2: Second texts.
-        gold: Gold scores (B,), larger for more similar pairs.
-        similarity: Model -> cosines (B,); the one that the others are compared with comes first.
+    `similarity` are cosines (B,) by model; the one that the others are compared with comes first.
     """
 
-    name: str
-    text1: Sequence[str]
-    text2: Sequence[str]
-    gold: Array
+    pairs: PairSet
     similarity: Mapping[str, Array]
 
 
@@ -118,13 +109,10 @@ Columns = Mapping[str, tuple[float, Array]]
 
 
 class Comparison:
-    """Compares models with a baseline, if any, on one task after the other and on averages of groups.
+    """Compares models with a baseline, if any, on one task after the other and on averages of groups."""
 
-    Large sets get fewer than `resamples` of the bootstrap.
-    """
-
-    def __init__(self, baseline: str | None = None, resamples: int = RESAMPLES) -> None:
-        self._baseline, self._resamples = baseline, resamples
+    def __init__(self, baseline: str | None = None) -> None:
+        self._baseline = baseline
         self._main: dict[str, tuple[Result, Columns]] = {}
 
     def on_task(
@@ -142,7 +130,7 @@ class Comparison:
         for number, metric in enumerate(next(iter(outcomes.values())).statistics):
             statistics = [outcome.statistics[metric] for outcome in outcomes.values()]
             count = statistics[0].size
-            drawn = draw(statistics, resamples_for(count, self._resamples), seed)
+            drawn = draw(statistics, resamples_for(count), seed)
             values = [statistic.value() for statistic in statistics]
             standard = None if published_size is None else count == published_size
             columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))

@@ -8,7 +8,6 @@ Intervals take pairs as independent; where a text is in several pairs they are s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,7 @@ from angle_train.evaluation.statistics import (
     mean_of,
     spearman_of,
 )
-from angle_train.evaluation.task import Outcome, Settings
-
-if TYPE_CHECKING:
-    from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source
 
 BEST_ACCURACY = "best_accuracy"
 """Accuracy at the threshold that is best on the very pairs it is judged on."""
@@ -86,6 +82,6 @@ class OwnPairs:
         """Return the pairs."""
         return self.pairs
 
-    def measure(self, data: PairSet, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: PairSet, encode: Encode, seed: int) -> Outcome:
         """Judge the cosines."""
         return judge(data, pair_similarity(data, encode), ranked=self.ranked)

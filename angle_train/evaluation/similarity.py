@@ -33,7 +33,7 @@ _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
 
 class DamagedModelError(InputError):
-    """A model cannot be loaded, or gives embeddings that are not numbers."""
+    """A model gives embeddings that are not numbers."""
 
 
 def check_finite(embeddings: NDArray[np.float32], name: str) -> None:

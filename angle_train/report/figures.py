@@ -162,9 +162,9 @@ def scatter_panels(view: View) -> list[Panel]:
     Dots are moved sideways a little, as many pairs have equal gold scores. A bar is the mean cosine of all
     pairs in one fifth of the gold scores.
     """
-    chosen = sample(len(view.gold))
-    low, wide = float(view.gold.min()), float(np.ptp(view.gold))
-    places = view.gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
+    gold = view.pairs.score
+    chosen, low, wide = sample(len(gold)), float(gold.min()), float(np.ptp(gold))
+    places = gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
     lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
     panels = []
     for number, (model, column) in enumerate(view.similarity.items()):
@@ -172,7 +172,7 @@ def scatter_panels(view: View) -> list[Panel]:
         plot.y_axis("cosine")
         plot.x_axis("gold score")
         plot.dots(places, column[chosen], series(number))
-        for start, end, inside in fifths(view.gold):
+        for start, end, inside in fifths(gold):
             ends = (0.9 * start + 0.1 * end, 0.1 * start + 0.9 * end)
             plot.line(ends, [float(column[inside].mean())] * 2, "ink mean")
         panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))

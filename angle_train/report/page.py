@@ -185,11 +185,11 @@ def _look(view: View, baseline: str) -> dict[str, Any]:
     """Return a closer look at one set of pairs, and at what changed from the baseline, if it is there."""
     others = [model for model in view.similarity if model != baseline and baseline in view.similarity]
     return {
-        "name": view.name,
-        "count": len(view.gold),
+        "name": view.pairs.name,
+        "count": len(view.pairs),
         "changes": [(baseline, model, *_changes(view, baseline, model)) for model in others],
         "scatter": scatter_panels(view),
-        "sampled": len(sample(len(view.gold))),
+        "sampled": len(sample(len(view.pairs))),
     }
 
 
@@ -201,14 +201,14 @@ def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
     """
-    wanted = rankdata(view.gold)
+    pairs, wanted = view.pairs, rankdata(view.pairs.score)
     old, new = (np.abs(rankdata(view.similarity[model]) - wanted) for model in (before, after))
     growth = new - old
     order = np.argsort(-growth, kind="stable")
 
     def row(i: int) -> list[str]:
         cosines = f"{view.similarity[before][i]:.2f} → {view.similarity[after][i]:.2f}"
-        return [view.text1[i], view.text2[i], f"{view.gold[i]:.2f}", cosines, f"{old[i]:g} → {new[i]:g}"]
+        return [pairs.text1[i], pairs.text2[i], f"{pairs.score[i]:.2f}", cosines, f"{old[i]:g} → {new[i]:g}"]
 
     worse = [row(i) for i in order[:_MOST_CHANGES] if growth[i] > 0]
     better = [row(i) for i in order[::-1][:_MOST_CHANGES] if growth[i] < 0]

@@ -70,7 +70,7 @@ class Trained:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
         return [
-            View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity)
+            View(pairs, similarity)
             for (role, pairs), similarity in zip(self.sets, self.similarities(tuned), strict=True)
             if role == "test" or not tested
         ]

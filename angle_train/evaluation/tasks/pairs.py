@@ -18,8 +18,7 @@ from angle_train.data.columns import SCORES, class_in, number_in, pair_in
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.pairs import judge
 from angle_train.evaluation.similarity import Encode, pair_similarity
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
 
@@ -52,7 +51,7 @@ class PairTask:
             dev = dev.take(chosen.tolist(), dev.name)
         return test, dev and replace(dev, name=str(split))
 
-    def measure(self, data: tuple[PairSet, PairSet | None], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[PairSet, PairSet | None], encode: Encode, seed: int) -> Outcome:
         """Compute the cosines and judge them."""
         test, dev = data
         similarity = pair_similarity(test, encode)

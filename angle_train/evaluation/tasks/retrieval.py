@@ -24,8 +24,7 @@ from angle_data.errors import InputError
 from angle_train.data.columns import text_in
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
 from angle_train.evaluation.statistics import Statistic, mean_of
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 _DEPTHS = (1, 5, 10, 100)
 Ints = NDArray[np.int64]
@@ -56,7 +55,7 @@ class CaptionTask:
             )
         return texts, counts.pop()
 
-    def measure(self, data: tuple[list[str], int], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[list[str], int], encode: Encode, seed: int) -> Outcome:
         """Search with the first caption of every image."""
         texts, per_image = data
         unit = unit_rows(encode(texts))
@@ -131,7 +130,7 @@ class DuplicateTask:
             np.array([cluster for _, _, cluster in found]),
         )
 
-    def measure(self, data: Pool, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: Pool, encode: Encode, seed: int) -> Outcome:
         """Rank the pool for every query."""
         ranks = ranks_of(data.relevant, data.queries, unit_rows(encode(data.texts)))
         figures = {

@@ -28,8 +28,7 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluation.similarity import Encode, Item
 from angle_train.evaluation.statistics import mean_of
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 FOLDS = 10
 GRIDS = {
@@ -85,12 +84,12 @@ class TransferTask:
             parts["test"] = self._read(source, self.test, classes)
         return parts
 
-    def measure(self, data: dict[str, Labelled], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: dict[str, Labelled], encode: Encode, seed: int) -> Outcome:
         """Train the classifiers and judge them."""
         classes = _classes(data["train"])
         parts = {name: self._examples(part, encode, classes) for name, part in data.items()}
         train, judged = parts["train"], parts.get("test", parts["train"])
-        found = classify(self.protocol, train, parts.get("validation"), judged[0], settings.seed)
+        found = classify(self.protocol, train, parts.get("validation"), judged[0], seed)
         return Outcome({"accuracy": mean_of((found == judged[1]).astype(np.float64))})
 
     def _examples(self, part: Labelled, encode: Encode, classes: Sequence[str]) -> Examples:

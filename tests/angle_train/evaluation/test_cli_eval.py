@@ -16,8 +16,8 @@ from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.bootstrap import draw, interval_around
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman, spearman_of
+from angle_train.evaluation.task import Source
 from angle_train.evaluation.tasks.pairs import STS_B
-from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 

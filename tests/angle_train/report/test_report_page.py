@@ -23,6 +23,7 @@ from report_examples import (
     view,
     views,
 )
+from train_runs import pair_set
 
 from angle_train.evaluation.bootstrap import Interval
 from angle_train.evaluation.compare import View
@@ -304,7 +305,7 @@ def test_leaks_stand_out(fit_page):
 def small(gold, before, after):
     texts = [f"pair {i}" for i in range(len(gold))]
     columns = {"backbone": np.array(before), "tuned": np.array(after)}
-    return View("set", texts, texts, np.array(gold), columns)
+    return View(pair_set([*zip(texts, texts, strict=True)], gold, "set"), columns)
 
 
 def test_changes_are_counted_in_places_worst_first(fit_page):
@@ -327,10 +328,9 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     shown = view("set0", count=12)
     after = shown.similarity["tuned"].copy()
     after[0] = 0.999  # the long text's pair has gold 0: the worst regression
-    texts = [LONG + "x" * 5000, *shown.text1[1:]]
-    html = fit_page(
-        report(WORSE), [replace(shown, text1=texts, similarity={**shown.similarity, "tuned": after})]
-    )
+    texts = [LONG + "x" * 5000, *shown.pairs.text1[1:]]
+    seen = View(replace(shown.pairs, text1=texts), {**shown.similarity, "tuned": after})
+    html = fit_page(report(WORSE), [seen])
     assert "&lt;b&gt;&amp;amp; its end" in html
     assert f"({len(texts[0]) - 4000:,} more characters)" in html
     assert "x" * 4000 not in html
