@@ -72,7 +72,7 @@ class ObjectiveConfig:
         in_batch_mean: What the in-batch term is a mean over. `positives`: a batch with 2 positives pulls as
             hard as one with 16; `pairs`: all pairs of the batch, as in the papers, few positives pull less.
         angle_tau: Temperature of the angle objective.
-        angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
+        angle_mode: `symmetric` or `published`, see `terms.SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
@@ -184,7 +184,7 @@ class TrainingConfig:
             threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
             dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
-            large batch fits a small memory, see `encoding.encode_cached`; the result stays the same.
+            large batch fits a small memory, see `loss.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.

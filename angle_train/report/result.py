@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.jsonl import write_json
-from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import RunData
+from angle_train.data.splits import Leak, RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, pair_similarity
 from angle_train.recipe import Recipe
@@ -119,7 +118,7 @@ class FitReport:
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
             kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
-        details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
+        details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `comparisons` (the `comparisons.RightShares` of each set that is shown), `base_model`

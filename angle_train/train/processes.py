@@ -1,6 +1,6 @@
 """Several processes in one run, as torchrun starts them: all compute, the first one reads, writes and logs.
 
-With one process nothing here does anything. How they share a batch and its gradients: `objective.encoding`.
+With one process nothing here does anything. How they share a batch and its gradients: `objective.loss`.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ from angle_train.evaluation.similarity import evaluate_model, mean_spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
-from angle_train.objective.encoding import sparse_lookups
-from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.train.merging import blended
@@ -315,17 +314,10 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
 
 def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
     """Return the collator that prepares the batches of `recipe` for `model`."""
-    config, objective = recipe.training, recipe.objective
     return PairCollator(
         model.preprocess,
-        positive_score=objective.positive_score,
-        negative_score=objective.negative_score,
-        chunk_size=config.chunk_size,
-        chunking=choose_chunking(model, config),
-        swap=config.swap,
-        seed=config.seed,
-        transitive=objective.transitive,
-        isp=objective.isp,
+        recipe,
+        choose_chunking(model, recipe.training),
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),
         processes=process_count(),

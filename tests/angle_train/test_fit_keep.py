@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from letter_model import collator
 from train_runs import changed, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
-from angle_train.data.keep import load_to_keep
+from angle_train.data.splits import load_to_keep
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
-from angle_train.objective.batches import PairCollator
 from angle_train.objective.terms import ranking_loss
 from angle_train.run import fit, load_data
 from angle_train.train import folds
@@ -98,7 +98,7 @@ def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_
         {"text1": "c", "text2": "d", "score": 1.0, "scale": -1},
         {"text1": "e", "text2": "f", "score": 0.0, "scale": -1},
     ]
-    labels = PairCollator(lambda texts, prompt: {}, swap=False)(rows)["label"]
+    labels = collator()(rows)["label"]
     assert labels["positive"].tolist() == [True, False, False]
     assert labels["neutral"].tolist() == [False, True, True]
     assert len(set(labels["group"].tolist())) == 5  # a and b are one

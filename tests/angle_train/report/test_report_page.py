@@ -124,7 +124,8 @@ def test_names_and_texts_are_escaped(fit_page, eval_page):
         data=[replace(note, name=EVIL, scale=EVIL, sha256=EVIL) for note in made_report().data],
         results=[replace(r, pairs=EVIL, model=EVIL) for r in made_report().results],
     )
-    both = replace(view(EVIL), text1=[EVIL] * 59 + [EVIL * 100], text2=[EVIL] * 60)
+    seen = view(EVIL)
+    both = View(replace(seen.pairs, text1=[EVIL] * 59 + [EVIL * 100], text2=[EVIL] * 60), seen.similarity)
     many = view(EVIL, models=(EVIL, EVIL + "2"))
     suite = made_suite()
     suite = replace(
