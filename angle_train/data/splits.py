@@ -153,10 +153,10 @@ def load_run_data(
 def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.keep_similarities`).
 
-    What is learned of one domain changes all embeddings. Pairs of general text, which nobody has to label, are
-    ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal with the
-    model's own answers, as in Learning without Forgetting (https://arxiv.org/abs/1606.09282). Any scores in
-    the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
+    What is learned of one domain changes all embeddings. Pairs of general text, which nobody has to label,
+    are ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal with
+    the model's own answers, as in Learning without Forgetting (https://arxiv.org/abs/1606.09282). Any scores
+    in the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
 
     Args:
         specs: What to read, see `sources.read_rows`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,13 +57,12 @@ class Embedder:
 
     Args:
         model: The model.
-        name: What errors call it.
-        finite: Whether embeddings that are not numbers are an error. They are not while a model is trained:
-            training that diverges must be able to go back to an earlier checkpoint.
+        name: What errors call it. Without a name embeddings that are not numbers are no error: training that
+            diverges must be able to go back to an earlier checkpoint.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, *, finite: bool = True) -> None:
-        self._model, self._name, self._finite = model, name, finite
+    def __init__(self, model: SentenceTransformer, name: str) -> None:
+        self._model, self._name = model, name
         self._known: dict[Item, NDArray[np.float32]] = {}
 
     def __call__(self, items: Sequence[Item]) -> NDArray[np.float32]:
@@ -82,7 +81,7 @@ class Embedder:
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            if self._finite:
+            if self._name:
                 check_finite(rows, self._name)
             self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
         # Row by row: stacking them would hold them twice more.
@@ -97,9 +96,10 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 
-def evaluate_model(model: SentenceTransformer, pairs: PairSet) -> Array:
-    """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
-    return pair_similarity(pairs, Embedder(model, "", finite=False))
+def measure(model: SentenceTransformer, sets: Iterable[PairSet], name: str = "") -> list[Array]:
+    """Return the cosine (B,) of the two texts of every pair, for every set; `name` is that of `Embedder`."""
+    embed = Embedder(model, name)
+    return [pair_similarity(pairs, embed) for pairs in sets]
 
 
 def mean_spearman(sets: Sequence[PairSet], columns: Sequence[Array]) -> float:

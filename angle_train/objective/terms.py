@@ -89,7 +89,7 @@ SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "symmetric": symmetric_angle_similarity,
     "published": published_angle_similarity,
 }
-"""Name -> function of two (B, D) matrices; larger (B,) for more similar pairs. All but one are angle modes."""
+"""Name -> function of two (B, D) matrices; larger (B,) for more similar pairs."""
 
 
 def ranking_loss(
@@ -140,8 +140,8 @@ def ranking_objective(
 ) -> Tensor:
     """Return the ranking objective (scalar, ≥ 0): pairs with a higher score should be more similar.
 
-    `by` is a key of `SIMILARITIES`: `cosine` gives Eq. 1 of the AnglE paper, the CoSENT loss; the others rank by
-    the angle, Eq. 7: `symmetric` by that between the embeddings, `published` as the authors' released loss.
+    `by` is a key of `SIMILARITIES`: `cosine` gives Eq. 1 of the AnglE paper, the CoSENT loss; the others rank
+    by the angle, Eq. 7: `symmetric` by that between the embeddings, `published` as the authors' loss does.
     """
     return ranking_loss(SIMILARITIES[by](emb1, emb2), score, tau=tau, weight=weight, scale=scale)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,7 +15,6 @@ from angle_data.jsonl import write_json
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import Leak, RunData
 from angle_train.evaluation.compare import Result, View, compare
-from angle_train.evaluation.similarity import Embedder, pair_similarity
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,
@@ -73,16 +72,6 @@ class Trained:
             for (role, pairs), similarity in zip(self.sets, self.similarities(tuned), strict=True)
             if role == "test" or not tested
         ]
-
-
-def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Columns:
-    """Return the similarities of all pairs of every set under `model`.
-
-    Raises:
-        InputError: Some embeddings are not numbers; the message calls the model by `name`.
-    """
-    embed = Embedder(model, name)
-    return [pair_similarity(pairs, embed) for _, pairs in sets]
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,8 @@ def any_process(flag: bool) -> bool:
     """Return whether `flag` is set in any process; all must ask at the same time."""
     if process_count() == 1:
         return flag
-    import torch
     import torch.distributed as dist
 
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    flags = torch.tensor([int(flag)], device=device)
-    dist.all_reduce(flags, op=dist.ReduceOp.MAX)
-    return bool(flags.item())
+    flags = [flag] * process_count()
+    dist.all_gather_object(flags, flag)
+    return any(flags)

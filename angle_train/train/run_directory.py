@@ -100,11 +100,6 @@ class RunDirectory:
             return "new"
         if changed and all(item.name == HIDDEN for item in self.path.iterdir()):
             return "new"
-        if "recipe" in before:
-            raise InputError(
-                f"--out {self.path} holds a run of an earlier version; give another directory, or "
-                "--overwrite to replace that run"
-            )
         if changed:
             # Of pairs only a hash is known.
             words = [

@@ -29,7 +29,7 @@ from angle_data.console import Progress
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, mean_spearman
+from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
@@ -125,7 +125,7 @@ class DevEvaluator(BaseEvaluator):
         Measured in the precision of the weights, as the saved model computes.
         """
         with without_autocast(model), blended(model, self.backbone, self._share):
-            columns = [evaluate_model(model, pairs) for pairs in self._sets]
+            columns = measure(model, self._sets)
         rows = self._read()
         rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
