@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,11 +257,7 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
-    """Check that pairs and models exist, before imports that take seconds; the hub is asked for models.
-
-    Raises:
-        InputError: They do not.
-    """
+    """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models."""
     from angle_train.data.sources import check_source
     from angle_train.model.load import check_model
 
@@ -329,20 +324,8 @@ def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:
     """Return a headline, sentences and the table of results as a part of a page, without scripts."""
+    from angle_train.report.page import render
     from angle_train.report.text import notes_on, table_of
 
-    made = table_of(results)
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        sides = ("right" if i in made.numbers else "left" for i in range(len(cells)))
-        return "".join(
-            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
-            for side, cell in zip(sides, cells, strict=True)
-        )
-
-    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in made.rows)
-    sentences = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    notes = "".join(f"<p><small>{escape(line)}</small></p>" for line in [*notes_on(results), *end])
-    head = f"<h3>{escape(headline)}</h3>" if headline else ""
-    table = f"<table><thead><tr>{row(made.columns, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div>{head}{sentences}{table}{notes}</div>"
+    notes = [*notes_on(results), *end]
+    return render("notebook.html", headline=headline, lines=lines, table=table_of(results), notes=notes)

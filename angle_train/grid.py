@@ -25,8 +25,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_text
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluation.bootstrap import Difference, difference_between
 from angle_train.evaluation.similarity import mean_spearman, measure
+from angle_train.evaluation.statistics import Difference, difference_between
 from angle_train.model.load import check_device
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe

@@ -301,11 +301,7 @@ class Recipe:
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises:
-        InputError: There is no such file (it is called `what`), or it is no TOML.
-    """
+    """Return the tables of a TOML file; if there is no such `what`, or it is no TOML, raise an InputError."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError):
@@ -371,11 +367,7 @@ def builtin_recipes() -> dict[str, Path]:
 
 
 def find_recipe(name_or_path: str) -> Path:
-    """Return the file of a built-in recipe, or the path itself where it names a file.
-
-    Raises:
-        InputError: It is neither.
-    """
+    """Return the file of a built-in recipe, or the path itself; what is neither is an InputError."""
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.parent != Path():
         return path

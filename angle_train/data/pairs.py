@@ -337,11 +337,7 @@ class Scale:
 
 
 def parse_scale(text: str) -> Scale:
-    """Read a stated scale such as `0-5`, `1-5` or `-1-1`.
-
-    Raises:
-        InputError: It is not of the form LOW-HIGH with LOW below HIGH.
-    """
+    """Read a stated scale such as `0-5`, `1-5` or `-1-1`; without LOW below HIGH it is an InputError."""
     match = _STATED_SCALE.fullmatch(text.strip())
     if match is None or float(match[1]) >= float(match[2]):
         raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")

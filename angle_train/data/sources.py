@@ -49,11 +49,7 @@ def read_rows(spec: str, split: str) -> Rows:
 
 
 def check_source(spec: str) -> None:
-    """Check that a source exists and is of a known kind, without reading it; the hub is not asked.
-
-    Raises:
-        InputError: It does not, or is not.
-    """
+    """Raise an InputError unless a source exists and is of a known kind; reads nothing, asks no hub."""
     path = Path(spec)
     if spec.startswith(HUB_PREFIX):
         return
@@ -74,11 +70,7 @@ def is_dataset(spec: str) -> bool:
 
 
 def dataset_splits(spec: str) -> list[str]:
-    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file.
-
-    Raises:
-        InputError: The hub dataset cannot be loaded.
-    """
+    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file."""
     if spec.startswith(HUB_PREFIX):
         return sorted(load_hub_dataset(spec.removeprefix(HUB_PREFIX), None))
     if not Path(spec).is_dir():
@@ -90,9 +82,6 @@ def stated_purpose(spec: str) -> str | None:
     """Return what a source says its pairs are for, see `records.PURPOSES`; None if it does not.
 
     `angle-data ensemble --purpose` writes it into every row, and the first one is read: files may be large.
-
-    Raises:
-        InputError: The source cannot be read.
     """
     splits = dataset_splits(spec) or ["train"]
     _, row = next(iter(read_rows(spec, "train" if "train" in splits else splits[0])), ("", {}))

@@ -441,11 +441,7 @@ def connected(pairs: PairSet) -> list[str]:
 
 
 def check_enough(pairs: PairSet) -> None:
-    """Check that there are enough pairs to `cut`.
-
-    Raises:
-        InputError: There are too few for two parts.
-    """
+    """Raise an InputError if there are too few pairs to `cut` in two parts."""
     if len(pairs) < 2 * _LEAST:
         raise InputError(
             f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
@@ -457,10 +453,7 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
 
     Pairs that share a text, directly or through others, stay together. If that ties too many together, single
-    pairs are dealt instead, with a warning. Of few pairs fewer parts are made.
-
-    Raises:
-        InputError: There are too few pairs for two parts.
+    pairs are dealt instead, with a warning. Of few pairs fewer parts are made, of too few for two none.
     """
     check_enough(pairs)
     count = min(count, len(pairs) // _LEAST)

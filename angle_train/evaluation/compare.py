@@ -1,6 +1,9 @@
-"""What models did on one task, compared: figures with intervals, paired differences.
+"""What models did on a task: what cosines of scored pairs are worth, intervals, paired differences.
 
-All models of a task are measured on the same resamples, drawn once.
+Pairs have the rank correlation. Those of two kinds (scores 0 and 1 alone) have the area under the ROC curve,
+average precision, and accuracy at the best threshold too, which is found on other pairs where there are some.
+All models of a task are measured on the same resamples, drawn once. Intervals take pairs as independent;
+where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
@@ -14,22 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.bootstrap import (
+from angle_train.evaluation.similarity import Encode, pair_similarity, word_overlap
+from angle_train.evaluation.statistics import (
     Difference,
     Interval,
+    Ranked,
+    area_under_curve,
+    average_precision,
     difference_between,
     draw,
     interval_around,
+    mean_of,
     resamples_for,
+    spearman_of,
 )
-from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import Ranked, spearman_of
-from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome
+from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome, Source
 
 Array = NDArray[np.float64]
 
 WORD_OVERLAP = "word overlap"
 SPEARMAN = "spearman"
+BEST_ACCURACY = "best_accuracy"
+"""Accuracy at the threshold that is best on the very pairs it is judged on."""
 _ALWAYS = ("pairs", "role", "count", "model", "score", "baseline", "difference")
 
 
@@ -87,6 +96,64 @@ class View:
 
     pairs: PairSet
     similarity: Mapping[str, Array]
+
+
+def judge(
+    pairs: PairSet,
+    similarity: Array,
+    dev: tuple[PairSet, Array] | None = None,
+    ranked: Ranked | None = None,
+) -> Outcome:
+    """Return the figures of cosines, or of other similarities.
+
+    Args:
+        pairs: Pairs with gold scores, not all equal.
+        similarity: Of each pair (B,).
+        dev: Other pairs of two kinds, with their similarities, that the threshold is found on; default the
+            pairs themselves.
+        ranked: The gold scores', where several models share it.
+    """
+    statistics = {SPEARMAN: spearman_of(pairs.score, similarity, ranked)}
+    if set(np.unique(pairs.score).tolist()) == {0.0, 1.0}:
+        gold = pairs.score == 1
+        statistics["auc"] = area_under_curve(gold, similarity)
+        statistics["average_precision"] = average_precision(gold, similarity)
+        known, found = (dev[0].score == 1, dev[1]) if dev else (gold, similarity)
+        threshold = best_threshold(known, found)
+        correct = mean_of(((similarity > threshold) == gold).astype(np.float64))
+        statistics["accuracy" if dev else BEST_ACCURACY] = correct
+    return Outcome(statistics, pairs, similarity)
+
+
+def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
+    """Return the threshold above which calling pairs positive is right most often.
+
+    It lies halfway between two neighbouring similarities (B,), or beyond the last one; of several equally
+    good ones it is the highest. `gold` (B,) says which pairs are positive.
+    """
+    levels, level = np.unique(similarity, return_inverse=True)
+    gained = np.bincount(level, weights=2.0 * gold - 1, minlength=len(levels))[::-1].cumsum()
+    right = np.append(0, gained)  # more than calling none positive, after calling 0, 1, 2 … levels positive
+    below = np.append(levels[::-1], levels[0] - 1)  # next lower level then
+    above = np.append(levels[-1] + 1, levels[::-1])
+    return float((above + below)[int(right.argmax())] / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPairs:
+    """The task that a set of the user's own pairs is; `ranked` are its gold scores."""
+
+    pairs: PairSet
+    ranked: Ranked
+    standard_size: int | None = None
+
+    def load(self, source: Source) -> PairSet:
+        """Return the pairs."""
+        return self.pairs
+
+    def measure(self, data: PairSet, encode: Encode, seed: int) -> Outcome:
+        """Judge the cosines."""
+        return judge(data, pair_similarity(data, encode), ranked=self.ranked)
 
 
 def compare(

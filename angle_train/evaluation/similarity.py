@@ -37,11 +37,7 @@ class DamagedModelError(InputError):
 
 
 def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
-    """Check that embeddings (N, D) of the model of that name are numbers.
-
-    Raises:
-        DamagedModelError: Some are not.
-    """
+    """Raise a DamagedModelError unless embeddings (N, D) of the model of that name are numbers."""
     broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
     if broken:
         raise DamagedModelError(

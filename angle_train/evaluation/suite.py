@@ -18,8 +18,15 @@ from angle_data.errors import InputError
 from angle_data.text import stable_hash
 from angle_train.data.pairs import distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
-from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
+from angle_train.evaluation.compare import (
+    BEST_ACCURACY,
+    WORD_OVERLAP,
+    Comparison,
+    OwnPairs,
+    Result,
+    View,
+    judge,
+)
 from angle_train.evaluation.similarity import DamagedModelError, Embedder, word_overlap
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Outcome, Source, Task
@@ -74,9 +81,6 @@ def own_pairs(
         split: Rows of files, which need a `split` column then, or the split of datasets; default all rows,
             or test.
         scale: Scale of the scores, `LOW-HIGH`; default detected.
-
-    Raises:
-        InputError: A source cannot be used.
     """
     sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
     sets = distinct_names(sets)

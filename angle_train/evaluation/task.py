@@ -120,11 +120,7 @@ class Source:
         return data.hub is not None and split in data.splits
 
     def rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return all rows of a split, each with its place: `file:line`, or `hub:ID: row N`.
-
-        Raises:
-            InputError: The split is not there, cannot be read, or is empty.
-        """
+        """Return all rows of a split, at least one, each with its place: `file:line`, or `hub:ID: row N`."""
         path = self._file(data, split)
         if self.root and path is None:
             # Without the folder's own path: reports, which people pass on, hold this line.
@@ -187,11 +183,7 @@ def load_task(name: str) -> Task:
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
-    """Return the tasks that names of tasks and groups stand for, each once, in order.
-
-    Raises:
-        InputError: A name is neither; lists them all.
-    """
+    """Return the tasks that names of tasks and groups stand for, each once; others are an InputError."""
     found: list[str] = []
     for name in names:
         if name not in TASKS and name not in GROUPS:

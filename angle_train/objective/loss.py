@@ -36,7 +36,7 @@ def combined_objective(
         config: Weights, temperatures and angle mode; terms of weight 0 are left out.
 
     Raises:
-        InputError: The embeddings do not have the dimensions that the settings speak of.
+        InputError: As `widths`.
         ValueError: No term has a weight: the recipe was not settled.
     """
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
@@ -51,8 +51,7 @@ def combined_objective(
 def widths(config: ObjectiveConfig, width: int) -> list[int]:
     """Return how many dimensions to compute the objective on, first of all `width` of them.
 
-    Raises:
-        InputError: Embeddings of that width do not have the dimensions that the settings speak of.
+    Raise an InputError if embeddings of that width lack the dimensions that the settings speak of.
     """
     found = [width, *(d for d in config.matryoshka_dims if d != width)]
     if max(found) > width:

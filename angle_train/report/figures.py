@@ -13,8 +13,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluation.bootstrap import Interval
 from angle_train.evaluation.compare import WORD_OVERLAP, View
+from angle_train.evaluation.statistics import Interval
 
 Panel = tuple[str, str]
 """Title and SVG."""

@@ -45,8 +45,8 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
     results = sorted(report.results, key=lambda result: (result.role, result.pairs) not in judged)
-    _write(
-        path,
+    page = render(
+        "page.html",
         run=report,
         title="Fine-tuning report",
         sub=_about(report),
@@ -61,6 +61,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         command=report.details.get("command"),
         made=made,
     )
+    write_text(path, page)
 
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
@@ -79,8 +80,8 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         if (text := misled_sentence(shares, *one))
     ]
     scores = _scores(results)
-    _write(
-        path,
+    page = render(
+        "page.html",
         run=None,
         title="Evaluation report",
         sub="",
@@ -94,6 +95,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         command=command,
         made=made,
     )
+    write_text(path, page)
 
 
 def _about(report: FitReport) -> str:
@@ -106,7 +108,8 @@ def _about(report: FitReport) -> str:
     return f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}"
 
 
-def _write(path: Path, **content: Any) -> None:
+def render(template: str, **content: Any) -> str:
+    """Return what a template of this folder makes of its values, all of them escaped."""
     environment = Environment(
         loader=PackageLoader("angle_train.report", ""),
         autoescape=True,
@@ -117,8 +120,7 @@ def _write(path: Path, **content: Any) -> None:
     environment.filters["x100"] = lambda value, digits=1: f"{100 * value:.{digits}f}"
     environment.globals["definition"] = DEFINITION
     environment.filters["comma"] = lambda count: f"{count:,}"
-    page = environment.get_template("page.html").render(content)
-    write_text(path, page)
+    return environment.get_template(template).render(content)
 
 
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:

@@ -312,11 +312,7 @@ class FitReport:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote.
-
-        Raises:
-            InputError: It is damaged.
-        """
+        """Read what `write` wrote; if that is damaged, raise an InputError."""
         return read_own(path, cls, "--overwrite runs it again")
 
 

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from angle_data.text import counted
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
-from angle_train.evaluation.bootstrap import draw
-from angle_train.evaluation.statistics import Ranked, spearman_of
+from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
@@ -101,8 +100,9 @@ class Choice:
 def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
     """Return the mean Spearman over held-out sets: of every candidate (C,), and the same in resamples (C, R).
 
-    Candidates are their similarities on the sets. Pairs of one source, or that share texts, are drawn together: they say the same thing several times.
-    Resamples say nothing, NaN, where a set has pairs of fewer than 5 sources.
+    Candidates are their similarities on the sets. Pairs of one source, or that share texts, are drawn
+    together: they say the same thing several times. Resamples say nothing, NaN, where a set has pairs of
+    fewer than 5 sources.
     """
     resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))

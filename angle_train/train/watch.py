@@ -160,20 +160,12 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def memory_errors_in_one_line() -> Iterator[None]:
-    """Turn what torch and Python raise when memory does not suffice into one line.
-
-    Raises:
-        InputError: It did not; says whose memory, and what needs less of it.
-    """
+    """Turn what torch and Python raise for want of memory into an InputError: whose, and what needs less."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         on_gpu = isinstance(error, torch.OutOfMemoryError)
-        if (
-            isinstance(error, RuntimeError)
-            and not on_gpu
-            and not any(m in str(error) for m in _ON_THE_PROCESSOR)
-        ):
+        if not (on_gpu or isinstance(error, MemoryError) or any(m in str(error) for m in _ON_THE_PROCESSOR)):
             raise
         place = "the GPU" if on_gpu else "the machine"
         raise InputError(f"{place} has not enough memory for this run: {_ADVICE}") from None
@@ -181,10 +173,9 @@ def memory_errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def disk_errors_in_one_line(directory: Path) -> Iterator[None]:
-    """Turn what torch, safetensors and Python raise when `directory` takes no more into one line.
+    """Turn what torch, safetensors and Python raise when `directory` takes no more into an InputError.
 
-    Raises:
-        InputError: A file could not be written; names the directory and, where it is known, the reason.
+    It names the directory and, where it is known, the reason.
     """
     from safetensors import SafetensorError
 

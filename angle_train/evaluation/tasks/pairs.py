@@ -1,4 +1,4 @@
-"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `evaluation.pairs`.
+"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `compare.judge`.
 
 Graded pairs: the "all" setting of SimCSE, the pairs of all subsets of a year in one list, one correlation.
 (SentEval itself averages over subsets; mteb does as here.) Data: SemEval STS 2012-2016, STS Benchmark, SICK.
@@ -16,7 +16,7 @@ import numpy as np
 from angle_data.errors import InputError
 from angle_train.data.columns import SCORES, class_in, number_in, pair_in
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.pairs import judge
+from angle_train.evaluation.compare import judge
 from angle_train.evaluation.similarity import Encode, pair_similarity
 from angle_train.evaluation.task import Outcome, Source, TaskData
 

@@ -5,10 +5,9 @@ import pytest
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
-from angle_train.evaluation.bootstrap import difference_between, draw, interval_around
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, compare
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import mean_of, spearman_of
+from angle_train.evaluation.statistics import difference_between, draw, interval_around, mean_of, spearman_of
 from angle_train.evaluation.task import GROUPS, Outcome
 from angle_train.report.text import results_table
 

@@ -7,17 +7,15 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from angle_train.evaluation.bootstrap import (
+from angle_train.evaluation.statistics import (
     Difference,
+    area_under_curve,
+    average_precision,
     difference_between,
     draw,
     interval_around,
-    resamples_for,
-)
-from angle_train.evaluation.statistics import (
-    area_under_curve,
-    average_precision,
     mean_of,
+    resamples_for,
     spearman,
     spearman_of,
 )

@@ -6,7 +6,7 @@ from train_runs import table
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation.pairs import best_threshold
+from angle_train.evaluation.compare import best_threshold
 from angle_train.evaluation.task import Source, load_task
 from angle_train.evaluation.tasks import pairs as task_pairs
 from angle_train.evaluation.tasks.pairs import BUG_DUPLICATES, STS12
