@@ -234,7 +234,13 @@ def evaluate(
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
-        _write_page(given, found, time.monotonic() - begun)
+        from angle_train.report.page import write_eval_page
+        from angle_train.report.text import command_line, made_line
+
+        names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
+        command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
+        write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
+        logging.getLogger("angle.eval").info("report: %s", given["report"])
     return Evaluated(found, given["report"])
 
 
@@ -310,16 +316,6 @@ def _check_page(report: Path) -> None:
     place = next(folder for folder in report.absolute().parents if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
-
-
-def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> None:
-    from angle_train.report.page import write_eval_page
-    from angle_train.report.text import command_line, made_line
-
-    names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
-    command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
-    write_eval_page(given["report"], found, command, made_line(seconds))
-    logging.getLogger("angle.eval").info("report: %s", given["report"])
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

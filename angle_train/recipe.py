@@ -249,9 +249,12 @@ class Recipe:
             InputError: The file is missing or no TOML, or holds unknown keys or illegal values: all of
                 them are named in one line.
         """
-        tables = read_toml(path, "recipe file")
         try:
-            return cls.from_tables(tables)
+            return cls.from_tables(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (FileNotFoundError, IsADirectoryError):
+            raise InputError(f"{path}: no such recipe file; check the path") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -298,16 +301,6 @@ class Recipe:
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the tables of a TOML file; if there is no such `what`, or it is no TOML, raise an InputError."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{path}: no such {what}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a valid TOML file: {error}") from None
 
 
 def _problem(detail: Mapping[str, Any]) -> str:

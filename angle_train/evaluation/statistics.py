@@ -13,7 +13,7 @@ Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), percentil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,14 +189,9 @@ def interval_around(value: float, drawn: Array) -> Interval:
 
 
 def difference_between(delta: float, before: Array, after: Array) -> Difference:
-    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples.
-
-    Resamples that say nothing, NaN, are left out.
-    """
-    difference = after - before
-    difference = difference[~np.isnan(difference)]
-    low, high = np.percentile(difference, _PERCENTILES)
-    return Difference(delta, float(low), float(high))
+    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples."""
+    found = interval_around(delta, after - before)
+    return Difference(delta, found.low, found.high)
 
 
 def draw(
@@ -215,18 +210,13 @@ def draw(
     """
     results: list[list[Array]] = [[] for _ in statistics]
     group = np.arange(statistics[0].size) if groups is None else np.unique(groups, return_inverse=True)[1]
-    for drawn in _draws(int(group.max()) + 1, resamples, seed):
+    generator, n = np.random.default_rng(seed), int(group.max()) + 1
+    block = max(1, _CELLS_AT_ONCE // n)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        picked = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        drawn = np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
         counts = drawn[:, group]
         for result, statistic in zip(results, statistics, strict=True):
             result.append(statistic.resampled(counts))
     return [np.concatenate(result) for result in results]
-
-
-def _draws(n: int, resamples: int, seed: int) -> Iterator[Array]:
-    """Yield blocks (R, n) of how often each of n items was drawn in n draws."""
-    generator = np.random.default_rng(seed)
-    block = max(1, _CELLS_AT_ONCE // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
-        drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)

@@ -7,14 +7,13 @@ import shlex
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import results_table
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
 _CARD = """\

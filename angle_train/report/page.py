@@ -45,6 +45,12 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
     results = sorted(report.results, key=lambda result: (result.role, result.pairs) not in judged)
+    data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
+    leaks: list[Row] = []
+    for leak in report.details.get("leaks", ()):
+        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
+        cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
+        leaks.append(("bad" if leak["pairs"] else "", cells))
     page = render(
         "page.html",
         run=report,
@@ -57,7 +63,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         warnings=[f"{note}." for note in report.notes],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
         looks=[_look(view, BACKBONE) for view in views],
-        tables=_tables(report),
+        tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
         made=made,
     )
@@ -215,15 +221,3 @@ def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list
     worse = [row(i) for i in order[:_MOST_CHANGES] if growth[i] > 0]
     better = [row(i) for i in order[::-1][:_MOST_CHANGES] if growth[i] < 0]
     return worse, better
-
-
-def _tables(report: FitReport) -> dict[str, list[Row]]:
-    """Return the rows of the tables about a run, by the name of the table."""
-    rows: dict[str, list[Row]] = {"data": [], "leaks": []}
-    for note in report.data:
-        rows["data"].append(("", [note.role, note.name, f"{note.pairs:,}", note.scale]))
-    for leak in report.details.get("leaks", ()):
-        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
-        cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
-        rows["leaks"].append(("bad" if leak["pairs"] else "", cells))
-    return rows

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_json
 from angle_train.data.pairs import PairSet
@@ -29,9 +30,6 @@ from angle_train.train.choosing import TOO_FEW, Columns
 from angle_train.train.processes import process_count
 from angle_train.train.run_directory import read_own
 from angle_train.train.trainer import Training
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 BACKBONE, TUNED, NOT_SAVED = "backbone", "tuned", "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide

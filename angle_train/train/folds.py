@@ -85,10 +85,6 @@ def cross_fit(
         directory: Each part's run has a directory in it.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
-
-    Raises:
-        InputError: There are too few graded pairs, or a directory holds another run.
-        KeyboardInterrupt: Ctrl-C; the same call goes on.
     """
     parts = cut(human, recipe.training.folds, recipe.training.seed)
     log.info("%s", what_pairs_show([human]))

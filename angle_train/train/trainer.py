@@ -237,6 +237,14 @@ def _make_trainer(
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     columns |= {"scale": pairs.scales()}
+    collator = PairCollator(
+        model.preprocess,
+        recipe,
+        choose_chunking(model, config),
+        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        process=process_number(),
+        processes=process_count(),
+    )
     select, trackers = evaluator is not None, options.trackers
     with quiet_libraries():
         trainer = _Trainer(
@@ -248,7 +256,7 @@ def _make_trainer(
             loss=CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, make_collator(model, recipe)),
+            data_collator=cast(Any, collator),
         )
     trainer.sources, trainer.block = pairs.sources(), config.source_block
     trainer.remove_callback(PrinterCallback)
@@ -310,18 +318,6 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     with quiet_libraries():
         weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
     model.float().load_state_dict(weights)
-
-
-def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
-    """Return the collator that prepares the batches of `recipe` for `model`."""
-    return PairCollator(
-        model.preprocess,
-        recipe,
-        choose_chunking(model, recipe.training),
-        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
-        process=process_number(),
-        processes=process_count(),
-    )
 
 
 def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:

@@ -7,7 +7,6 @@ Pairs of two kinds: the papers' Table 3, and thresholds found on other pairs tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,32 +57,25 @@ class PairTask:
         return judge(test, similarity, (dev, pair_similarity(dev, encode)) if dev is not None else None)
 
     def _read(self, source: Source, split: str) -> PairSet:
+        """Return a split with its scores, which stay on their own scale."""
         rows = source.rows(self.data, split)
-        labels = []
-        for place, row in rows:
-            if self.positive is None:
-                labels.append(number_in(row, SCORES, place))
-                continue
-            label = class_in(row, place)
-            if label not in ("0", "1"):  # a grade, or a label that is kept secret (-1 in GLUE)
-                raise InputError(
-                    f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label"
-                )
-            labels.append(float(int(label) == self.positive))
-        return _pair_set(self.data.folder, split, rows, labels)
+        scores = [self._score(row, place) for place, row in rows]
+        if min(scores) == max(scores):
+            raise InputError(
+                f"{self.data.folder}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs "
+                "different ones"
+            )
+        first, second = map(list, zip(*(pair_in(row, place) for place, row in rows), strict=True))
+        score, weight = np.array(scores, np.float64), np.ones(len(rows))
+        return PairSet(self.data.folder, first, second, score, weight, scale="as given")
 
-
-def _pair_set(
-    task: str, split: str, rows: Sequence[tuple[str, dict[str, Any]]], scores: Sequence[float]
-) -> PairSet:
-    """Return the text pairs of rows with the given scores, which stay on their own scale."""
-    texts = [pair_in(row, place) for place, row in rows]
-    if min(scores) == max(scores):
-        raise InputError(
-            f"{task}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs different ones"
-        )
-    first, second = [a for a, _ in texts], [b for _, b in texts]
-    return PairSet(task, first, second, np.array(scores, np.float64), np.ones(len(rows)), scale="as given")
+    def _score(self, row: dict[str, Any], place: str) -> float:
+        if self.positive is None:
+            return number_in(row, SCORES, place)
+        label = class_in(row, place)
+        if label not in ("0", "1"):  # a grade, or a label that is kept secret (-1 in GLUE)
+            raise InputError(f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label")
+        return float(int(label) == self.positive)
 
 
 def _graded(data: TaskData, size: int) -> PairTask:

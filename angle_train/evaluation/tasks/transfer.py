@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,12 @@ class TransferTask:
                     f"{place}: class {label} is not among those of {self._named(self.train)}: "
                     f"{', '.join(known)}"
                 )
-            found.append((self._item(row, place), label))
+            item: Item = (
+                text_in(row, "text" if "text" in row else "sentence", place)
+                if self.features == "text"
+                else pair_in(row, place)
+            )
+            found.append((item, label))
         if not found:
             raise InputError(f"{self._named(split)}: no row has a label")
         found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
@@ -128,11 +133,6 @@ class TransferTask:
 
     def _named(self, split: str) -> str:
         return f"{self.data.folder}/{split}"
-
-    def _item(self, row: dict[str, Any], place: str) -> Item:
-        if self.features != "text":
-            return pair_in(row, place)
-        return text_in(row, "text" if "text" in row else "sentence", place)
 
 
 def _classes(train: Labelled) -> list[str]:

@@ -82,7 +82,7 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
     )
     task = DuplicateTask(TaskData("bugs"), None, "test")
     data = task.load(Source(tmp_path))
-    assert data.queries.tolist() == [0, 2, 4]
+    assert data[1].tolist() == [0, 2, 4]
     outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SEED)
     # From 0°: 10° at rank 2, 65° at 4. From 10°: 0° at 2, 65° at 4. From 65°: 10° at 2, 0° at 4.
     assert outcome.statistics["map"].value() == pytest.approx((1 / 2 + 2 / 4) / 2)
@@ -111,7 +111,7 @@ def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, 
         retrieval, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
     )
     task, data = pool(tmp_path, "acbbba")
-    assert data.cluster.tolist() == [0, 1, 1, 1, 0]
+    assert data[3].tolist() == [0, 1, 1, 1, 0]
     outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SEED)
     recall = outcome.statistics["recall@1"]
     assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
