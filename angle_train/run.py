@@ -35,12 +35,11 @@ from angle_train.model.load import (
     load_for_training,
     quiet_libraries,
     save_model,
-    starts_as_backbone,
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
-from angle_train.recipe import AUTO, BackboneConfig
+from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
@@ -58,7 +57,7 @@ from angle_train.train.merging import SHARES, blend, blended, share_on_the_way, 
 from angle_train.train.processes import connect, on_first
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
-from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
+from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -130,7 +129,10 @@ def fit(config: FitOptions, reason: str = "") -> FitResult:
         sets = [pairs for _, pairs in data.evaluated]
         before = on_first(lambda: measure(untouched(sized, model), sets, BACKBONE))
         trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
-        details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
+        options = {"recipe": "recipe.toml", **{name: getattr(config, name) for name in names}, "out": "again"}
+        command = command_line("angle-train fit", options, moved=True)  # repeats the run
+        details = {"leaks": [asdict(leak) for leak in leaks], "command": command, **lengths}
         if reason:
             details["reason"] = reason
         if known := hub_id(config.backbone):
@@ -149,13 +151,6 @@ def _reopen(config: FitOptions) -> FitReport:
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
-
-
-def _command(config: FitOptions) -> str:
-    """Return the command that repeats the run, from the recipe beside its report."""
-    names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
-    options = {"recipe": "recipe.toml"} | {name: getattr(config, name) for name in names} | {"out": "again"}
-    return command_line("angle-train fit", options, moved=True)
 
 
 def load_data(config: FitOptions, reason: str = "") -> RunData:
@@ -182,11 +177,11 @@ def keep_similarities(config: FitOptions, data: RunData, model: SentenceTransfor
     """Return the data with the pairs to keep among what trains, scored by the untouched backbone."""
     if data.kept is None:
         return data
-    sets = [data.kept]
-    column = on_first(lambda: measure(untouched(config, model), sets, BACKBONE)[0])
+    kept = data.kept
+    column = on_first(lambda: measure(untouched(config, model), [kept], BACKBONE)[0])
     if np.ptp(column.clip(0.0, 1.0)) == 0:
         raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return with_kept(data, column)
+    return with_kept(data, kept, column)
 
 
 def fingerprint(config: FitOptions, data: RunData) -> dict[str, str]:
@@ -258,8 +253,8 @@ def load_for_run(config: FitOptions, backbone: BackboneConfig | None = None) -> 
 
 def untouched(config: FitOptions, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
-    recipe = config.recipe
-    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
+    asked, prompt = config.recipe.backbone, config.recipe.training.prompt
+    same = (asked.pooling, asked.quantization, asked.long_text, prompt) == (CHECKPOINT, "none", "cut", "")
     return model if same else load_backbone(config.backbone, _tokens(config), config.device)
 
 
@@ -362,7 +357,11 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> T
         training = run.train(model, stop_at=step)
         if cross.share:
             on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
-    training = replace(training, curve=schedule.curve(cross.progress, cross.curve), best_step=step)
+    curve: list[Point] = [
+        {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
+        for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
+    ]
+    training = replace(training, curve=curve, best_step=step)
     after = on_first(lambda: _measure_finished(run, model))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(

@@ -235,7 +235,6 @@ def _triplet_column(names: Sequence[str], item: Item) -> str:
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
-    """Return the names of the columns of both texts and of the score."""
     texts, score, found = text_columns(row), score_column(row), names_of(row)
     if texts is None and "hash1" in row:
         raise InputError(
@@ -301,7 +300,6 @@ def _inference_classes(
 
 
 def _written(row: dict[str, Any]) -> str:
-    """Return a label in one way of writing."""
     number = number_or_nan(row.get("label"))
     return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
 

@@ -126,17 +126,9 @@ def load_hub_dataset(
 ) -> Any:
     """Return a split of a dataset on the hub, or all splits by name.
 
-    The library downloads every split in any case, once.
-
-    Args:
-        dataset_id: As `owner/name`.
-        split: Which; none for all.
-        config: Name of a part of the dataset that has splits of its own.
-        revision: Branch, tag or commit; default the newest.
-        instead: What else the user can do, for the error.
-
-    Raises:
-        InputError: It cannot be loaded; says why, as far as that is known.
+    The library downloads every split in any case, once. What cannot be loaded is an InputError: why, as far
+    as that is known, and what the user can do `instead`. `config` names a part that has splits of its own,
+    `revision` a branch, tag or commit.
     """
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar

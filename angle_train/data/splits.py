@@ -198,11 +198,9 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     return pairs
 
 
-def with_kept(data: RunData, similarity: NDArray[np.float64]) -> RunData:
+def with_kept(data: RunData, kept: PairSet, similarity: NDArray[np.float64]) -> RunData:
     """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
-    if data.kept is None:
-        return data
-    kept, objective = replace(data.kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
+    kept, objective = replace(kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
     others = together(data.others, kept, objective)
     return replace(data, kept=kept, others=others, train=together(others, data.human, objective))
 
@@ -411,7 +409,6 @@ def _ends(pairs: PairSet) -> tuple[list[str], list[str]]:
 
 
 def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
-    """Return the positions of every key."""
     groups: dict[str, list[int]] = {}
     for position, key in enumerate(keys):
         groups.setdefault(key, []).append(position)

@@ -187,11 +187,8 @@ class Comparison:
     ) -> list[Result]:
         """Return the results of one task, figure by figure, the models in the order given.
 
-        Args:
-            name: Of the task.
-            outcomes: Model -> what it did; word overlap may be among them, and the baseline must be.
-            published_size: How many items the published set has.
-            seed: Decides the resamples.
+        Word overlap may be among the `outcomes` by model, and the baseline must be. `published_size` is how
+        many items the published set has; `seed` decides the resamples.
         """
         results = []
         for number, metric in enumerate(next(iter(outcomes.values())).statistics):
@@ -239,7 +236,6 @@ class Comparison:
 
 
 def _averaged(tables: Sequence[Columns], model: str) -> tuple[float, Array]:
-    """Return the mean over tasks of the model's values and of the resampled ones."""
     values, drawn = zip(*(columns[model] for columns in tables), strict=True)
     shortest = min(map(len, drawn))
     resampled: Array = np.mean([column[:shortest] for column in drawn], axis=0)

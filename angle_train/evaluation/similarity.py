@@ -119,11 +119,7 @@ def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:
 def cosine_blocks(queries: Array, documents: Array) -> Iterator[tuple[slice, Array]]:
     """Yield the cosines (q, N) of blocks of queries with all documents, and which queries they are.
 
-    Those of equal documents are equal, whatever their block.
-
-    Args:
-        queries: Unit rows (Q, D).
-        documents: Unit rows (N, D), at least one.
+    Both are unit rows, (Q, D) and (N, D). Cosines of equal documents are equal, whatever their block.
     """
     size = max(1, _BLOCK_CELLS // len(documents))
     for start in range(0, len(queries), size):

@@ -202,11 +202,9 @@ def draw(
 ) -> list[Array]:
     """Return for every statistic its values (resamples,) in the same resamples of the same n items.
 
-    Args:
-        statistics: At least one, all of the same items in the same order.
-        resamples: How many.
-        seed: Decides which; the same for the same number of items.
-        groups: Key (n,) of the group that each item belongs to; groups are drawn then, with all their items.
+    There is at least one, all are of the same items in the same order. `seed` decides which resamples, the
+    same for the same number of items. `groups` (n,) are keys of the group that each item belongs to: groups
+    are drawn then, with all their items.
     """
     results: list[list[Array]] = [[] for _ in statistics]
     group = np.arange(statistics[0].size) if groups is None else np.unique(groups, return_inverse=True)[1]

@@ -74,13 +74,10 @@ class Evaluation:
 def own_pairs(
     sources: Sequence[str], split: str | None = None, scale: str | None = None
 ) -> dict[str, OwnPairs]:
-    """Return the tasks that files of scored pairs are, by names that differ.
+    """Return the tasks that sources of scored pairs are, see `data.pairs.load_pairs`, by names that differ.
 
-    Args:
-        sources: Files, dataset directories or hub data sets, see `data.pairs.load_pairs`.
-        split: Rows of files, which need a `split` column then, or the split of datasets; default all rows,
-            or test.
-        scale: Scale of the scores, `LOW-HIGH`; default detected.
+    `split` names the rows of files, which need a `split` column then, or the split of datasets; default all
+    rows, or test. `scale` is that of the scores, `LOW-HIGH`; default detected.
     """
     sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
     sets = distinct_names(sets)

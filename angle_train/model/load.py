@@ -165,8 +165,12 @@ def load_backbone(
             OSError, ValueError, ImportError, KeyError, RuntimeError,
             SafetensorError, pickle.UnpicklingError, EOFError, TypeError, AttributeError,
         ) as error:  # fmt: skip
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            if "trust_remote_code" in str(error):
+                code = "it needs code of its own, which is never run here"
+                reason = f"{code}; take a model of a built-in architecture"
             raise InputError(
-                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}; take another, "
+                f"{id_or_path} cannot be loaded as an embedding model: {reason}; take another, "
                 "or fetch or save it again"
             ) from error
     # Looking up the base model's hub page while saving would need the network.
@@ -184,13 +188,6 @@ def load_backbone(
 def say_once(line: str, level: int = logging.INFO) -> None:
     """Log a line, but not again in this process: a run loads its backbone several times."""
     log.log(level, "%s", line)
-
-
-def _reason(error: Exception) -> str:
-    """Return a library's message as one line; the kind of error if there is none."""
-    if "trust_remote_code" in str(error):
-        return "it needs code of its own, which is never run here; take a model of a built-in architecture"
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
@@ -340,12 +337,6 @@ def load_for_training(
         transformer.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     return model
-
-
-def starts_as_backbone(config: BackboneConfig, prompt: str = "") -> bool:
-    """Return whether a model loaded for training computes what the untouched backbone does."""
-    asks = (config.pooling, config.quantization, config.long_text, prompt)
-    return asks == (CHECKPOINT, "none", "cut", "")
 
 
 def finish_training(

@@ -103,14 +103,8 @@ def choose_length(
     """Return the length that leaves all but the longest texts whole.
 
     That is the given percentile of the texts' tokens, rounded up to a multiple of 8, within what the model
-    reads now. Distinct texts count once.
-
-    Args:
-        model: Whose tokenizer and limit count; its limit is not changed.
-        texts: At least one.
-        prompt: What will be put around every text, as `prompt.set_prompt` takes it; default what the
-            model has.
-        percentile: Of the lengths.
+    reads now, which is not changed. Distinct texts, at least one, count once. `prompt` is what will be put
+    around every text, as `prompt.set_prompt` takes it; default what the model has.
     """
     distinct = list(dict.fromkeys(texts))
     if prompt is None:

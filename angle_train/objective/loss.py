@@ -69,7 +69,6 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
-    """Return the weighted terms on the given dimensions."""
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
     emb1, emb2, scale = embeddings[first], embeddings[second], labels["scale"]
     terms: dict[str, Tensor] = {}

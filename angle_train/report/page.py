@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
@@ -45,6 +45,11 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
     results = sorted(report.results, key=lambda result: (result.role, result.pairs) not in judged)
+    learned = [
+        f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
+    ]
+    reason = report.details.get("reason", "")
+    why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
     data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
     leaks: list[Row] = []
     for leak in report.details.get("leaks", ()):
@@ -55,7 +60,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         "page.html",
         run=report,
         title="Fine-tuning report",
-        sub=_about(report),
+        sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
         headline=report.headline(),
         advice=report.advice(),
         lines=[*report.evidence(), *report.verdict()[1:]],
@@ -104,21 +109,11 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
     write_text(path, page)
 
 
-def _about(report: FitReport) -> str:
-    """Return what was tuned on what, in one line."""
-    learned = [
-        f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
-    ]
-    reason = report.details.get("reason", "")
-    why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
-    return f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}"
-
-
 def render(template: str, **content: Any) -> str:
-    """Return what a template of this folder makes of its values, all of them escaped."""
+    """Return what a template of this folder makes of its values; in HTML all of them are escaped."""
     environment = Environment(
         loader=PackageLoader("angle_train.report", ""),
-        autoescape=True,
+        autoescape=select_autoescape(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -15,7 +15,7 @@ from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
 from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
-from angle_train.train.watch import METRIC, Point
+from angle_train.train.watch import METRIC
 
 log = logging.getLogger("angle.fit")
 
@@ -38,11 +38,6 @@ class Schedule:
     def step_at(self, progress: float) -> int:
         """Return the step where this share (0..1) of the training is done."""
         return max(1, round(progress * self.steps))
-
-    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Point]:
-        """Return the learning curve with these scores where these shares of the training are done."""
-        steps = zip(map(self.step_at, progress), scores, strict=True)
-        return [{"step": step, "epoch": step / self.per_epoch, "dev": score} for step, score in steps]
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

@@ -80,10 +80,8 @@ def on_first(function: Callable[[], Value]) -> Value:
     if is_first():
         try:
             message = [(True, function())]
-        except AngleError as error:
-            failure, message = error, [(False, error.exit_code)]
         except BaseException as error:  # noqa: BLE001 - raised below, once the others know
-            failure, message = error, [(False, 1)]
+            failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
     dist.broadcast_object_list(message, src=0)
     if failure is not None:
         raise failure

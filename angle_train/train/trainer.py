@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -122,10 +122,15 @@ class DevEvaluator(BaseEvaluator):
     ) -> dict[str, float]:
         """Return `dev_spearman`, the mean over the dev sets.
 
-        Measured in the precision of the weights, as the saved model computes.
+        Measured in the precision of the weights, as the saved model computes: accelerate replaces the
+        `forward` of a model that it prepares by one that computes in half precision, and hides the method of
+        the class.
         """
-        with without_autocast(model), blended(model, self.backbone, self._share):
+        prepared = model.__dict__.pop("forward", None)
+        with blended(model, self.backbone, self._share):
             columns = measure(model, self._sets)
+        if prepared is not None:
+            model.__dict__["forward"] = prepared
         rows = self._read()
         rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
@@ -293,20 +298,6 @@ def _take_steps(
         log.warning("interrupted at step %d; the same command goes on from there", trainer.state.global_step)
         raise KeyboardInterrupt
     return trainer.state
-
-
-@contextmanager
-def without_autocast(model: nn.Module) -> Iterator[None]:
-    """Let `model` compute in the precision of its weights inside the block, as its saved copy will.
-
-    accelerate replaces the `forward` of a model that it prepares by one that computes in half precision.
-    """
-    replaced = model.__dict__.pop("forward", None)  # hides the method of the class
-    try:
-        yield
-    finally:
-        if replaced is not None:
-            model.__dict__["forward"] = replaced
 
 
 def restore(model: SentenceTransformer, directory: Path, step: int) -> None:

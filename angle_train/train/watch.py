@@ -57,13 +57,7 @@ class RunCallback(TrainerCallback):
     ) -> None:
         self._progress, self._patience, self._interrupted = progress, patience, interrupted
         self._start, self._end = start, end
-        self._shown, self._terms = 0, "loss n/a"
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Go on where a resumed run's checkpoint is."""
-        self._shown = state.global_step
+        self._terms = "loss n/a"
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -71,8 +65,7 @@ class RunCallback(TrainerCallback):
         """Count the step; stop, with a checkpoint, if interrupted."""
         scores = [evaluation["dev"] for evaluation in learning_curve(state)]
         note = f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
-        self._progress.advance(state.global_step - self._shown, note)
-        self._shown = state.global_step
+        self._progress.advance(1, note)
         if state.global_step >= state.max_steps:
             control.should_log = True  # the last evaluation, too, comes with the loss since the one before
         if self._end is not None and self._end <= state.global_step < state.max_steps:
@@ -139,7 +132,6 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
         return
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
         for number, handler in previous.items():
@@ -150,8 +142,7 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
         restore()
         log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
 
-    for number in previous:
-        signal.signal(number, handle)
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield pressed.is_set
     finally:

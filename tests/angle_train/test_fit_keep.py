@@ -87,7 +87,7 @@ def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
 def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config, rows, tmp_path):
     sourced = [row | {"source_id": f"s{number}"} for number, row in enumerate(rows[:48])]
     data = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
-    joined = fit_module.with_kept(data, np.linspace(-0.2, 1.0, 40))
+    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40))
     assert joined.train.scales() == [1] * 48 + [-1] * 40
     assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]
     assert len(joined.others) == 88
