@@ -8,7 +8,7 @@ where a text is in several pairs they are somewhat too narrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -218,7 +218,12 @@ class Comparison:
                 continue
             tables = [columns for _, columns in found]
             of = partial(Result, f"{group} average", "test", len(found), metric=found[0][0].metric)
-            averaged = {model: _averaged(tables, model) for model in tables[0]}
+            averaged = {}
+            for model in tables[0]:
+                values, drawn = zip(*(columns[model] for columns in tables), strict=True)
+                shortest = min(map(len, drawn))
+                mean: Array = np.mean([column[:shortest] for column in drawn], axis=0)
+                averaged[model] = float(np.mean(values)), mean
             results += self._results(partial(of, standard_size=True), averaged)
         return results
 
@@ -233,10 +238,3 @@ class Comparison:
                 result = replace(result, baseline=self._baseline, difference=difference)
             results.append(result)
         return results
-
-
-def _averaged(tables: Sequence[Columns], model: str) -> tuple[float, Array]:
-    values, drawn = zip(*(columns[model] for columns in tables), strict=True)
-    shortest = min(map(len, drawn))
-    resampled: Array = np.mean([column[:shortest] for column in drawn], axis=0)
-    return float(np.mean(values)), resampled

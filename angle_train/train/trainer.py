@@ -95,11 +95,8 @@ class DevEvaluator(BaseEvaluator):
         sets: The dev sets.
         start: Mean Spearman of the untouched model.
         notes: File that keeps the similarities, so that a run that was cut off has those measured before.
-        share: Share of the backbone that is mixed in for it.
-
-    Attributes:
-        start: Mean Spearman of the untouched model.
-        backbone: Its weights, see `merging.snapshot`; needed where the share is above 0.
+        share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
+            must be its weights, see `merging.snapshot`.
     """
 
     def __init__(
