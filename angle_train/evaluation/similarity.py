@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
@@ -15,6 +14,9 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import quiet_libraries
 from angle_train.model.prompt import has_template
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 Array = NDArray[np.float64]
 Item = str | tuple[str, str]
