@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -219,8 +218,7 @@ def evaluate(
     _check_choice(given, pairs=pairs is not None)
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.suite import own_pairs
-    from angle_train.evaluation.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluation.tasks.sources import Source
+    from angle_train.evaluation.task import Source, Task, expand_names, load_task
 
     seed = SEED if given["seed"] is None else given["seed"]
     base = given["baseline"]
@@ -233,10 +231,16 @@ def evaluate(
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
-    found = measure(given["model"], tasks, Source(given["data_dir"]), base, Settings(seed, given["device"]))
+    found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
-        _write_page(given, found, time.monotonic() - begun)
+        from angle_train.report.page import write_eval_page
+        from angle_train.report.text import command_line, made_line
+
+        names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
+        command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
+        write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
+        logging.getLogger("angle.eval").info("report: %s", given["report"])
     return Evaluated(found, given["report"])
 
 
@@ -259,11 +263,7 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
-    """Check that pairs and models exist, before imports that take seconds; the hub is asked for models.
-
-    Raises:
-        InputError: They do not.
-    """
+    """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models."""
     from angle_train.data.sources import check_source
     from angle_train.model.load import check_model
 
@@ -318,32 +318,10 @@ def _check_page(report: Path) -> None:
         raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
 
 
-def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> None:
-    from angle_train.report.page import write_eval_page
-    from angle_train.report.text import command_line, made_line
-
-    names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
-    command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
-    write_eval_page(given["report"], found, command, made_line(seconds))
-    logging.getLogger("angle.eval").info("report: %s", given["report"])
-
-
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:
     """Return a headline, sentences and the table of results as a part of a page, without scripts."""
+    from angle_train.report.page import render
     from angle_train.report.text import notes_on, table_of
 
-    made = table_of(results)
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        sides = ("right" if i in made.numbers else "left" for i in range(len(cells)))
-        return "".join(
-            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
-            for side, cell in zip(sides, cells, strict=True)
-        )
-
-    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in made.rows)
-    sentences = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    notes = "".join(f"<p><small>{escape(line)}</small></p>" for line in [*notes_on(results), *end])
-    head = f"<h3>{escape(headline)}</h3>" if headline else ""
-    table = f"<table><thead><tr>{row(made.columns, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div>{head}{sentences}{table}{notes}</div>"
+    notes = [*notes_on(results), *end]
+    return render("notebook.html", headline=headline, lines=lines, table=table_of(results), notes=notes)

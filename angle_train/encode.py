@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -27,9 +28,6 @@ from angle_train.evaluation.similarity import check_finite
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.options import EncodeConfig
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger("angle.encode")
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -23,8 +25,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_text
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluation.bootstrap import Difference, difference_between
-from angle_train.evaluation.similarity import evaluate_model, mean_spearman
+from angle_train.evaluation.similarity import mean_spearman, measure
+from angle_train.evaluation.statistics import Difference, difference_between
 from angle_train.model.load import check_device
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
@@ -41,13 +43,26 @@ from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Columns, climb, resampled, too_few, what_pairs_show
 from angle_train.train.folds import measured_run
 from angle_train.train.processes import process_count
-from angle_train.train.ranges import draw_trials
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free, check_out
 from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
 _FACTOR = 3  # each round keeps the best third, and lasts until three times as much is trained
+SPACE = {
+    **{weight: (0.02, 2.0, 0.2) for weight in ("in_batch_weight", "angle_weight")},
+    "cosine_tau": (0.02, 0.2, 0.0),
+    "in_batch_tau": (0.02, 0.2, 0.0),
+    "angle_tau": (0.03, 1.0, 0.0),  # above that the term hardly pulls
+    "learning_rate": (5e-6, 3e-4, 0.0),
+}
+"""Weights, temperatures and learning rate, around the presets' and the papers' values: from and to, drawn on
+a logarithmic scale, and the share of draws that are 0, a term left out.
+
+The cosine weight stays: all three times the same factor are the same training, since AdamW and the clipping
+of gradients take the scale of a loss out.
+"""
+
 Found = dict[tuple[int, int], tuple[int, Columns]]
 """Round and trial, both from 0 -> steps taken until its end, and the similarities of every dev set there."""
 
@@ -94,8 +109,7 @@ def search(
         status = directory.status(overwrite=run.overwrite)
         run, model, _ = load_at_length(run, data)  # refuses what cannot be, before anything is replaced
         data = keep_similarities(run, data, model)
-        backbone = untouched(run, model)
-        before = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
+        before = mean_spearman(data.dev, measure(untouched(run, model), data.dev))
         log.info("the untouched backbone: dev Spearman %.2f", 100 * before)
         directory.claim(status)
         result = _result(_rounds(run, data, values, rungs, directory.trials), data, values, before)
@@ -107,6 +121,28 @@ def search(
         write_text(run.out / "recipe.toml", recipe.to_toml_text())
         directory.finish()
     return result
+
+
+def draw_trials(count: int, seed: int, recipe: Recipe) -> list[dict[str, float]]:
+    """Return the values of `count` trials, to three digits; the first has none: `recipe` as it is.
+
+    More trials of a seed begin with the same ones. Draws that the recipe does not allow (all weights 0) are
+    drawn again, and a term that it leaves out has no temperature.
+    """
+    generator = random.Random(seed)
+    names = [name for name in SPACE if name != "cosine_tau" or recipe.objective.cosine_weight != 0]
+    trials: list[dict[str, float]] = [{}]
+    while len(trials) < count:
+        values = {}
+        for name in names:
+            low, high, zero = SPACE[name]
+            left_out = generator.random() < zero
+            value = 0.0 if left_out else math.exp(generator.uniform(math.log(low), math.log(high)))
+            values[name] = float(f"{value:.3g}")
+        with suppress(InputError):
+            recipe.with_overrides(values)
+            trials.append(values)
+    return trials
 
 
 def _rounds(

@@ -72,7 +72,7 @@ class ObjectiveConfig:
         in_batch_mean: What the in-batch term is a mean over. `positives`: a batch with 2 positives pulls as
             hard as one with 16; `pairs`: all pairs of the batch, as in the papers, few positives pull less.
         angle_tau: Temperature of the angle objective.
-        angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
+        angle_mode: `symmetric` or `published`, see `terms.SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
@@ -184,7 +184,7 @@ class TrainingConfig:
             threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
             dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
-            large batch fits a small memory, see `encoding.encode_cached`; the result stays the same.
+            large batch fits a small memory, see `loss.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.
@@ -249,9 +249,12 @@ class Recipe:
             InputError: The file is missing or no TOML, or holds unknown keys or illegal values: all of
                 them are named in one line.
         """
-        tables = read_toml(path, "recipe file")
         try:
-            return cls.from_tables(tables)
+            return cls.from_tables(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (FileNotFoundError, IsADirectoryError):
+            raise InputError(f"{path}: no such recipe file; check the path") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -298,20 +301,6 @@ class Recipe:
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises:
-        InputError: There is no such file (it is called `what`), or it is no TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{path}: no such {what}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a valid TOML file: {error}") from None
 
 
 def _problem(detail: Mapping[str, Any]) -> str:
@@ -371,11 +360,7 @@ def builtin_recipes() -> dict[str, Path]:
 
 
 def find_recipe(name_or_path: str) -> Path:
-    """Return the file of a built-in recipe, or the path itself where it names a file.
-
-    Raises:
-        InputError: It is neither.
-    """
+    """Return the file of a built-in recipe, or the path itself; what is neither is an InputError."""
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.parent != Path():
         return path

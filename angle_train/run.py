@@ -22,10 +22,9 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
-from angle_train.data.keep import load_to_keep
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, load_run_data, run_leaks, with_kept
-from angle_train.evaluation.similarity import evaluate_model, mean_spearman
+from angle_train.data.splits import RunData, load_run_data, load_to_keep, run_leaks, with_kept
+from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
@@ -36,12 +35,11 @@ from angle_train.model.load import (
     load_for_training,
     quiet_libraries,
     save_model,
-    starts_as_backbone,
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
-from angle_train.recipe import AUTO, BackboneConfig
+from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
@@ -50,17 +48,16 @@ from angle_train.report.result import (
     FitReport,
     Trained,
     make_report,
-    measure,
 )
 from angle_train.report.text import command_line, made_line
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
-from angle_train.train.merging import blend, blended, share_on_the_way, shares_to_try, snapshot
+from angle_train.train.merging import SHARES, blend, blended, share_on_the_way, snapshot
 from angle_train.train.processes import connect, on_first
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
-from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
+from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -123,22 +120,26 @@ def fit(config: FitOptions, reason: str = "") -> FitResult:
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)
             log.info("%s: already finished; --overwrite runs it again", config.out)
-            return FitResult(on_first(lambda: _reopen(config)), already_finished=True)
+            return FitResult(on_first(lambda: _reopen(config)), True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
         data = keep_similarities(sized, data, model)
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
-        before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
+        sets = [pairs for _, pairs in data.evaluated]
+        before = on_first(lambda: measure(untouched(sized, model), sets, BACKBONE))
         trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
-        details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
+        options = {"recipe": "recipe.toml", **{name: getattr(config, name) for name in names}, "out": "again"}
+        command = command_line("angle-train fit", options, moved=True)  # repeats the run
+        details = {"leaks": [asdict(leak) for leak in leaks], "command": command, **lengths}
         if reason:
             details["reason"] = reason
         if known := hub_id(config.backbone):
             details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
         log.info("done in %s", duration(time.monotonic() - begun))
-    return FitResult(report, already_finished=False)
+    return FitResult(report, False)
 
 
 def _reopen(config: FitOptions) -> FitReport:
@@ -150,13 +151,6 @@ def _reopen(config: FitOptions) -> FitReport:
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
-
-
-def _command(config: FitOptions) -> str:
-    """Return the command that repeats the run, from the recipe beside its report."""
-    names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
-    options = {"recipe": "recipe.toml"} | {name: getattr(config, name) for name in names} | {"out": "again"}
-    return command_line("angle-train fit", options, moved=True)
 
 
 def load_data(config: FitOptions, reason: str = "") -> RunData:
@@ -183,11 +177,11 @@ def keep_similarities(config: FitOptions, data: RunData, model: SentenceTransfor
     """Return the data with the pairs to keep among what trains, scored by the untouched backbone."""
     if data.kept is None:
         return data
-    sets = [("keep", data.kept)]
-    column = on_first(lambda: measure(BACKBONE, untouched(config, model), sets)[0])
+    kept = data.kept
+    column = on_first(lambda: measure(untouched(config, model), [kept], BACKBONE)[0])
     if np.ptp(column.clip(0.0, 1.0)) == 0:
         raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return with_kept(data, column)
+    return with_kept(data, kept, column)
 
 
 def fingerprint(config: FitOptions, data: RunData) -> dict[str, str]:
@@ -259,8 +253,8 @@ def load_for_run(config: FitOptions, backbone: BackboneConfig | None = None) -> 
 
 def untouched(config: FitOptions, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
-    recipe = config.recipe
-    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
+    asked, prompt = config.recipe.backbone, config.recipe.training.prompt
+    same = (asked.pooling, asked.quantization, asked.long_text, prompt) == (CHECKPOINT, "none", "cut", "")
     return model if same else load_backbone(config.backbone, _tokens(config), config.device)
 
 
@@ -291,7 +285,7 @@ def _measure_finished(run: _Run, model: SentenceTransformer) -> Columns:
     """Make a trained model what will be saved, and only then measure it: the report is about that model."""
     config = run.config
     finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
-    return measure(TUNED, model, run.data.evaluated)
+    return measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
 
 
 def _choose_weights(
@@ -310,7 +304,8 @@ def _choose_weights(
     candidates = [before[: len(dev)], *(measured[step] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
-    backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
+    backbone, first = evaluator.backbone, len(candidates)
+    shares = SHARES if setting == AUTO else (float(setting),)
     scores, drawn = resampled(dev, candidates)
     choice = climb(scores, drawn, levels, lost)
     tuned = choice.chosen or 1
@@ -319,7 +314,7 @@ def _choose_weights(
         restore(model, run.directory.checkpoints, step_of[tuned])
         for share in shares[1:]:
             with blended(model, backbone, share), quiet_libraries():
-                candidates.append([evaluate_model(model, pairs) for pairs in dev])
+                candidates.append(measure(model, dev))
         more = resampled(dev, candidates[first:])
         levels += [3] * len(shares[1:])
         step_of += [step_of[tuned]] * len(shares[1:])
@@ -344,8 +339,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> T
     config, data, human = run.config, run.data, run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
-    graded = [("human", human)]
-    untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded)[0])
+    untuned = on_first(lambda: measure(untouched(config, model), [human], BACKBONE)[0])
     cross = cross_fit(
         lambda: load_for_run(config),
         human,
@@ -363,7 +357,11 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> T
         training = run.train(model, stop_at=step)
         if cross.share:
             on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
-    training = replace(training, curve=schedule.curve(cross.progress, cross.curve), best_step=step)
+    curve: list[Point] = [
+        {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
+        for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
+    ]
+    training = replace(training, curve=curve, best_step=step)
     after = on_first(lambda: _measure_finished(run, model))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(

@@ -28,8 +28,7 @@ from common import ROOT, options
 from angle_data.errors import AngleError
 from angle_data.jsonl import write_jsonl
 from angle_train.data.columns import number_in, pair_in
-from angle_train.evaluation.task import load_task
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Source, load_task
 
 SEEDS = (42, 43, 44, 45, 46)
 _ENTAILMENT = {"0": 1, "entailment": 1, "2": 0, "contradiction": 0}  # neutral, and -1, are left out

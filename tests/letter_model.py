@@ -30,9 +30,15 @@ def spelled(texts, prompt=None):
     return {"input_ids": torch.tensor([[ord(c) for c in t] + [0] * (width - len(t)) for t in texts])}
 
 
+def collator(preprocess=spelled, *, chunking="fixed", prompt=None, process=0, processes=1, **values):
+    """A collator for a recipe of the papers' terms with these values, without swaps unless they say so."""
+    recipe = Recipe().with_overrides(PRESETS["papers"] | {"swap": False} | values)
+    return PairCollator(preprocess, recipe, chunking, prompt, process, processes)
+
+
 def batch_of(rows, preprocess=spelled, **options):
     """Chunks and labels of `rows`, as the trainer hands them to the loss."""
-    batch = PairCollator(preprocess, **{"swap": False, **options})(rows)
+    batch = collator(preprocess, **options)(rows)
     labels = batch.pop("label")
     chunks = {}
     for name, value in batch.items():

@@ -4,9 +4,10 @@ from dataclasses import asdict, replace
 from html.parser import HTMLParser
 
 import numpy as np
+from train_runs import pair_set
 
-from angle_train.evaluation.bootstrap import Difference, Interval
 from angle_train.evaluation.compare import Result, View
+from angle_train.evaluation.statistics import Difference, Interval
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.comparisons import shares_of
 from angle_train.report.result import NOT_SAVED, DataNote, FitReport
@@ -110,7 +111,7 @@ def view(name="set0", count=60, models=("backbone", "tuned")):
         similarity[model] = np.clip(0.6 * gold + 0.3 * noise / number, -1, 0.99)
     texts = [f"text {i} of {count}" for i in range(count)]
     texts[0] = LONG
-    return View(name, texts, [f"other {text}" for text in texts], gold, similarity)
+    return View(pair_set([(text, f"other {text}") for text in texts], gold, name), similarity)
 
 
 def views():
@@ -121,7 +122,7 @@ def views():
 def made_report():
     """A run that has everything a report can hold."""
     shown = views()
-    note = DataNote("test", shown[1].name, 700, "0-5, as stated", "cd" * 32)
+    note = DataNote("test", shown[1].pairs.name, 700, "0-5, as stated", "cd" * 32)
     details = {
         "leaks": [
             {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
@@ -135,7 +136,7 @@ def made_report():
         "processes": 3,
     }  # fmt: skip
     made = report(BETTER, WORSE, details=details)
-    results = [replace(r, pairs=shown[1].name) if r.pairs == "set1" else r for r in made.results]
+    results = [replace(r, pairs=shown[1].pairs.name) if r.pairs == "set1" else r for r in made.results]
     return replace(made, results=results, data=[*made.data, note])
 
 

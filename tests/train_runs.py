@@ -9,7 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from angle_train.data.pairs import PairSet, load_pairs
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.evaluation.similarity import measure
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.options import FitOptions
@@ -47,6 +47,11 @@ def pair_set(pairs, scores=None, name="made", **columns):
     first, second = zip(*pairs, strict=True)
     score = np.linspace(0, 1, len(pairs)) if scores is None else np.array(scores, dtype=np.float64)
     return PairSet(name, first, second, score, np.ones(len(pairs)), **columns)
+
+
+def evaluate_model(model, pairs):
+    """The cosine of every pair."""
+    return measure(model, [pairs])[0]
 
 
 def run_of(backbone, out, pairs, values, **more):

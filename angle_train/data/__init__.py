@@ -5,7 +5,6 @@ In reading order:
 `columns`: which columns of a row hold its texts, its score and its class, for all readers.
 `pairs`: rows as scored pairs: triplets, classes of inference, score scales, weights, supervision.
 `kinds`: the kind of their labels, and the objective, learning rate and length that a recipe takes for it.
-`leaks`: pairs and texts that two sets share, and pairs left out for it.
-`keep`: pairs that are to keep the backbone's similarity.
-`splits`: the pairs of a run: training, dev, test; pairs held out, and parts that take turns.
+`splits`: the pairs of a run: training, dev, test, and those that are to keep the backbone's similarity; what
+    they share; pairs held out, and parts that take turns.
 """

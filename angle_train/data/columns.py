@@ -1,7 +1,7 @@
 """Which columns of a row hold its two texts, its score and its class: the usual names, for all readers.
 
-`fit`, `grid` and `eval --pairs` read scored pairs by them, and the evaluation tasks their own data. Imports
-no torch.
+`fit`, `grid` and `eval --pairs` read scored pairs by them, and the evaluation tasks their own data. What is
+not as a function says is an InputError that names the `place` of the row. Imports no torch.
 """
 
 from __future__ import annotations
@@ -52,11 +52,7 @@ def score_column(row: Row) -> str | None:
 
 
 def pair_in(row: Row, place: str) -> tuple[str, str]:
-    """Return the two texts of a row, whichever of the usual names they have.
-
-    Raises:
-        InputError: The row has none of the names, or its value is no text.
-    """
+    """Return the two texts of a row, whichever of the usual names they have."""
     names = text_columns(row)
     if names is None:
         raise InputError(
@@ -66,11 +62,7 @@ def pair_in(row: Row, place: str) -> tuple[str, str]:
 
 
 def text_in(row: Row, column: str, place: str, *, blank: bool = True) -> str:
-    """Return the text of a column; `blank` says whether it may be, as some texts of the standard sets are.
-
-    Raises:
-        InputError: It is missing or no text, or blank and may not be; names the `place` of the row.
-    """
+    """Return the text of a column; `blank` says whether it may be, as some texts of the standard sets are."""
     text = row.get(column)
     if not isinstance(text, str) or not (blank or text.strip()):
         kind = "a text" if blank else "a text that is not blank"
@@ -82,10 +74,7 @@ def class_in(row: Row, place: str) -> str:
     """Return the class of a row, one way of writing for each.
 
     1, 1.0, true, "1", "1.0" and "True" are all class `1`: one kind of file writes numbers where another
-    writes text, and a column with gaps makes fractions of whole numbers.
-
-    Raises:
-        InputError: It has none, or its value is empty, a fraction or no single value.
+    writes text, and a column with gaps makes fractions of whole numbers. Other fractions are none.
     """
     column = next((name for name in CLASSES if row.get(name) is not None), CLASSES[0])
     value = row.get(column)
@@ -99,11 +88,7 @@ def class_in(row: Row, place: str) -> str:
 
 
 def number_in(row: Row, columns: Sequence[str], place: str) -> float:
-    """Return the number of the first of `columns` that the row has.
-
-    Raises:
-        InputError: It has none, or its value is no finite number.
-    """
+    """Return the finite number in the first of `columns` that the row has."""
     column = next((name for name in columns if name in row), None)
     if column is None:
         raise InputError(f"{place}: no column {' or '.join(columns)}; found: {names_of(row)}")

@@ -235,7 +235,6 @@ def _triplet_column(names: Sequence[str], item: Item) -> str:
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
-    """Return the names of the columns of both texts and of the score."""
     texts, score, found = text_columns(row), score_column(row), names_of(row)
     if texts is None and "hash1" in row:
         raise InputError(
@@ -301,7 +300,6 @@ def _inference_classes(
 
 
 def _written(row: dict[str, Any]) -> str:
-    """Return a label in one way of writing."""
     number = number_or_nan(row.get("label"))
     return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
 
@@ -337,11 +335,7 @@ class Scale:
 
 
 def parse_scale(text: str) -> Scale:
-    """Read a stated scale such as `0-5`, `1-5` or `-1-1`.
-
-    Raises:
-        InputError: It is not of the form LOW-HIGH with LOW below HIGH.
-    """
+    """Read a stated scale such as `0-5`, `1-5` or `-1-1`; without LOW below HIGH it is an InputError."""
     match = _STATED_SCALE.fullmatch(text.strip())
     if match is None or float(match[1]) >= float(match[2]):
         raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")

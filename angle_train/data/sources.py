@@ -49,11 +49,7 @@ def read_rows(spec: str, split: str) -> Rows:
 
 
 def check_source(spec: str) -> None:
-    """Check that a source exists and is of a known kind, without reading it; the hub is not asked.
-
-    Raises:
-        InputError: It does not, or is not.
-    """
+    """Raise an InputError unless a source exists and is of a known kind; reads nothing, asks no hub."""
     path = Path(spec)
     if spec.startswith(HUB_PREFIX):
         return
@@ -74,11 +70,7 @@ def is_dataset(spec: str) -> bool:
 
 
 def dataset_splits(spec: str) -> list[str]:
-    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file.
-
-    Raises:
-        InputError: The hub dataset cannot be loaded.
-    """
+    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file."""
     if spec.startswith(HUB_PREFIX):
         return sorted(load_hub_dataset(spec.removeprefix(HUB_PREFIX), None))
     if not Path(spec).is_dir():
@@ -90,9 +82,6 @@ def stated_purpose(spec: str) -> str | None:
     """Return what a source says its pairs are for, see `records.PURPOSES`; None if it does not.
 
     `angle-data ensemble --purpose` writes it into every row, and the first one is read: files may be large.
-
-    Raises:
-        InputError: The source cannot be read.
     """
     splits = dataset_splits(spec) or ["train"]
     _, row = next(iter(read_rows(spec, "train" if "train" in splits else splits[0])), ("", {}))
@@ -137,17 +126,9 @@ def load_hub_dataset(
 ) -> Any:
     """Return a split of a dataset on the hub, or all splits by name.
 
-    The library downloads every split in any case, once.
-
-    Args:
-        dataset_id: As `owner/name`.
-        split: Which; none for all.
-        config: Name of a part of the dataset that has splits of its own.
-        revision: Branch, tag or commit; default the newest.
-        instead: What else the user can do, for the error.
-
-    Raises:
-        InputError: It cannot be loaded; says why, as far as that is known.
+    The library downloads every split in any case, once. What cannot be loaded is an InputError: why, as far
+    as that is known, and what the user can do `instead`. `config` names a part that has splits of its own,
+    `revision` a branch, tag or commit.
     """
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar

@@ -1,7 +1,7 @@
 """The pairs of a run: which train, which choose the weights, which only report, and what is left out.
 
 Without dev pairs, some training pairs are held out, or human-graded pairs are cut into parts that take turns.
-Imports no torch.
+Whether pairs share texts is judged up to normalisation, pairs in either order. Imports no torch.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from numpy.typing import NDArray
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
-from angle_data.text import normalise
+from angle_data.text import counted, normalise, pair_key
+from angle_train.data.columns import names_of, text_columns, text_in
 from angle_train.data.kinds import settle
-from angle_train.data.leaks import Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import (
     GRADES,
     HUMAN,
+    KEPT,
     RANDOM,
     PairSet,
     distinct_names,
     join,
     load_pairs,
+    name_of,
 )
-from angle_train.data.sources import dataset_splits
+from angle_train.data.sources import dataset_splits, read_rows
 from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
@@ -40,6 +42,31 @@ _MOST_LEFT_OUT = 0.25  # of all pairs, for joining a held-out text with another
 _ROOTS = 4  # texts around which held-out ones are gathered
 _LEAST = 8  # pairs in a part
 _SHARED_TEXTS = "%.0f %% of the texts of %s occur in %s pairs too"
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What one set of pairs shares with what was learned from.
+
+    Attributes:
+        role: Role of the measured set, `dev` or `test`.
+        name: Its name.
+        origin: What it was compared with, `training` or `dev`.
+        count: Its pairs.
+        pairs: How many of them are in the other set too.
+        texts: Share (0..1) of its distinct texts that occur in the other set, whatever their partner.
+    """
+
+    role: str
+    name: str
+    origin: str
+    count: int
+    pairs: int
+    texts: float
+
+    def sentence(self) -> str:
+        """Return what is wrong with the shared pairs, for a warning."""
+        return f"{self.pairs} of {self.count} {self.role} pairs of {self.name} are {self.origin} pairs too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +150,57 @@ def load_run_data(
     return RunData(train, dev_sets, test_sets, human_pairs, others, None, dropped, recipe)
 
 
-def with_kept(data: RunData, similarity: NDArray[np.float64]) -> RunData:
+def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
+    """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.keep_similarities`).
+
+    What is learned of one domain changes all embeddings. Pairs of general text, which nobody has to label,
+    are ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal with
+    the model's own answers, as in Learning without Forgetting (https://arxiv.org/abs/1606.09282). Any scores
+    in the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
+
+    Args:
+        specs: What to read, see `sources.read_rows`.
+        scored: Pairs that train or measure; of those that occur here too, their own scores count.
+
+    Raises:
+        InputError: A row has no two texts, or fewer than two pairs are left.
+    """
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    total = 0
+    for spec in specs:
+        for place, row in read_rows(spec, "train"):
+            names = text_columns(row)
+            if names is None:
+                raise InputError(
+                    f"{place}: --keep needs pairs of texts, such as text1 and text2; found: {names_of(row)}; "
+                    f"`angle-data mine --texts {spec} --out pairs.jsonl` makes pairs of single texts"
+                )
+            one, other = (text_in(row, name, place, blank=False) for name in names)
+            found.setdefault(pair_key(one, other), (one, other))
+            total += 1
+    first, second = ([pair[end] for pair in found.values()] for end in (0, 1))
+    pairs = PairSet(
+        name=" + ".join(map(name_of, specs)),
+        text1=first,
+        text2=second,
+        score=np.zeros(len(first)),
+        weight=np.ones(len(first)),
+        source_ids=[normalise(text) for text in first],
+        scale="0-1, the backbone's cosines",
+        supervision=[KEPT] * len(first),
+    )
+    pairs = without_pairs_of(pairs, scored)
+    others = "; the others train or measure, or come twice" if len(pairs) < total else ""
+    kept = f"{len(pairs):,} of {counted(total, 'pair')}"
+    if len(pairs) < 2:
+        raise InputError(f"--keep {' '.join(specs)}: it has {kept} to keep{others}; give at least two")
+    log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
+    return pairs
+
+
+def with_kept(data: RunData, kept: PairSet, similarity: NDArray[np.float64]) -> RunData:
     """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
-    if data.kept is None:
-        return data
-    kept, objective = replace(data.kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
+    kept, objective = replace(kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
     others = together(data.others, kept, objective)
     return replace(data, kept=kept, others=others, train=together(others, data.human, objective))
 
@@ -194,6 +267,34 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
         if not len(part) or np.ptp(part.score) == 0:
             raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
     return train, held_out
+
+
+def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak:
+    """Return what `measured` shares with `seen`; that a text is shared is no fault, that a pair is shared is.
+
+    A model that has learned one pair of a text may well be asked about another, so texts are only counted.
+    """
+    keys = set(_pair_keys(seen))
+    texts, own = ({normalise(text) for text in (*one.text1, *one.text2)} for one in (seen, measured))
+    return Leak(
+        role=role,
+        name=measured.name,
+        origin=origin,
+        count=len(measured),
+        pairs=sum(key in keys for key in _pair_keys(measured)),
+        texts=len(own & texts) / len(own) if own else 0.0,
+    )
+
+
+def without_pairs_of(pairs: PairSet, others: Sequence[PairSet]) -> PairSet:
+    """Return `pairs` without those that one of `others` holds too."""
+    seen = {key for other in others for key in _pair_keys(other)}
+    keep = [i for i, key in enumerate(_pair_keys(pairs)) if key not in seen]
+    return pairs if len(keep) == len(pairs) else pairs.take(keep, pairs.name)
+
+
+def _pair_keys(pairs: PairSet) -> list[tuple[str, str]]:
+    return [pair_key(a, b) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
 
 
 def run_leaks(data: RunData) -> list[Leak]:
@@ -308,7 +409,6 @@ def _ends(pairs: PairSet) -> tuple[list[str], list[str]]:
 
 
 def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
-    """Return the positions of every key."""
     groups: dict[str, list[int]] = {}
     for position, key in enumerate(keys):
         groups.setdefault(key, []).append(position)
@@ -338,11 +438,7 @@ def connected(pairs: PairSet) -> list[str]:
 
 
 def check_enough(pairs: PairSet) -> None:
-    """Check that there are enough pairs to `cut`.
-
-    Raises:
-        InputError: There are too few for two parts.
-    """
+    """Raise an InputError if there are too few pairs to `cut` in two parts."""
     if len(pairs) < 2 * _LEAST:
         raise InputError(
             f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
@@ -354,10 +450,7 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
 
     Pairs that share a text, directly or through others, stay together. If that ties too many together, single
-    pairs are dealt instead, with a warning. Of few pairs fewer parts are made.
-
-    Raises:
-        InputError: There are too few pairs for two parts.
+    pairs are dealt instead, with a warning. Of few pairs fewer parts are made, of too few for two none.
     """
     check_enough(pairs)
     count = min(count, len(pairs) // _LEAST)

@@ -1,11 +1,14 @@
-"""What models did on one task, compared: figures with intervals, paired differences.
+"""What models did on a task: what cosines of scored pairs are worth, intervals, paired differences.
 
-All models of a task are measured on the same resamples, drawn once.
+Pairs have the rank correlation. Those of two kinds (scores 0 and 1 alone) have the area under the ROC curve,
+average precision, and accuracy at the best threshold too, which is found on other pairs where there are some.
+All models of a task are measured on the same resamples, drawn once. Intervals take pairs as independent;
+where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,23 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.bootstrap import (
-    RESAMPLES,
+from angle_train.evaluation.similarity import Encode, pair_similarity, word_overlap
+from angle_train.evaluation.statistics import (
     Difference,
     Interval,
+    Ranked,
+    area_under_curve,
+    average_precision,
     difference_between,
     draw,
     interval_around,
+    mean_of,
     resamples_for,
+    spearman_of,
 )
-from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import Ranked, spearman_of
-from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome
+from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome, Source
 
 Array = NDArray[np.float64]
 
 WORD_OVERLAP = "word overlap"
 SPEARMAN = "spearman"
+BEST_ACCURACY = "best_accuracy"
+"""Accuracy at the threshold that is best on the very pairs it is judged on."""
 _ALWAYS = ("pairs", "role", "count", "model", "score", "baseline", "difference")
 
 
@@ -83,19 +91,69 @@ class Result:
 class View:
     """B scored pairs as several models see them: what a report looks at beyond the scores.
 
-    Attributes:
-        name: Of the set.
-        text1: First texts.
-        text2: Second texts.
-        gold: Gold scores (B,), larger for more similar pairs.
-        similarity: Model -> cosines (B,); the one that the others are compared with comes first.
+    `similarity` are cosines (B,) by model; the one that the others are compared with comes first.
     """
 
-    name: str
-    text1: Sequence[str]
-    text2: Sequence[str]
-    gold: Array
+    pairs: PairSet
     similarity: Mapping[str, Array]
+
+
+def judge(
+    pairs: PairSet,
+    similarity: Array,
+    dev: tuple[PairSet, Array] | None = None,
+    ranked: Ranked | None = None,
+) -> Outcome:
+    """Return the figures of cosines, or of other similarities.
+
+    Args:
+        pairs: Pairs with gold scores, not all equal.
+        similarity: Of each pair (B,).
+        dev: Other pairs of two kinds, with their similarities, that the threshold is found on; default the
+            pairs themselves.
+        ranked: The gold scores', where several models share it.
+    """
+    statistics = {SPEARMAN: spearman_of(pairs.score, similarity, ranked)}
+    if set(np.unique(pairs.score).tolist()) == {0.0, 1.0}:
+        gold = pairs.score == 1
+        statistics["auc"] = area_under_curve(gold, similarity)
+        statistics["average_precision"] = average_precision(gold, similarity)
+        known, found = (dev[0].score == 1, dev[1]) if dev else (gold, similarity)
+        threshold = best_threshold(known, found)
+        correct = mean_of(((similarity > threshold) == gold).astype(np.float64))
+        statistics["accuracy" if dev else BEST_ACCURACY] = correct
+    return Outcome(statistics, pairs, similarity)
+
+
+def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
+    """Return the threshold above which calling pairs positive is right most often.
+
+    It lies halfway between two neighbouring similarities (B,), or beyond the last one; of several equally
+    good ones it is the highest. `gold` (B,) says which pairs are positive.
+    """
+    levels, level = np.unique(similarity, return_inverse=True)
+    gained = np.bincount(level, weights=2.0 * gold - 1, minlength=len(levels))[::-1].cumsum()
+    right = np.append(0, gained)  # more than calling none positive, after calling 0, 1, 2 … levels positive
+    below = np.append(levels[::-1], levels[0] - 1)  # next lower level then
+    above = np.append(levels[-1] + 1, levels[::-1])
+    return float((above + below)[int(right.argmax())] / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPairs:
+    """The task that a set of the user's own pairs is; `ranked` are its gold scores."""
+
+    pairs: PairSet
+    ranked: Ranked
+    standard_size: int | None = None
+
+    def load(self, source: Source) -> PairSet:
+        """Return the pairs."""
+        return self.pairs
+
+    def measure(self, data: PairSet, encode: Encode, seed: int) -> Outcome:
+        """Judge the cosines."""
+        return judge(data, pair_similarity(data, encode), ranked=self.ranked)
 
 
 def compare(
@@ -118,13 +176,10 @@ Columns = Mapping[str, tuple[float, Array]]
 
 
 class Comparison:
-    """Compares models with a baseline, if any, on one task after the other and on averages of groups.
+    """Compares models with a baseline, if any, on one task after the other and on averages of groups."""
 
-    Large sets get fewer than `resamples` of the bootstrap.
-    """
-
-    def __init__(self, baseline: str | None = None, resamples: int = RESAMPLES) -> None:
-        self._baseline, self._resamples = baseline, resamples
+    def __init__(self, baseline: str | None = None) -> None:
+        self._baseline = baseline
         self._main: dict[str, tuple[Result, Columns]] = {}
 
     def on_task(
@@ -132,17 +187,14 @@ class Comparison:
     ) -> list[Result]:
         """Return the results of one task, figure by figure, the models in the order given.
 
-        Args:
-            name: Of the task.
-            outcomes: Model -> what it did; word overlap may be among them, and the baseline must be.
-            published_size: How many items the published set has.
-            seed: Decides the resamples.
+        Word overlap may be among the `outcomes` by model, and the baseline must be. `published_size` is how
+        many items the published set has; `seed` decides the resamples.
         """
         results = []
         for number, metric in enumerate(next(iter(outcomes.values())).statistics):
             statistics = [outcome.statistics[metric] for outcome in outcomes.values()]
             count = statistics[0].size
-            drawn = draw(statistics, resamples_for(count, self._resamples), seed)
+            drawn = draw(statistics, resamples_for(count), seed)
             values = [statistic.value() for statistic in statistics]
             standard = None if published_size is None else count == published_size
             columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))
@@ -166,7 +218,12 @@ class Comparison:
                 continue
             tables = [columns for _, columns in found]
             of = partial(Result, f"{group} average", "test", len(found), metric=found[0][0].metric)
-            averaged = {model: _averaged(tables, model) for model in tables[0]}
+            averaged = {}
+            for model in tables[0]:
+                values, drawn = zip(*(columns[model] for columns in tables), strict=True)
+                shortest = min(map(len, drawn))
+                mean: Array = np.mean([column[:shortest] for column in drawn], axis=0)
+                averaged[model] = float(np.mean(values)), mean
             results += self._results(partial(of, standard_size=True), averaged)
         return results
 
@@ -181,11 +238,3 @@ class Comparison:
                 result = replace(result, baseline=self._baseline, difference=difference)
             results.append(result)
         return results
-
-
-def _averaged(tables: Sequence[Columns], model: str) -> tuple[float, Array]:
-    """Return the mean over tasks of the model's values and of the resampled ones."""
-    values, drawn = zip(*(columns[model] for columns in tables), strict=True)
-    shortest = min(map(len, drawn))
-    resampled: Array = np.mean([column[:shortest] for column in drawn], axis=0)
-    return float(np.mean(values)), resampled

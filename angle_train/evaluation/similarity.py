@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,15 +33,11 @@ _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
 
 class DamagedModelError(InputError):
-    """A model cannot be loaded, or gives embeddings that are not numbers."""
+    """A model gives embeddings that are not numbers."""
 
 
 def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
-    """Check that embeddings (N, D) of the model of that name are numbers.
-
-    Raises:
-        DamagedModelError: Some are not.
-    """
+    """Raise a DamagedModelError unless embeddings (N, D) of the model of that name are numbers."""
     broken = int((~np.isfinite(embeddings).all(axis=1)).sum())
     if broken:
         raise DamagedModelError(
@@ -57,13 +53,12 @@ class Embedder:
 
     Args:
         model: The model.
-        name: What errors call it.
-        finite: Whether embeddings that are not numbers are an error. They are not while a model is trained:
-            training that diverges must be able to go back to an earlier checkpoint.
+        name: What errors call it. Without a name embeddings that are not numbers are no error: training that
+            diverges must be able to go back to an earlier checkpoint.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, *, finite: bool = True) -> None:
-        self._model, self._name, self._finite = model, name, finite
+    def __init__(self, model: SentenceTransformer, name: str) -> None:
+        self._model, self._name = model, name
         self._known: dict[Item, NDArray[np.float32]] = {}
 
     def __call__(self, items: Sequence[Item]) -> NDArray[np.float32]:
@@ -82,7 +77,7 @@ class Embedder:
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            if self._finite:
+            if self._name:
                 check_finite(rows, self._name)
             self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
         # Row by row: stacking them would hold them twice more.
@@ -97,9 +92,10 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 
-def evaluate_model(model: SentenceTransformer, pairs: PairSet) -> Array:
-    """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
-    return pair_similarity(pairs, Embedder(model, "", finite=False))
+def measure(model: SentenceTransformer, sets: Iterable[PairSet], name: str = "") -> list[Array]:
+    """Return the cosine (B,) of the two texts of every pair, for every set; `name` is that of `Embedder`."""
+    embed = Embedder(model, name)
+    return [pair_similarity(pairs, embed) for pairs in sets]
 
 
 def mean_spearman(sets: Sequence[PairSet], columns: Sequence[Array]) -> float:
@@ -125,11 +121,7 @@ def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:
 def cosine_blocks(queries: Array, documents: Array) -> Iterator[tuple[slice, Array]]:
     """Yield the cosines (q, N) of blocks of queries with all documents, and which queries they are.
 
-    Those of equal documents are equal, whatever their block.
-
-    Args:
-        queries: Unit rows (Q, D).
-        documents: Unit rows (N, D), at least one.
+    Both are unit rows, (Q, D) and (N, D). Cosines of equal documents are equal, whatever their block.
     """
     size = max(1, _BLOCK_CELLS // len(documents))
     for start in range(0, len(queries), size):

@@ -9,24 +9,29 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
 from angle_train.data.pairs import distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
-from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
+from angle_train.evaluation.compare import (
+    BEST_ACCURACY,
+    WORD_OVERLAP,
+    Comparison,
+    OwnPairs,
+    Result,
+    View,
+    judge,
+)
 from angle_train.evaluation.similarity import DamagedModelError, Embedder, word_overlap
 from angle_train.evaluation.statistics import Ranked
-from angle_train.evaluation.task import Outcome, Settings, Task
+from angle_train.evaluation.task import Outcome, Source, Task
 from angle_train.model.load import load_backbone
-
-if TYPE_CHECKING:
-    from angle_train.evaluation.tasks.sources import Source
+from angle_train.options import SEED
 
 log = logging.getLogger("angle.evaluate")
 
@@ -69,16 +74,10 @@ class Evaluation:
 def own_pairs(
     sources: Sequence[str], split: str | None = None, scale: str | None = None
 ) -> dict[str, OwnPairs]:
-    """Return the tasks that files of scored pairs are, by names that differ.
+    """Return the tasks that sources of scored pairs are, see `data.pairs.load_pairs`, by names that differ.
 
-    Args:
-        sources: Files, dataset directories or hub data sets, see `data.pairs.load_pairs`.
-        split: Rows of files, which need a `split` column then, or the split of datasets; default all rows,
-            or test.
-        scale: Scale of the scores, `LOW-HIGH`; default detected.
-
-    Raises:
-        InputError: A source cannot be used.
+    `split` names the rows of files, which need a `split` column then, or the split of datasets; default all
+    rows, or test. `scale` is that of the scores, `LOW-HIGH`; default detected.
     """
     sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
     sets = distinct_names(sets)
@@ -103,7 +102,8 @@ def evaluate(
     tasks: Mapping[str, Task],
     source: Source,
     baseline: str | None = None,
-    settings: Settings | None = None,
+    seed: int = SEED,
+    device: str | None = None,
 ) -> Evaluation:
     """Measure models on tasks, and call them by `short_names`.
 
@@ -112,12 +112,12 @@ def evaluate(
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
         baseline: What the others are compared with, unless it is damaged.
-        settings: Choices of the user.
+        seed: Decides the folds and held-out parts of the classifiers.
+        device: `cpu`, `cuda` …; default the best there is.
 
     Raises:
         InputError: Nothing can be measured.
     """
-    settings = settings or Settings()
     names = short_names([*([baseline] if baseline else []), *models])
     data: dict[str, Any] = {}
     failed: dict[str, str] = {}
@@ -140,8 +140,9 @@ def evaluate(
         for model, called in names.items():
             left = {name: tasks[name] for name in data if name not in failed}  # under another model
             try:
-                measured = dict(_outcomes(model, left, data, settings, progress))
-            except DamagedModelError as error:
+                embed = Embedder(load_backbone(model, device=device), model)
+                measured = dict(_outcomes(embed, left, data, seed, progress))
+            except InputError as error:
                 fail(f"model {called}", error, names)
                 continue
             for name, outcome in measured.items():
@@ -149,28 +150,19 @@ def evaluate(
                     fail(name, outcome, data)
                 else:
                     outcomes[name][called] = outcome
-    compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
-    comparison = Comparison(compared, settings.resamples)
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
-    return _compared(tasks, done, failed, comparison)
+    compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
+    return _compared(tasks, done, failed, Comparison(compared))
 
 
 def _outcomes(
-    model: str, tasks: Mapping[str, Task], data: Mapping[str, Any], settings: Settings, progress: Progress
+    embed: Embedder, tasks: Mapping[str, Task], data: Mapping[str, Any], seed: int, progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
-    """Yield what one model does on each task, or why it cannot be measured there.
-
-    Raises:
-        DamagedModelError: It cannot be measured anywhere.
-    """
-    try:
-        embed = Embedder(load_backbone(model, device=settings.device), model)
-    except InputError as error:
-        raise DamagedModelError(str(error)) from error
+    """Yield what one model does on each task, or why it cannot be measured there."""
     for name, task in tasks.items():
         progress.advance()
         try:
-            yield name, task.measure(data[name], embed, settings)
+            yield name, task.measure(data[name], embed, seed)
         except DamagedModelError:
             raise
         except InputError as error:
@@ -186,8 +178,7 @@ def _compared(
     """Return what is known of the tasks that every model managed."""
     if not outcomes:
         raise InputError("nothing could be measured; see above")
-    results: list[Result] = []
-    views = []
+    results, views = [], []
     for name, found in outcomes.items():
         task, overlap, seed = tasks[name], {}, stable_hash(name) % 2**32
         if isinstance(task, OwnPairs):
@@ -196,7 +187,7 @@ def _compared(
         results += comparison.on_task(name, {**overlap, **found}, task.standard_size, seed)
         if pairs := next(iter(found.values())).pairs:
             similarity = {model: outcome.similarity for model, outcome in found.items()}
-            views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity))
+            views.append(View(replace(pairs, name=name), similarity))
     return Evaluation(results, comparison.averages(), failed, views)
 
 

@@ -1,4 +1,4 @@
-"""What an evaluation task is, and the tasks by name.
+"""What an evaluation task is, where its rows come from, and the tasks by name.
 
 A task is an object with the methods of `Task`. Adding one is an entry in `TASKS` (and in `GROUPS`, to be
 run with its kind); no function is edited. The modules are imported when a task is asked for.
@@ -6,23 +6,26 @@ run with its kind); no function is edited. The modules are imported when a task 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 from angle_data.resources import load_object
+from angle_data.tables import read_table
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.bootstrap import RESAMPLES
+from angle_train.data.sources import load_hub_dataset
 from angle_train.evaluation.similarity import Encode
 from angle_train.evaluation.statistics import Statistic
 
-if TYPE_CHECKING:
-    from angle_train.evaluation.tasks.sources import Source
+log = logging.getLogger("angle.evaluate")
 
+SUFFIXES = (".jsonl.gz", ".jsonl", ".csv", ".tsv", ".parquet")
 _HERE = "angle_train.evaluation.tasks"
 TASKS: dict[str, str] = {
     "sts12": f"{_HERE}.pairs:STS12",
@@ -68,21 +71,6 @@ AVERAGES: tuple[str, ...] = ("sts", "transfer")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a user may choose about an evaluation.
-
-    Attributes:
-        seed: Decides the folds and held-out parts of the classifiers; 1111 is SentEval's.
-        device: `cpu`, `cuda` …; default the best there is.
-        resamples: Of the bootstrap; large sets get fewer.
-    """
-
-    seed: int = 1111
-    device: str | None = None
-    resamples: int = RESAMPLES
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one model did on one task.
 
@@ -119,6 +107,51 @@ class TaskData:
     revision: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The hub, or the user's folder `root`, with `ROOT/TASK/SPLIT.jsonl.gz` or another of `SUFFIXES`."""
+
+    root: Path | None = None
+
+    def has(self, data: TaskData, split: str) -> bool:
+        """Return whether the split exists there, as far as that is known without the network."""
+        if self.root:
+            return self._file(data, split) is not None
+        return data.hub is not None and split in data.splits
+
+    def rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return all rows of a split, at least one, each with its place: `file:line`, or `hub:ID: row N`."""
+        path = self._file(data, split)
+        if self.root and path is None:
+            # Without the folder's own path: reports, which people pass on, hold this line.
+            wanted = f"{data.folder}/{split}{SUFFIXES[0]}"
+            others = ", ".join(SUFFIXES[1:])
+            raise InputError(f"--data-dir has no {wanted} (nor {others}); put the data there")
+        if not (rows := list(read_table(path)) if path else self._hub_rows(data, split)):
+            raise InputError(f"{data.folder}/{split}: no rows in it")
+        return rows
+
+    def _file(self, data: TaskData, split: str) -> Path | None:
+        paths = (Path(f"{self.root}/{data.folder}/{split}{suffix}") for suffix in SUFFIXES)
+        return next((path for path in paths if self.root and path.is_file()), None)
+
+    def _hub_rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
+        if data.hub is None or split not in data.splits:
+            raise InputError(f"{data.folder} has no split {split} on the hub; give a folder with --data-dir")
+        log.info("loading %s (split %s) from the hub", data.hub, data.splits[split])
+        rows = load_hub_dataset(
+            data.hub,
+            data.splits[split],
+            config=data.config,
+            revision=data.revision,
+            instead=", or give a folder with --data-dir",
+        )
+        # Decoding pictures takes longer than everything else.
+        images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
+        rows = rows.remove_columns(images)
+        return [(f"hub:{data.hub}: row {number}", dict(row)) for number, row in enumerate(rows, start=1)]
+
+
 class Task(Protocol):
     """One evaluation task."""
 
@@ -135,8 +168,11 @@ class Task(Protocol):
         """
         ...
 
-    def measure(self, data: Any, encode: Encode, settings: Settings) -> Outcome:
-        """Return what the model behind `encode` does on what `load` returned."""
+    def measure(self, data: Any, encode: Encode, seed: int) -> Outcome:
+        """Return what the model behind `encode` does on what `load` returned.
+
+        `seed` decides the folds and held-out parts of classifiers.
+        """
         ...
 
 
@@ -147,11 +183,7 @@ def load_task(name: str) -> Task:
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
-    """Return the tasks that names of tasks and groups stand for, each once, in order.
-
-    Raises:
-        InputError: A name is neither; lists them all.
-    """
+    """Return the tasks that names of tasks and groups stand for, each once; others are an InputError."""
     found: list[str] = []
     for name in names:
         if name not in TASKS and name not in GROUPS:

@@ -129,8 +129,10 @@ def training_weights(model: SentenceTransformer, precision: str) -> SentenceTran
     return model
 
 
-def four_bit_settings(device: torch.device) -> dict[str, Any]:
+def four_bit_settings(asked: str | torch.device | None) -> dict[str, Any]:
     """Return the options with which transformers loads 4-bit weights, as QLoRA does; it computes in bf16.
+
+    `asked` is the device, None for the best.
 
     Not on a CPU: with AVX-512 BF16 bitsandbytes packs the weights at the first evaluation, and packed ones
     pass no gradient on (0.50.2).
@@ -141,10 +143,13 @@ def four_bit_settings(device: torch.device) -> dict[str, Any]:
     """
     if importlib.util.find_spec("bitsandbytes") is None:
         raise MissingExtraError("quantization 4bit", "qlora")
+    import torch
+    from sentence_transformers.util import get_device_name
+    from transformers import BitsAndBytesConfig
+
+    device = torch.device(asked or get_device_name())
     if device.type != "cuda":
         raise InputError(f"quantization 4bit needs a GPU, this run is on {device.type}; set it to none")
-    import torch
-    from transformers import BitsAndBytesConfig
 
     quantization = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,

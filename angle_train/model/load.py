@@ -42,24 +42,15 @@ _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
 def check_training_extra(feature: str) -> None:
-    """Check that what the `train` extra brings is installed, without importing it.
-
-    Raises:
-        MissingExtraError: It is not; names `feature` and the install command.
-    """
+    """Raise a MissingExtraError that names `feature` unless the `train` extra is there; imports nothing."""
     if any(importlib.util.find_spec(name) is None for name in _EXTRA):
         raise MissingExtraError(feature, "train")
 
 
 def check_device(device: str | None, *, numbered: bool = True) -> None:
-    """Check that torch can compute on `device`: `cpu`, `cuda`, `mps`, one GPU as `cuda:1`, None for the best.
+    """Raise an InputError unless torch can compute on `device`: `cpu`, `cuda`, `mps`, or None for the best.
 
-    Args:
-        device: What to check.
-        numbered: Whether `cuda:1` is allowed; a training takes the first GPU that it sees.
-
-    Raises:
-        InputError: It cannot; names the devices that there are.
+    With `numbered` also one GPU as `cuda:1`; a training takes the first that it sees.
     """
     if device is None:
         return
@@ -150,7 +141,9 @@ def load_backbone(
     check_training_extra("loading a model")
     config = config or BackboneConfig()
     cached_only = check_model(id_or_path)
-    options = _loading_options(config, device)
+    options = {} if config.attention == "auto" else {"attn_implementation": config.attention}
+    if config.quantization == "4bit":
+        options |= four_bit_settings(device)
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
@@ -172,8 +165,12 @@ def load_backbone(
             OSError, ValueError, ImportError, KeyError, RuntimeError,
             SafetensorError, pickle.UnpicklingError, EOFError, TypeError, AttributeError,
         ) as error:  # fmt: skip
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            if "trust_remote_code" in str(error):
+                code = "it needs code of its own, which is never run here"
+                reason = f"{code}; take a model of a built-in architecture"
             raise InputError(
-                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}; take another, "
+                f"{id_or_path} cannot be loaded as an embedding model: {reason}; take another, "
                 "or fetch or save it again"
             ) from error
     # Looking up the base model's hub page while saving would need the network.
@@ -181,7 +178,8 @@ def load_backbone(
     _complete(model, id_or_path, bare=bare)
     _limit_length(model, max_seq_length, id_or_path)
     if isinstance(model, LongTextModel):
-        model.check_tokenizer()
+        if model.max_seq_length is None or not getattr(model.tokenizer, "is_fast", False):
+            raise InputError("long_text head_tail needs a model with a fast tokenizer; set it to cut")
         say_once(f"{id_or_path}: the start and the end of long texts are read")
     return model
 
@@ -190,41 +188,6 @@ def load_backbone(
 def say_once(line: str, level: int = logging.INFO) -> None:
     """Log a line, but not again in this process: a run loads its backbone several times."""
     log.log(level, "%s", line)
-
-
-def usable_positions(model: SentenceTransformer) -> int | None:
-    """Return how many tokens the model has positions for; None where there is no such limit.
-
-    RoBERTa and its kin count positions from the padding token's on, so two of their 514 are never used.
-    """
-    from torch import nn
-
-    transformer = model.transformers_model
-    if transformer is None:
-        return None
-    for name, module in transformer.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    positions: int | None = getattr(transformer.config, "max_position_embeddings", None)
-    return positions
-
-
-def _reason(error: Exception) -> str:
-    """Return a library's message as one line; the kind of error if there is none."""
-    if "trust_remote_code" in str(error):
-        return "it needs code of its own, which is never run here; take a model of a built-in architecture"
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, Any]:
-    """Return the options with which transformers loads the weights."""
-    options = {} if config.attention == "auto" else {"attn_implementation": config.attention}
-    if config.quantization == "4bit":
-        import torch
-        from sentence_transformers.util import get_device_name
-
-        options |= four_bit_settings(torch.device(device or get_device_name()))
-    return options
 
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
@@ -258,11 +221,7 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
 
 
 def check_model_path(id_or_path: str) -> bool:
-    """Return whether it is a directory with a model in it; False if it may be an id on the hub.
-
-    Raises:
-        InputError: It is a path, and there is no model directory.
-    """
+    """Return whether it is a directory with a model; False if it may be a hub id, else an InputError."""
     path = Path(id_or_path)
     if path.is_dir():
         state = path / ".angle" / "fit_state.json"
@@ -284,12 +243,9 @@ def check_model_path(id_or_path: str) -> bool:
 
 
 def check_model(id_or_path: str) -> bool:
-    """Check that a model can be had, before anything heavy is loaded.
+    """Raise an InputError unless a model can be had, before anything heavy is loaded.
 
     Returns whether that is from the hub's cache alone, as the hub cannot be asked.
-
-    Raises:
-        InputError: It is a path without a model, an id that the hub does not know, or cannot be had.
     """
     if check_model_path(id_or_path):
         return False
@@ -327,7 +283,13 @@ def check_model(id_or_path: str) -> bool:
 
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
-    positions, length = usable_positions(model), max_seq_length or model.max_seq_length
+    """Set the length, or the checkpoint's; RoBERTa and its kin never use the positions up to padding's."""
+    length, transformer = max_seq_length or model.max_seq_length, model.transformers_model
+    positions: int | None = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
+    for inner, module in transformer.named_modules() if transformer is not None else ():
+        if inner.endswith("position_embeddings") and hasattr(module, "num_embeddings"):
+            positions = module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            break
     if positions is not None and (length or 0) > positions:
         if max_seq_length is not None:
             raise InputError(
@@ -375,12 +337,6 @@ def load_for_training(
         transformer.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     return model
-
-
-def starts_as_backbone(config: BackboneConfig, prompt: str = "") -> bool:
-    """Return whether a model loaded for training computes what the untouched backbone does."""
-    asks = (config.pooling, config.quantization, config.long_text, prompt)
-    return asks == (CHECKPOINT, "none", "cut", "")
 
 
 def finish_training(

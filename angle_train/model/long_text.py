@@ -19,7 +19,6 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from angle_data.console import Progress
-from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_train.model.prompt import TEXT_SLOT, has_template
 
@@ -49,11 +48,6 @@ class LongTextModel(SentenceTransformer):
 
     Saved, it is an ordinary model with a `long_text.json`.
     """
-
-    def check_tokenizer(self) -> None:
-        """Raise an InputError unless the tokenizer tells where tokens are."""
-        if self.max_seq_length is None or not getattr(self.tokenizer, "is_fast", False):
-            raise InputError(f"long_text {HEAD_TAIL} needs a model with a fast tokenizer; set it to cut")
 
     def preprocess(self, inputs: Any, prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
         """Shorten the texts that are too long, and tokenize them all."""
@@ -109,14 +103,8 @@ def choose_length(
     """Return the length that leaves all but the longest texts whole.
 
     That is the given percentile of the texts' tokens, rounded up to a multiple of 8, within what the model
-    reads now. Distinct texts count once.
-
-    Args:
-        model: Whose tokenizer and limit count; its limit is not changed.
-        texts: At least one.
-        prompt: What will be put around every text, as `prompt.set_prompt` takes it; default what the
-            model has.
-        percentile: Of the lengths.
+    reads now, which is not changed. Distinct texts, at least one, count once. `prompt` is what will be put
+    around every text, as `prompt.set_prompt` takes it; default what the model has.
     """
     distinct = list(dict.fromkeys(texts))
     if prompt is None:

@@ -4,6 +4,6 @@ In reading order:
 `terms`: the cosine, in-batch and angle objectives as functions of embeddings, in plain torch.
 `batches`: from pairs to batches: which pairs stand together, each distinct text once, in chunks, and which
     texts are paraphrases, so never negatives of each other.
-`encoding`: from the chunks of a batch to its embeddings, with little memory or in several processes.
-`loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer.
+`loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer, with little memory or
+    in several processes.
 """

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise, stable_hash
+from angle_train.recipe import Recipe
 
 LABEL_COLUMNS = ("score", "weight", "scale")
 # What one more forward and backward pass costs, in characters of padding: about 20 tokens of a small encoder
@@ -42,9 +43,7 @@ class EpochSampler(DefaultBatchSampler):
         generator = torch.Generator().manual_seed(stable_hash(f"{self.seed}\n{self.epoch}"))
         order = blocked_order(self.sources or [""] * len(self.sampler), self.block, generator)
         for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield batch
+            yield order[start : start + self.batch_size]
 
 
 def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -> list[int]:
@@ -172,53 +171,40 @@ class PairCollator:
     them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
     process encodes, and `rows` (N,), where each text stands in all of them, one process after the other.
 
+    With `swap` the two texts of a row are exchanged with probability one half: the published angle depends
+    on their order, and in LLM-labelled pairs the second text is always the machine's. The seed decides the
+    swaps together with the rows, not what was drawn before: the data loader fetches ahead, and a resumed run
+    would swap other pairs. Rows whose scale is below 0 are no positives, but neutral.
+
     Attributes:
         preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
-        positive_score: Rows with at least this score are in-batch positives, unless their scale is below 0.
-        negative_score: Rows with a score strictly between this and `positive_score` are neutral, and those
-            whose scale is below 0.
-        chunk_size: Texts per forward pass.
+        recipe: Says everything about the pairs of a batch, and how many texts are in a forward pass.
         chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `adaptive_chunks`.
-        swap: Whether to exchange the two texts of a row with probability one half. The published angle
-            depends on their order, and in LLM-labelled pairs the second text is always the machine's.
-        seed: Decides the swaps, together with the rows: not what was drawn before, since the data loader
-            fetches ahead and a resumed run would swap other pairs. None leaves them to torch's generator.
         prompt: Put before every text.
-        transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
-        isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
-            `none` nothing, each text is on its own.
         process: Number of this process, from 0.
         processes: How many processes encode a batch together.
     """
 
     preprocess: Callable[..., Mapping[str, Tensor]]
-    positive_score: float = 0.8
-    negative_score: float = 0.0
-    chunk_size: int = 32
+    recipe: Recipe
     chunking: str = "fixed"
-    swap: bool = True
-    seed: int | None = None
     prompt: str | None = None
-    transitive: bool = False
-    isp: str = "groups"
     process: int = 0
     processes: int = 1
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the batch of `rows`; see the class for its keys."""
-        generator = None
-        if self.seed is not None:
-            key = repr((self.seed, [(row["text1"], row["text2"]) for row in rows]))
-            generator = torch.Generator().manual_seed(stable_hash(key))
-        pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
-        if self.swap:
+        config = self.recipe.training
+        pairs = [(row["text1"], row["text2"]) for row in rows]
+        generator = torch.Generator().manual_seed(stable_hash(repr((config.seed, pairs))))
+        if config.swap:
             flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()
             pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
         # Sorting by characters first and text second makes the order independent of the rows' order.
         texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
         cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
-        shares = _shares(texts, self.processes, lambda own: cut(own, self.chunk_size))
+        shares = _shares(texts, self.processes, lambda own: cut(own, config.chunk_size))
         batch: dict[str, Any] = {}
         for number, part in enumerate(shares[self.process]):
             chunk = self.preprocess(part, prompt=self.prompt)
@@ -239,8 +225,9 @@ class PairCollator:
         rows: Sequence[Mapping[str, Any]],
         pairs: Sequence[tuple[str, str]],
         texts: Sequence[str],
-        generator: torch.Generator | None,
+        generator: torch.Generator,
     ) -> dict[str, Tensor]:
+        objective = self.recipe.objective
         index = {text: position for position, text in enumerate(texts)}
         identities: dict[str, int] = {}
         identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for t in texts])
@@ -252,18 +239,18 @@ class PairCollator:
         # A text is no partner of itself: such a row would only teach what is true by construction.
         positive = self._positive(score, scale) & (identity[first] != identity[second])
         group = positive_groups(first, second, positive, identity)
-        if self.transitive:
+        if objective.transitive:
             first, second, row, weight = transitive_pairs(
                 first, second, score, weight, scale, positive, group
             )
             score, scale = score[row], scale[row]
-            if self.swap:  # the derived pairs come in order of length
+            if self.recipe.training.swap:  # the derived pairs come in order of length
                 flip = torch.rand(len(first), generator=generator) < 0.5
                 first, second = torch.where(flip, second, first), torch.where(flip, first, second)
             positive = self._positive(score, scale) & (identity[first] != identity[second])
-        if self.isp == "equal":
+        if objective.isp == "equal":
             group = positive_groups(first, second, torch.zeros_like(positive), identity)
-        elif self.isp == "none":
+        elif objective.isp == "none":
             group = torch.arange(len(texts))
         return {
             "first": first,
@@ -272,13 +259,13 @@ class PairCollator:
             "weight": weight,
             "scale": scale,
             "positive": positive,
-            "neutral": (scale < 0) | (score > self.negative_score) & (score < self.positive_score),
+            "neutral": (scale < 0) | (score > objective.negative_score) & (score < objective.positive_score),
             "group": group,
         }
 
     def _positive(self, score: Tensor, scale: Tensor) -> Tensor:
         """Return which rows (B,) say that two texts mean the same: no model's cosine does."""
-        return (score >= self.positive_score) & (scale >= 0)
+        return (score >= self.recipe.objective.positive_score) & (scale >= 0)
 
 
 def _shares(

@@ -1,21 +1,24 @@
-"""The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms."""
+"""The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
+
+It works on the batches of `batches.PairCollator`, with little memory, or shared among several processes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
+import torch.distributed as dist
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import all_gather
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from angle_data.errors import InputError
-from angle_train.objective.encoding import encode, encode_cached, gather_embeddings, world_size
-from angle_train.objective.terms import (
-    angle_objective,
-    cosine_objective,
-    in_batch_objective,
-    not_negatives,
-    positive_share,
-)
+from angle_train.objective.terms import in_batch_objective, not_negatives, positive_share, ranking_objective
 from angle_train.recipe import ObjectiveConfig
 
 
@@ -33,7 +36,7 @@ def combined_objective(
         config: Weights, temperatures and angle mode; terms of weight 0 are left out.
 
     Raises:
-        InputError: The embeddings do not have the dimensions that the settings speak of.
+        InputError: As `widths`.
         ValueError: No term has a weight: the recipe was not settled.
     """
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
@@ -48,8 +51,7 @@ def combined_objective(
 def widths(config: ObjectiveConfig, width: int) -> list[int]:
     """Return how many dimensions to compute the objective on, first of all `width` of them.
 
-    Raises:
-        InputError: Embeddings of that width do not have the dimensions that the settings speak of.
+    Raise an InputError if embeddings of that width lack the dimensions that the settings speak of.
     """
     found = [width, *(d for d in config.matryoshka_dims if d != width)]
     if max(found) > width:
@@ -67,12 +69,11 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
-    """Return the weighted terms on the given dimensions."""
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
     emb1, emb2, scale = embeddings[first], embeddings[second], labels["scale"]
     terms: dict[str, Tensor] = {}
     if config.cosine_weight:
-        term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
+        term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
         terms["cosine"] = config.cosine_weight * term
     if config.in_batch_weight:
         neutral = labels["neutral"]
@@ -84,16 +85,72 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
         tau, mode = config.angle_tau, config.angle_mode
-        term = angle_objective(emb1, emb2, score, tau=tau, mode=mode, weight=weight, scale=scale)
+        term = ranking_objective(emb1, emb2, score, mode, tau=tau, weight=weight, scale=scale)
         terms["angle"] = config.angle_weight * term
     return terms
+
+
+def encode(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
+    """Return the embeddings (n, D) of a chunk of n texts; the chunk itself stays as it is."""
+    # A copy: models leave their token embeddings in what they get.
+    embeddings: Tensor = model(dict(chunk))["sentence_embedding"]
+    return embeddings
+
+
+def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tensor:
+    """Return the embeddings (N, D) of all chunks, holding the activations of one chunk at a time.
+
+    Every chunk but the last is encoded again in the backward pass, with the same draws of dropout and in the
+    same precision, which costs one more forward pass; the gradients are those of the plain step. Of a
+    data-parallel model the last chunk goes through the wrapper, which prepares its one synchronisation.
+
+    Args:
+        model: Turns a chunk into `sentence_embedding`.
+        chunks: Model inputs; at least one.
+    """
+    bare = model.module if isinstance(model, DistributedDataParallel) else model
+    parts = [checkpoint(encode, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
+    return torch.cat([*parts, encode(model, chunks[-1])])
+
+
+def world_size() -> int:
+    """Return how many processes train together; 1 where torch.distributed is not initialised."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
+    """Return the embeddings (N, D) of a whole batch in the order of its labels, in every process.
+
+    All processes then compute the same loss. A process passes back the gradient of its own embeddings times
+    the number of processes, since data-parallel training takes the mean over processes: the mean is the
+    gradient that one process would get from the whole batch.
+
+    Args:
+        own: What this process encoded (counts[rank], D).
+        labels: `counts` (processes,) and `rows` (N,), see `batches.PairCollator`.
+
+    Raises:
+        ValueError: The batch was not made for these processes.
+    """
+    if "counts" not in labels or len(labels["counts"]) != world_size():
+        raise ValueError(
+            f"the batch is not divided among {world_size()} processes: give every process all its rows "
+            "and build PairCollator with process=rank, processes=world size"
+        )
+    counts: list[int] = labels["counts"].tolist()
+    most = max(counts)  # collectives want equal shapes
+    padded = nn.functional.pad(own, (0, 0, 0, most - len(own)))
+    if padded.requires_grad:
+        padded.register_hook(lambda gradient: gradient * len(counts))  # type: ignore[no-untyped-call]
+    parts = all_gather(padded).reshape(len(counts), most, -1)  # this process's own is in the graph
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])[labels["rows"]]
 
 
 class CombinedLoss(nn.Module):
     """Sentence Transformers loss around `combined_objective`, with each term on its own for the log.
 
     Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. With
-    `gradient_cache` the activations of one chunk are held at a time, see `encoding.encode_cached`. In each of
+    `gradient_cache` the activations of one chunk are held at a time, see `encode_cached`. In each of
     several processes the terms are those of the whole batch.
     """
 
@@ -111,3 +168,32 @@ class CombinedLoss(nn.Module):
             embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
         embeddings = gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings
         return combined_objective(embeddings, labels, self.config)
+
+
+@contextmanager
+def sparse_lookups(model: SentenceTransformer) -> Iterator[None]:
+    """Let the token embeddings of `model` collect sparse gradients; `.grad` is dense as ever afterwards.
+
+    The gradient of a lookup is as large as the vocabulary, and nearly all zeros. With many small chunks in a
+    batch, filling and adding those zeros takes a tenth of the time of a small encoder on a CPU. Here each
+    chunk gives only the rows that it looked up. The sums are the same up to the order of additions.
+
+    For training in one process. Does nothing where the token embeddings are frozen or no `nn.Embedding`.
+    """
+    transformer = model.transformers_model
+    embeddings = transformer.get_input_embeddings() if transformer is not None else None
+    if not isinstance(embeddings, nn.Embedding) or embeddings.sparse or not embeddings.weight.requires_grad:
+        yield
+        return
+    embeddings.sparse = True
+    hook = embeddings.weight.register_post_accumulate_grad_hook(_make_dense)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        hook.remove()
+        embeddings.sparse = False
+
+
+def _make_dense(weight: Tensor) -> None:
+    if weight.grad is not None and weight.grad.is_sparse:
+        weight.grad = weight.grad.to_dense()

@@ -84,11 +84,12 @@ def symmetric_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
     return 1 - 4 / torch.pi * torch.atan2(apart, together)
 
 
-ANGLE_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": cosine_similarity,
     "symmetric": symmetric_angle_similarity,
     "published": published_angle_similarity,
 }
-"""Name in a recipe -> function of two (B, D) matrices; larger (B,) for more similar pairs."""
+"""Name -> function of two (B, D) matrices; larger (B,) for more similar pairs."""
 
 
 def ranking_loss(
@@ -127,38 +128,22 @@ def ranking_loss(
     return torch.cat(parts).logsumexp(dim=0)
 
 
-def cosine_objective(
+def ranking_objective(
     emb1: Tensor,
     emb2: Tensor,
     score: Tensor,
+    by: str = "cosine",
     *,
-    tau: float = 0.05,
+    tau: float,
     weight: Tensor | None = None,
     scale: Tensor | None = None,
 ) -> Tensor:
-    """Return the cosine objective (scalar, ≥ 0): pairs with a higher score should have a higher cosine.
+    """Return the ranking objective (scalar, ≥ 0): pairs with a higher score should be more similar.
 
-    Eq. 1 of the AnglE paper, the CoSENT loss.
+    `by` is a key of `SIMILARITIES`: `cosine` gives Eq. 1 of the AnglE paper, the CoSENT loss; the others rank
+    by the angle, Eq. 7: `symmetric` by that between the embeddings, `published` as the authors' loss does.
     """
-    return ranking_loss(cosine_similarity(emb1, emb2), score, tau=tau, weight=weight, scale=scale)
-
-
-def angle_objective(
-    emb1: Tensor,
-    emb2: Tensor,
-    score: Tensor,
-    *,
-    tau: float = 1.0,
-    mode: str = "symmetric",
-    weight: Tensor | None = None,
-    scale: Tensor | None = None,
-) -> Tensor:
-    """Return the angle objective (scalar, ≥ 0): Eq. 7, ranking by the angle instead of its cosine.
-
-    `mode` is a key of `ANGLE_SIMILARITIES`: `symmetric` ranks by the angle between the embeddings,
-    `published` reproduces the authors' released loss; see the similarity functions.
-    """
-    return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight, scale=scale)
+    return ranking_loss(SIMILARITIES[by](emb1, emb2), score, tau=tau, weight=weight, scale=scale)
 
 
 def not_negatives(groups: Tensor, left: Tensor, right: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The model's card: README.md as the hub shows it, the conclusion first."""
+"""The model's card: README.md as the hub shows it, the conclusion first; `card.md` has the words."""
 
 from __future__ import annotations
 
@@ -7,71 +7,32 @@ import shlex
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
+from angle_train.report.page import render
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import results_table
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
-_CARD = """\
----
-{metadata}
----
-
-# {name}
-
-**{headline}**
-
-{advice}
-
-```text
-{table}
-```
-
-{lines}
-
-## Use it
-
-```python
-from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer("{name}")  # this folder, or OWNER/{name} once it is on the hub
-print(model.similarity(model.encode(["one text"]), model.encode(["another text"])))
-```
-
-Put it on the hub, from inside this folder, without the page, which quotes pairs that were tested on:
-
-```sh
-hf upload OWNER/{name} . . --exclude ".angle/*" --exclude report.html
-```
-
-## What it is
-
-{facts}
-
-recipe.toml holds all settings of the training, report.json all figures. The objective is that of
-[AoE: Angle-optimized Embeddings](https://aclanthology.org/2024.acl-long.101).
-"""
 
 
 def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:
     """Write the card of a saved model, atomically. It names no place on this machine and quotes no text."""
     base = report.data[0].name.split("/")[0] if report.base == "model" else report.base
     name = re.sub(r"[^\w.-]+", "-", f"{base}-tuned" if report.kept == TUNED else report.base)
-    text = _CARD.format(
+    text = render(
+        "card.md",
         metadata=_metadata(name, report, getattr(model, "_model_card_text", None)),
         name=name,
-        headline=report.headline(),
-        advice=report.advice(),
+        report=report,
         table=results_table(report.results),
-        lines="\n".join(f"* {line}" for line in [*report.verdict()[1:], *report.evidence(), *report.notes]),
-        facts="\n".join(f"* {fact}" for fact in _facts(report, model)),
+        lines=[*report.verdict()[1:], *report.evidence(), *report.notes],
+        facts=_facts(report, model),
     )
-    write_text(path, text)
+    write_text(path, text + "\n")
 
 
 def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:

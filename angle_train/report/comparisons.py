@@ -44,10 +44,10 @@ class RightShares:
 
 def shares_of(view: View) -> RightShares:
     """Return the shares of every model on a view; of a larger set on 3,000 pairs, drawn once and for all."""
-    count = len(view.gold)
+    pairs, count = view.pairs, len(view.pairs)
     chosen = np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_PAIRS), replace=False))
-    overlap = np.array([jaccard(words(view.text1[i]), words(view.text2[i])) for i in chosen])
-    gold = view.gold[chosen]
+    overlap = np.array([jaccard(words(pairs.text1[i]), words(pairs.text2[i])) for i in chosen])
+    gold = pairs.score[chosen]
     better = gold[:, None] > gold
     misleading = better & (overlap[:, None] < overlap)
 
@@ -55,7 +55,7 @@ def shares_of(view: View) -> RightShares:
         found = view.similarity.items() if compared.sum() >= fewest else ()
         return {model: right_where(compared, column[chosen]) for model, column in found}
 
-    return RightShares(view.name, right(better, 1), right(misleading, _FEWEST_MISLED))
+    return RightShares(pairs.name, right(better, 1), right(misleading, _FEWEST_MISLED))
 
 
 def right_where(better: NDArray[np.bool_], similarity: Array) -> float:

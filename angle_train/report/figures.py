@@ -13,8 +13,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluation.bootstrap import Interval
 from angle_train.evaluation.compare import WORD_OVERLAP, View
+from angle_train.evaluation.statistics import Interval
 
 Panel = tuple[str, str]
 """Title and SVG."""
@@ -84,8 +84,10 @@ class Plot:
         points = "".join(f"M{self._across(x)} {self._up(y)}h0" for x, y in zip(xs, ys, strict=True))
         self._parts.append(f'<path class="dots {style}" d="{points}"/>')
 
-    def interval(self, score: Interval, y: float, style: str) -> None:
-        """Draw a score, times 100, as a dot on the line of its interval."""
+    def interval(self, name: str, score: Interval, y: float, style: str) -> None:
+        """Draw a score, times 100, as a dot on the line of its interval, below its name, cut if long."""
+        cut = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        self.text(self._left, self._up(y) - 9, cut)
         ends = f"M{self._across(100 * score.low)} {self._up(y)}H{self._across(100 * score.high)}"
         self._parts.append(f'<path class="line {style}" d="{ends}"/>')
         self.dots([100 * score.value], [y], f"big {style}")
@@ -93,11 +95,6 @@ class Plot:
     def text(self, x: float | str, y: float, text: str, anchor: str = "start") -> None:
         """Write at a place in the drawing's own units."""
         self._parts.append(f'<text x="{float(x):g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>')
-
-    def label_at(self, y: float, text: str) -> None:
-        """Write at the left edge, above a value upwards; long texts are cut."""
-        cut = text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
-        self.text(self._left, self._up(y) - 9, cut)
 
     def svg(self, description: str) -> str:
         """Return the drawing, with a description for readers who cannot see it."""
@@ -150,8 +147,7 @@ def interval_panel(
     models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
         place = len(rows) - number - 0.72
-        plot.label_at(place, model)
-        plot.interval(score, place, series(models.index(model)) if model in models else "s0")
+        plot.interval(model, score, place, series(models.index(model)) if model in models else "s0")
     described = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
     return title, plot.svg(f"{label} on {title}: {described}")
 
@@ -162,9 +158,9 @@ def scatter_panels(view: View) -> list[Panel]:
     Dots are moved sideways a little, as many pairs have equal gold scores. A bar is the mean cosine of all
     pairs in one fifth of the gold scores.
     """
-    chosen = sample(len(view.gold))
-    low, wide = float(view.gold.min()), float(np.ptp(view.gold))
-    places = view.gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
+    gold = view.pairs.score
+    chosen, low, wide = sample(len(gold)), float(gold.min()), float(np.ptp(gold))
+    places = gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
     lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
     panels = []
     for number, (model, column) in enumerate(view.similarity.items()):
@@ -172,7 +168,7 @@ def scatter_panels(view: View) -> list[Panel]:
         plot.y_axis("cosine")
         plot.x_axis("gold score")
         plot.dots(places, column[chosen], series(number))
-        for start, end, inside in fifths(view.gold):
+        for start, end, inside in fifths(gold):
             ends = (0.9 * start + 0.1 * end, 0.1 * start + 0.9 * end)
             plot.line(ends, [float(column[inside].mean())] * 2, "ink mean")
         panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
@@ -45,11 +45,22 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
     results = sorted(report.results, key=lambda result: (result.role, result.pairs) not in judged)
-    _write(
-        path,
+    learned = [
+        f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
+    ]
+    reason = report.details.get("reason", "")
+    why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
+    data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
+    leaks: list[Row] = []
+    for leak in report.details.get("leaks", ()):
+        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
+        cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
+        leaks.append(("bad" if leak["pairs"] else "", cells))
+    page = render(
+        "page.html",
         run=report,
         title="Fine-tuning report",
-        sub=_about(report),
+        sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
         headline=report.headline(),
         advice=report.advice(),
         lines=[*report.evidence(), *report.verdict()[1:]],
@@ -57,10 +68,11 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         warnings=[f"{note}." for note in report.notes],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
         looks=[_look(view, BACKBONE) for view in views],
-        tables=_tables(report),
+        tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
         made=made,
     )
+    write_text(path, page)
 
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
@@ -79,8 +91,8 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         if (text := misled_sentence(shares, *one))
     ]
     scores = _scores(results)
-    _write(
-        path,
+    page = render(
+        "page.html",
         run=None,
         title="Evaluation report",
         sub="",
@@ -94,22 +106,14 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         command=command,
         made=made,
     )
+    write_text(path, page)
 
 
-def _about(report: FitReport) -> str:
-    """Return what was tuned on what, in one line."""
-    learned = [
-        f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
-    ]
-    reason = report.details.get("reason", "")
-    why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
-    return f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}"
-
-
-def _write(path: Path, **content: Any) -> None:
+def render(template: str, **content: Any) -> str:
+    """Return what a template of this folder makes of its values; in HTML all of them are escaped."""
     environment = Environment(
         loader=PackageLoader("angle_train.report", ""),
-        autoescape=True,
+        autoescape=select_autoescape(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -117,8 +121,7 @@ def _write(path: Path, **content: Any) -> None:
     environment.filters["x100"] = lambda value, digits=1: f"{100 * value:.{digits}f}"
     environment.globals["definition"] = DEFINITION
     environment.filters["comma"] = lambda count: f"{count:,}"
-    page = environment.get_template("page.html").render(content)
-    write_text(path, page)
+    return environment.get_template(template).render(content)
 
 
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
@@ -185,11 +188,11 @@ def _look(view: View, baseline: str) -> dict[str, Any]:
     """Return a closer look at one set of pairs, and at what changed from the baseline, if it is there."""
     others = [model for model in view.similarity if model != baseline and baseline in view.similarity]
     return {
-        "name": view.name,
-        "count": len(view.gold),
+        "name": view.pairs.name,
+        "count": len(view.pairs),
         "changes": [(baseline, model, *_changes(view, baseline, model)) for model in others],
         "scatter": scatter_panels(view),
-        "sampled": len(sample(len(view.gold))),
+        "sampled": len(sample(len(view.pairs))),
     }
 
 
@@ -201,27 +204,15 @@ def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
     """
-    wanted = rankdata(view.gold)
+    pairs, wanted = view.pairs, rankdata(view.pairs.score)
     old, new = (np.abs(rankdata(view.similarity[model]) - wanted) for model in (before, after))
     growth = new - old
     order = np.argsort(-growth, kind="stable")
 
     def row(i: int) -> list[str]:
         cosines = f"{view.similarity[before][i]:.2f} → {view.similarity[after][i]:.2f}"
-        return [view.text1[i], view.text2[i], f"{view.gold[i]:.2f}", cosines, f"{old[i]:g} → {new[i]:g}"]
+        return [pairs.text1[i], pairs.text2[i], f"{pairs.score[i]:.2f}", cosines, f"{old[i]:g} → {new[i]:g}"]
 
     worse = [row(i) for i in order[:_MOST_CHANGES] if growth[i] > 0]
     better = [row(i) for i in order[::-1][:_MOST_CHANGES] if growth[i] < 0]
     return worse, better
-
-
-def _tables(report: FitReport) -> dict[str, list[Row]]:
-    """Return the rows of the tables about a run, by the name of the table."""
-    rows: dict[str, list[Row]] = {"data": [], "leaks": []}
-    for note in report.data:
-        rows["data"].append(("", [note.role, note.name, f"{note.pairs:,}", note.scale]))
-    for leak in report.details.get("leaks", ()):
-        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
-        cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
-        rows["leaks"].append(("bad" if leak["pairs"] else "", cells))
-    return rows

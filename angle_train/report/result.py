@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_json
-from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import RunData
+from angle_train.data.splits import Leak, RunData
 from angle_train.evaluation.compare import Result, View, compare
-from angle_train.evaluation.similarity import Embedder, pair_similarity
 from angle_train.recipe import Recipe
 from angle_train.report.comparisons import (
     RightShares,
@@ -31,9 +30,6 @@ from angle_train.train.choosing import TOO_FEW, Columns
 from angle_train.train.processes import process_count
 from angle_train.train.run_directory import read_own
 from angle_train.train.trainer import Training
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 BACKBONE, TUNED, NOT_SAVED = "backbone", "tuned", "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
@@ -70,20 +66,10 @@ class Trained:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
         return [
-            View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity)
+            View(pairs, similarity)
             for (role, pairs), similarity in zip(self.sets, self.similarities(tuned), strict=True)
             if role == "test" or not tested
         ]
-
-
-def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Columns:
-    """Return the similarities of all pairs of every set under `model`.
-
-    Raises:
-        InputError: Some embeddings are not numbers; the message calls the model by `name`.
-    """
-    embed = Embedder(model, name)
-    return [pair_similarity(pairs, embed) for _, pairs in sets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +105,7 @@ class FitReport:
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
             kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
-        details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
+        details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `comparisons` (the `comparisons.RightShares` of each set that is shown), `base_model`
@@ -324,11 +310,7 @@ class FitReport:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote.
-
-        Raises:
-            InputError: It is damaged.
-        """
+        """Read what `write` wrote; if that is damaged, raise an InputError."""
         return read_own(path, cls, "--overwrite runs it again")
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.console import duration
-from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.compare import SPEARMAN, Result
+from angle_train.evaluation.statistics import Difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ In reading order:
 `choosing`: the one rule by which a checkpoint, a share of the backbone, the backbone itself or a trial of a
     grid is chosen: the simplest, unless held-out pairs surely say otherwise.
 `merging`: mixing the backbone into the tuned weights.
-`ranges`: what a grid draws its recipes from.
 `folds`: graded pairs held out in turn, where there are no dev pairs.
 `processes`: several processes in one run.
 """

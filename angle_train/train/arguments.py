@@ -15,7 +15,7 @@ from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
 from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
-from angle_train.train.watch import METRIC, Point
+from angle_train.train.watch import METRIC
 
 log = logging.getLogger("angle.fit")
 
@@ -39,18 +39,9 @@ class Schedule:
         """Return the step where this share (0..1) of the training is done."""
         return max(1, round(progress * self.steps))
 
-    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Point]:
-        """Return the learning curve with these scores where these shares of the training are done."""
-        steps = zip(map(self.step_at, progress), scores, strict=True)
-        return [{"step": step, "epoch": step / self.per_epoch, "dev": score} for step, score in steps]
-
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
-
-    Raises:
-        InputError: fp16 without a GPU.
-    """
+    """Return what a run on `device` computes in: `fp32`, `bf16`, or `fp16`, without a GPU an InputError."""
     if precision == "auto":
         # Older GPUs emulate it, slower than fp32 and coarser.
         able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -72,9 +63,6 @@ def training_arguments(
     """Return the trainer's settings for a recipe's training section and a count of training pairs.
 
     Checkpoints go to `directory`; with `select` there are dev pairs that the best one is chosen on.
-
-    Raises:
-        InputError: The device cannot compute in the recipe's precision.
     """
     schedule = Schedule(config, count)
     every = schedule.every
@@ -129,12 +117,9 @@ def tracker_names(given: str | Sequence[str] | None) -> list[str]:
 
 
 def check_trackers(names: Sequence[str], out: Path) -> None:
-    """Check that the trainer can report to these programs; TensorBoard's folder is in `out` by default.
+    """Raise an InputError unless the trainer can report to these programs.
 
-    Its own default is inside the checkpoints, which go when the run is finished.
-
-    Raises:
-        InputError: One is unknown or not installed; names those that are.
+    TensorBoard's folder is in `out` by default; its own is inside the checkpoints, which go in the end.
     """
     from transformers.integrations.integration_utils import get_available_reporting_integrations
 

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from angle_data.text import counted
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
-from angle_train.evaluation.bootstrap import draw
-from angle_train.evaluation.statistics import Ranked, spearman_of
+from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
@@ -98,25 +97,12 @@ class Choice:
         )
 
 
-def choose(
-    sets: Sequence[PairSet], candidates: Sequence[Columns], levels: Sequence[int], lost: Collection[int] = ()
-) -> Choice:
-    """Return the candidate to keep, see the text above.
-
-    Args:
-        sets: The held-out pairs.
-        candidates: Similarities of every candidate on these sets; the first is the simplest.
-        levels: How complex each candidate is: 0 for the first, above 0 for the others.
-        lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
-    """
-    return climb(*resampled(sets, candidates), levels, lost)
-
-
 def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
-    """Return the mean Spearman over the sets: of every candidate (C,), and the same in resamples (C, R).
+    """Return the mean Spearman over held-out sets: of every candidate (C,), and the same in resamples (C, R).
 
-    Pairs of one source, or that share texts, are drawn together: they say the same thing several times.
-    Resamples say nothing, NaN, where a set has pairs of fewer than 5 sources.
+    Candidates are their similarities on the sets. Pairs of one source, or that share texts, are drawn
+    together: they say the same thing several times. Resamples say nothing, NaN, where a set has pairs of
+    fewer than 5 sources.
     """
     resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
@@ -139,7 +125,14 @@ def _groups(pairs: PairSet) -> list[str]:
 
 
 def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
-    """Return the choice among candidates of these scores (C,), with the same in resamples (C, R)."""
+    """Return which candidate to keep, see the text above; the first is the simplest.
+
+    Args:
+        scores: Of every candidate (C,), see `resampled`.
+        drawn: The same in resamples (C, R).
+        levels: How complex each candidate is: 0 for the first, above 0 for the others.
+        lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
+    """
     above = np.asarray(levels)
     if len(scores) == 1:
         return Choice(0, 0, 0.0, scores.tolist())

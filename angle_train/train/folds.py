@@ -22,7 +22,7 @@ from angle_train.data.splits import cut, together
 from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
-from angle_train.train.choosing import Choice, choose, what_pairs_show
+from angle_train.train.choosing import Choice, climb, resampled, what_pairs_show
 from angle_train.train.merging import share_on_the_way, snapshot
 from angle_train.train.processes import on_first
 from angle_train.train.run_directory import RunDirectory
@@ -85,10 +85,6 @@ def cross_fit(
         directory: Each part's run has a directory in it.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
-
-    Raises:
-        InputError: There are too few graded pairs, or a directory holds another run.
-        KeyboardInterrupt: Ctrl-C; the same call goes on.
     """
     parts = cut(human, recipe.training.folds, recipe.training.seed)
     log.info("%s", what_pairs_show([human]))
@@ -173,7 +169,7 @@ def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array)
         )
     columns = [held_out(option) for option in options]
     levels = [0, 1, *(2 for _ in options[1:])]
-    choice = choose([human], [[before], *([column] for column in columns)], levels)
+    choice = climb(*resampled([human], [[before], *([column] for column in columns)]), levels)
     evaluation = options[max(choice.chosen - 1, 0)]
     found = CrossFit(
         choice=choice,

@@ -15,12 +15,8 @@ from torch import Tensor
 from angle_train.model.adapters import has_adapters, scale_adapters
 from angle_train.recipe import AUTO
 
-_SHARES = tuple(step / 10 for step in range(10))
-
-
-def shares_to_try(setting: float | str) -> tuple[float, ...]:
-    """Return the shares of the backbone to choose from: one where `average_with_backbone` names it."""
-    return _SHARES if setting == AUTO else (float(setting),)
+SHARES = tuple(step / 10 for step in range(10))
+"""Of the backbone, to choose from where `average_with_backbone` is `auto`."""
 
 
 def share_on_the_way(setting: float | str) -> float:

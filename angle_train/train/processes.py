@@ -1,6 +1,6 @@
 """Several processes in one run, as torchrun starts them: all compute, the first one reads, writes and logs.
 
-With one process nothing here does anything. How they share a batch and its gradients: `objective.encoding`.
+With one process nothing here does anything. How they share a batch and its gradients: `objective.loss`.
 """
 
 from __future__ import annotations
@@ -80,10 +80,8 @@ def on_first(function: Callable[[], Value]) -> Value:
     if is_first():
         try:
             message = [(True, function())]
-        except AngleError as error:
-            failure, message = error, [(False, error.exit_code)]
         except BaseException as error:  # noqa: BLE001 - raised below, once the others know
-            failure, message = error, [(False, 1)]
+            failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
     dist.broadcast_object_list(message, src=0)
     if failure is not None:
         raise failure
@@ -97,10 +95,8 @@ def any_process(flag: bool) -> bool:
     """Return whether `flag` is set in any process; all must ask at the same time."""
     if process_count() == 1:
         return flag
-    import torch
     import torch.distributed as dist
 
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    flags = torch.tensor([int(flag)], device=device)
-    dist.all_reduce(flags, op=dist.ReduceOp.MAX)
-    return bool(flags.item())
+    flags = [flag] * process_count()
+    dist.all_gather_object(flags, flag)
+    return any(flags)

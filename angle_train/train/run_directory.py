@@ -100,11 +100,6 @@ class RunDirectory:
             return "new"
         if changed and all(item.name == HIDDEN for item in self.path.iterdir()):
             return "new"
-        if "recipe" in before:
-            raise InputError(
-                f"--out {self.path} holds a run of an earlier version; give another directory, or "
-                "--overwrite to replace that run"
-            )
         if changed:
             # Of pairs only a hash is known.
             words = [
@@ -192,11 +187,7 @@ class RunDirectory:
 
 
 def read_own(path: Path, kind: type[Kind], fix: str) -> Kind:
-    """Return what a run wrote as JSON, which `kind` describes.
-
-    Raises:
-        InputError: It is something else; names the file and the `fix`.
-    """
+    """Return what a run wrote as JSON, which `kind` describes; else raise an InputError with the `fix`."""
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())
     except ValueError:
@@ -204,11 +195,7 @@ def read_own(path: Path, kind: type[Kind], fix: str) -> Kind:
 
 
 def check_out(path: Path) -> None:
-    """Check that a run may be written to `path`: there is nothing yet, or an earlier run.
-
-    Raises:
-        InputError: It is a file, or holds something else.
-    """
+    """Raise an InputError unless there is nothing at `path` yet, or an earlier run."""
     if path.is_file():
         raise InputError(f"--out {path} is a file; give a directory")
     if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
@@ -220,11 +207,7 @@ def check_out(path: Path) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Check that no other process works in an output directory; takes the lock of a run there for a moment.
-
-    Raises:
-        InputError: One does.
-    """
+    """Raise an InputError if another process works there; takes the lock of a run there for a moment."""
     if (path / HIDDEN / LOCK_NAME).is_file():
         with suppress(OSError), hold(path / HIDDEN):  # what may be read only holds a finished run
             pass

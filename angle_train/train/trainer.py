@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,12 +29,11 @@ from angle_data.console import Progress
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import evaluate_model, mean_spearman
+from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
-from angle_train.objective.encoding import sparse_lookups
-from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.train.merging import blended
@@ -96,11 +95,8 @@ class DevEvaluator(BaseEvaluator):
         sets: The dev sets.
         start: Mean Spearman of the untouched model.
         notes: File that keeps the similarities, so that a run that was cut off has those measured before.
-        share: Share of the backbone that is mixed in for it.
-
-    Attributes:
-        start: Mean Spearman of the untouched model.
-        backbone: Its weights, see `merging.snapshot`; needed where the share is above 0.
+        share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
+            must be its weights, see `merging.snapshot`.
     """
 
     def __init__(
@@ -123,10 +119,15 @@ class DevEvaluator(BaseEvaluator):
     ) -> dict[str, float]:
         """Return `dev_spearman`, the mean over the dev sets.
 
-        Measured in the precision of the weights, as the saved model computes.
+        Measured in the precision of the weights, as the saved model computes: accelerate replaces the
+        `forward` of a model that it prepares by one that computes in half precision, and hides the method of
+        the class.
         """
-        with without_autocast(model), blended(model, self.backbone, self._share):
-            columns = [evaluate_model(model, pairs) for pairs in self._sets]
+        prepared = model.__dict__.pop("forward", None)
+        with blended(model, self.backbone, self._share):
+            columns = measure(model, self._sets)
+        if prepared is not None:
+            model.__dict__["forward"] = prepared
         rows = self._read()
         rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
@@ -238,6 +239,14 @@ def _make_trainer(
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     columns |= {"scale": pairs.scales()}
+    collator = PairCollator(
+        model.preprocess,
+        recipe,
+        choose_chunking(model, config),
+        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        process=process_number(),
+        processes=process_count(),
+    )
     select, trackers = evaluator is not None, options.trackers
     with quiet_libraries():
         trainer = _Trainer(
@@ -249,7 +258,7 @@ def _make_trainer(
             loss=CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, make_collator(model, recipe)),
+            data_collator=cast(Any, collator),
         )
     trainer.sources, trainer.block = pairs.sources(), config.source_block
     trainer.remove_callback(PrinterCallback)
@@ -288,20 +297,6 @@ def _take_steps(
     return trainer.state
 
 
-@contextmanager
-def without_autocast(model: nn.Module) -> Iterator[None]:
-    """Let `model` compute in the precision of its weights inside the block, as its saved copy will.
-
-    accelerate replaces the `forward` of a model that it prepares by one that computes in half precision.
-    """
-    replaced = model.__dict__.pop("forward", None)  # hides the method of the class
-    try:
-        yield
-    finally:
-        if replaced is not None:
-            model.__dict__["forward"] = replaced
-
-
 def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     """Give `model` the weights of the checkpoint that `train` left in `directory` at that step."""
     checkpoint = directory / f"checkpoint-{step}"
@@ -311,25 +306,6 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     with quiet_libraries():
         weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
     model.float().load_state_dict(weights)
-
-
-def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
-    """Return the collator that prepares the batches of `recipe` for `model`."""
-    config, objective = recipe.training, recipe.objective
-    return PairCollator(
-        model.preprocess,
-        positive_score=objective.positive_score,
-        negative_score=objective.negative_score,
-        chunk_size=config.chunk_size,
-        chunking=choose_chunking(model, config),
-        swap=config.swap,
-        seed=config.seed,
-        transitive=objective.transitive,
-        isp=objective.isp,
-        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
-        process=process_number(),
-        processes=process_count(),
-    )
 
 
 def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:

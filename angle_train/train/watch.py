@@ -57,13 +57,7 @@ class RunCallback(TrainerCallback):
     ) -> None:
         self._progress, self._patience, self._interrupted = progress, patience, interrupted
         self._start, self._end = start, end
-        self._shown, self._terms = 0, "loss n/a"
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Go on where a resumed run's checkpoint is."""
-        self._shown = state.global_step
+        self._terms = "loss n/a"
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -71,8 +65,7 @@ class RunCallback(TrainerCallback):
         """Count the step; stop, with a checkpoint, if interrupted."""
         scores = [evaluation["dev"] for evaluation in learning_curve(state)]
         note = f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
-        self._progress.advance(state.global_step - self._shown, note)
-        self._shown = state.global_step
+        self._progress.advance(1, note)
         if state.global_step >= state.max_steps:
             control.should_log = True  # the last evaluation, too, comes with the loss since the one before
         if self._end is not None and self._end <= state.global_step < state.max_steps:
@@ -139,7 +132,6 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
         return
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
         for number, handler in previous.items():
@@ -150,8 +142,7 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
         restore()
         log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
 
-    for number in previous:
-        signal.signal(number, handle)
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield pressed.is_set
     finally:
@@ -160,20 +151,12 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def memory_errors_in_one_line() -> Iterator[None]:
-    """Turn what torch and Python raise when memory does not suffice into one line.
-
-    Raises:
-        InputError: It did not; says whose memory, and what needs less of it.
-    """
+    """Turn what torch and Python raise for want of memory into an InputError: whose, and what needs less."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         on_gpu = isinstance(error, torch.OutOfMemoryError)
-        if (
-            isinstance(error, RuntimeError)
-            and not on_gpu
-            and not any(m in str(error) for m in _ON_THE_PROCESSOR)
-        ):
+        if not (on_gpu or isinstance(error, MemoryError) or any(m in str(error) for m in _ON_THE_PROCESSOR)):
             raise
         place = "the GPU" if on_gpu else "the machine"
         raise InputError(f"{place} has not enough memory for this run: {_ADVICE}") from None
@@ -181,10 +164,9 @@ def memory_errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def disk_errors_in_one_line(directory: Path) -> Iterator[None]:
-    """Turn what torch, safetensors and Python raise when `directory` takes no more into one line.
+    """Turn what torch, safetensors and Python raise when `directory` takes no more into an InputError.
 
-    Raises:
-        InputError: A file could not be written; names the directory and, where it is known, the reason.
+    It names the directory and, where it is known, the reason.
     """
     from safetensors import SafetensorError
 

@@ -169,7 +169,7 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     if kept is not None:
         return kept
     recipe, settings, path = _unit(name, way, case, backbone, seed, out)
-    from angle_train.evaluation.similarity import evaluate_model
+    from angle_train.evaluation.similarity import measure
     from angle_train.evaluation.statistics import spearman
     from angle_train.model.load import load_for_training
 
@@ -188,7 +188,7 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
         **notes,
     }
     if case.test is not None:
-        similarity = np.asarray(similarity or evaluate_model(model, case.test))
+        similarity = np.asarray(similarity or measure(model, [case.test])[0])
         result["spearman"] = spearman(case.test.score, similarity)
         result["similarity"] = similarity.round(6).tolist()
     path.parent.mkdir(parents=True, exist_ok=True)

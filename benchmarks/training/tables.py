@@ -58,8 +58,7 @@ def print_tables(
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
     from scipy.stats import ttest_rel
 
-    from angle_train.evaluation.bootstrap import difference_between, draw
-    from angle_train.evaluation.statistics import spearman_of
+    from angle_train.evaluation.statistics import difference_between, draw, spearman_of
 
     shared = sorted(own.keys() & other.keys())
     if not shared:

@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from train_runs import changed, run_of, write
+from letter_model import collator
+from train_runs import changed, evaluate_model, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
-from angle_train.data.keep import load_to_keep
-from angle_train.evaluation.similarity import evaluate_model
+from angle_train.data.splits import load_to_keep
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
-from angle_train.objective.batches import PairCollator
 from angle_train.objective.terms import ranking_loss
 from angle_train.run import fit, load_data
 from angle_train.train import folds
@@ -88,7 +87,7 @@ def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
 def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config, rows, tmp_path):
     sourced = [row | {"source_id": f"s{number}"} for number, row in enumerate(rows[:48])]
     data = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
-    joined = fit_module.with_kept(data, np.linspace(-0.2, 1.0, 40))
+    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40))
     assert joined.train.scales() == [1] * 48 + [-1] * 40
     assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]
     assert len(joined.others) == 88
@@ -98,7 +97,7 @@ def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_
         {"text1": "c", "text2": "d", "score": 1.0, "scale": -1},
         {"text1": "e", "text2": "f", "score": 0.0, "scale": -1},
     ]
-    labels = PairCollator(lambda texts, prompt: {}, swap=False)(rows)["label"]
+    labels = collator()(rows)["label"]
     assert labels["positive"].tolist() == [True, False, False]
     assert labels["neutral"].tolist() == [False, True, True]
     assert len(set(labels["group"].tolist())) == 5  # a and b are one

@@ -7,11 +7,10 @@ import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
-from train_runs import now, run_of, write
+from train_runs import evaluate_model, now, run_of, write
 
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model import load as load_module
 from angle_train.run import fit

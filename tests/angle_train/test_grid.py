@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pytest
 from cut_runs import CutOff, cut_off
-from train_runs import changed, run_of, turned, write
+from train_runs import changed, evaluate_model, run_of, turned, write
 
 from angle_data.errors import InputError
+from angle_train import grid
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
-from angle_train.grid import grid_table, search
+from angle_train.grid import SPACE, draw_trials, grid_table, search
 from angle_train.recipe import Recipe
 from angle_train.run import load_data, load_for_run
-from angle_train.train import ranges, trainer
-from angle_train.train.ranges import SPACE, draw_trials
+from angle_train.train import trainer
 from angle_train.train.trainer import train
 
 
 def test_trials_begin_with_the_recipe_as_given_and_are_drawn_evenly_on_a_logarithmic_scale(monkeypatch):
-    monkeypatch.setattr(ranges, "SPACE", SPACE)
+    monkeypatch.setattr(grid, "SPACE", SPACE)
     recipe = Recipe()
     trials = draw_trials(2000, 3, recipe)
     assert trials[0] == {}
@@ -48,7 +47,7 @@ HOW = {"trials": 4, "rungs": 2, "seed": 1}
 def rates():
     """Trials of few steps differ by their learning rate alone, and learn something."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges, "SPACE", {"learning_rate": (1e-3, 3e-3, 0.0)})
+        patch.setattr(grid, "SPACE", {"learning_rate": (1e-3, 3e-3, 0.0)})
         yield
 
 
@@ -110,7 +109,7 @@ def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_pat
     """All trials are the same training, but for a rate that hardly differs."""
     run = replace(changed(config, learning_rate=2e-3), out=tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges, "SPACE", {"learning_rate": (1.99e-3, 2.01e-3, 0.0)})
+        patch.setattr(grid, "SPACE", {"learning_rate": (1.99e-3, 2.01e-3, 0.0)})
         result = search(run, trials=3, rungs=1)
     assert result["best"]["trial"] == 0
     assert Recipe.from_toml(run.out / "recipe.toml") == load_data(run).recipe

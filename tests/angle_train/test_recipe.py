@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS
 from angle_train.model.pooling import POOLINGS
-from angle_train.objective.terms import ANGLE_SIMILARITIES
+from angle_train.objective.terms import SIMILARITIES
 from angle_train.recipe import (
     CHECKPOINT,
     AngleMode,
@@ -44,7 +44,7 @@ def test_default_recipe_spells_out_the_defaults():
 
 def test_recipes_can_name_every_pooling_and_angle_mode():
     assert set(get_args(Pooling)) == {CHECKPOINT, *POOLINGS}
-    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
+    assert {"cosine", *get_args(AngleMode)} == set(SIMILARITIES)
 
 
 @pytest.mark.parametrize("path", builtin_recipes().values(), ids=lambda path: path.stem)

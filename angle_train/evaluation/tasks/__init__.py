@@ -4,7 +4,6 @@ In: rows from the user's folder or from the hub, and a function that embeds text
 figures of one model on one task.
 
 Read in this order:
-`sources`: rows from a folder or the hub.
 `pairs`: pairs that are graded, or belong together or not, with thresholds found on other pairs.
 `transfer`: classes of texts or pairs by classifiers on frozen embeddings.
 `retrieval`: captions of a picture among all captions, duplicates of a report among all reports.

@@ -1,4 +1,4 @@
-"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `evaluation.pairs`.
+"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `compare.judge`.
 
 Graded pairs: the "all" setting of SimCSE, the pairs of all subsets of a year in one list, one correlation.
 (SentEval itself averages over subsets; mteb does as here.) Data: SemEval STS 2012-2016, STS Benchmark, SICK.
@@ -7,7 +7,6 @@ Pairs of two kinds: the papers' Table 3, and thresholds found on other pairs tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +15,9 @@ import numpy as np
 from angle_data.errors import InputError
 from angle_train.data.columns import SCORES, class_in, number_in, pair_in
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.pairs import judge
+from angle_train.evaluation.compare import judge
 from angle_train.evaluation.similarity import Encode, pair_similarity
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
 
@@ -52,39 +50,32 @@ class PairTask:
             dev = dev.take(chosen.tolist(), dev.name)
         return test, dev and replace(dev, name=str(split))
 
-    def measure(self, data: tuple[PairSet, PairSet | None], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[PairSet, PairSet | None], encode: Encode, seed: int) -> Outcome:
         """Compute the cosines and judge them."""
         test, dev = data
         similarity = pair_similarity(test, encode)
         return judge(test, similarity, (dev, pair_similarity(dev, encode)) if dev is not None else None)
 
     def _read(self, source: Source, split: str) -> PairSet:
+        """Return a split with its scores, which stay on their own scale."""
         rows = source.rows(self.data, split)
-        labels = []
-        for place, row in rows:
-            if self.positive is None:
-                labels.append(number_in(row, SCORES, place))
-                continue
-            label = class_in(row, place)
-            if label not in ("0", "1"):  # a grade, or a label that is kept secret (-1 in GLUE)
-                raise InputError(
-                    f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label"
-                )
-            labels.append(float(int(label) == self.positive))
-        return _pair_set(self.data.folder, split, rows, labels)
+        scores = [self._score(row, place) for place, row in rows]
+        if min(scores) == max(scores):
+            raise InputError(
+                f"{self.data.folder}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs "
+                "different ones"
+            )
+        first, second = map(list, zip(*(pair_in(row, place) for place, row in rows), strict=True))
+        score, weight = np.array(scores, np.float64), np.ones(len(rows))
+        return PairSet(self.data.folder, first, second, score, weight, scale="as given")
 
-
-def _pair_set(
-    task: str, split: str, rows: Sequence[tuple[str, dict[str, Any]]], scores: Sequence[float]
-) -> PairSet:
-    """Return the text pairs of rows with the given scores, which stay on their own scale."""
-    texts = [pair_in(row, place) for place, row in rows]
-    if min(scores) == max(scores):
-        raise InputError(
-            f"{task}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs different ones"
-        )
-    first, second = [a for a, _ in texts], [b for _, b in texts]
-    return PairSet(task, first, second, np.array(scores, np.float64), np.ones(len(rows)), scale="as given")
+    def _score(self, row: dict[str, Any], place: str) -> float:
+        if self.positive is None:
+            return number_in(row, SCORES, place)
+        label = class_in(row, place)
+        if label not in ("0", "1"):  # a grade, or a label that is kept secret (-1 in GLUE)
+            raise InputError(f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label")
+        return float(int(label) == self.positive)
 
 
 def _graded(data: TaskData, size: int) -> PairTask:

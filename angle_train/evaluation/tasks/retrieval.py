@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_train.data.columns import text_in
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
-from angle_train.evaluation.statistics import Statistic, mean_of
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.statistics import mean_of
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 _DEPTHS = (1, 5, 10, 100)
 Ints = NDArray[np.int64]
@@ -56,7 +55,7 @@ class CaptionTask:
             )
         return texts, counts.pop()
 
-    def measure(self, data: tuple[list[str], int], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: tuple[list[str], int], encode: Encode, seed: int) -> Outcome:
         """Search with the first caption of every image."""
         texts, per_image = data
         unit = unit_rows(encode(texts))
@@ -87,17 +86,9 @@ _IMAGES = "nlphuji/flickr_1k_test_image_text_retrieval"
 FLICKR30K = CaptionTask(TaskData("flickr30k", _IMAGES, None, {"test": "test"}, "refs/convert/parquet"), 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """N reports; `queries` (Q,) are the rows of those with duplicates, which `relevant` lists.
-
-    `cluster` (Q,) numbers the cluster of each query from 0 up.
-    """
-
-    texts: Sequence[str]
-    queries: Ints
-    relevant: Sequence[Ints]
-    cluster: Ints
+Pool = tuple[Sequence[str], Ints, Sequence[Ints], Ints]
+"""N reports; rows (Q,) of those with duplicates, the queries; the rows of the duplicates of each; and the
+number of each query's cluster, from 0 up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +115,24 @@ class DuplicateTask:
         found = sorted((row, rows, cluster) for cluster, rows in enumerate(several) for row in rows)
         if not found:
             raise InputError(f"{self.data.folder}/{self.split}: no two reports are in one cluster")
-        return Pool(
+        return (
             texts,
             np.array([row for row, _, _ in found]),
             [np.array([other for other in rows if other != row]) for row, rows, _ in found],
             np.array([cluster for _, _, cluster in found]),
         )
 
-    def measure(self, data: Pool, encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: Pool, encode: Encode, seed: int) -> Outcome:
         """Rank the pool for every query."""
-        ranks = ranks_of(data.relevant, data.queries, unit_rows(encode(data.texts)))
+        texts, queries, relevant, cluster = data
+        ranks = ranks_of(relevant, queries, unit_rows(encode(texts)))
         figures = {
             "map": [np.mean(np.arange(1, len(rank) + 1) / rank) for rank in ranks],
             "mrr": [1 / rank[0] for rank in ranks],
         } | {f"recall@{depth}": [np.mean(rank <= depth) for rank in ranks] for depth in _DEPTHS}
-        return Outcome({name: _over_clusters(values, data.cluster) for name, values in figures.items()})
-
-
-def _over_clusters(values: Sequence[float], cluster: Ints) -> Statistic:
-    """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
-    sizes = np.bincount(cluster).astype(np.float64)
-    return mean_of(np.bincount(cluster, weights=values) / sizes, sizes)
+        sizes = np.bincount(cluster).astype(np.float64)  # the items are clusters
+        means = {name: np.bincount(cluster, weights=v) / sizes for name, v in figures.items()}
+        return Outcome({name: mean_of(values, sizes) for name, values in means.items()})
 
 
 def ranks_of(relevant: Sequence[Ints], queries: Ints, embeddings: NDArray[np.float64]) -> list[Ints]:

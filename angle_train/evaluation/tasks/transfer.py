@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ from angle_data.errors import InputError
 from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluation.similarity import Encode, Item
 from angle_train.evaluation.statistics import mean_of
-from angle_train.evaluation.task import Outcome, Settings, TaskData
-from angle_train.evaluation.tasks.sources import Source
+from angle_train.evaluation.task import Outcome, Source, TaskData
 
 FOLDS = 10
 GRIDS = {
@@ -85,12 +84,12 @@ class TransferTask:
             parts["test"] = self._read(source, self.test, classes)
         return parts
 
-    def measure(self, data: dict[str, Labelled], encode: Encode, settings: Settings) -> Outcome:
+    def measure(self, data: dict[str, Labelled], encode: Encode, seed: int) -> Outcome:
         """Train the classifiers and judge them."""
         classes = _classes(data["train"])
         parts = {name: self._examples(part, encode, classes) for name, part in data.items()}
         train, judged = parts["train"], parts.get("test", parts["train"])
-        found = classify(self.protocol, train, parts.get("validation"), judged[0], settings.seed)
+        found = classify(self.protocol, train, parts.get("validation"), judged[0], seed)
         return Outcome({"accuracy": mean_of((found == judged[1]).astype(np.float64))})
 
     def _examples(self, part: Labelled, encode: Encode, classes: Sequence[str]) -> Examples:
@@ -112,7 +111,12 @@ class TransferTask:
                     f"{place}: class {label} is not among those of {self._named(self.train)}: "
                     f"{', '.join(known)}"
                 )
-            found.append((self._item(row, place), label))
+            item: Item = (
+                text_in(row, "text" if "text" in row else "sentence", place)
+                if self.features == "text"
+                else pair_in(row, place)
+            )
+            found.append((item, label))
         if not found:
             raise InputError(f"{self._named(split)}: no row has a label")
         found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
@@ -129,11 +133,6 @@ class TransferTask:
 
     def _named(self, split: str) -> str:
         return f"{self.data.folder}/{split}"
-
-    def _item(self, row: dict[str, Any], place: str) -> Item:
-        if self.features != "text":
-            return pair_in(row, place)
-        return text_in(row, "text" if "text" in row else "sentence", place)
 
 
 def _classes(train: Labelled) -> list[str]:

@@ -8,16 +8,14 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
-from train_runs import damaged
+from train_runs import damaged, evaluate_model
 
 from angle_data.jsonl import write_jsonl
 from angle_data.text import stable_hash
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.bootstrap import draw, interval_around
-from angle_train.evaluation.similarity import evaluate_model
-from angle_train.evaluation.statistics import spearman, spearman_of
+from angle_train.evaluation.statistics import draw, interval_around, spearman, spearman_of
+from angle_train.evaluation.task import Source
 from angle_train.evaluation.tasks.pairs import STS_B
-from angle_train.evaluation.tasks.sources import Source
 from angle_train.model.load import load_backbone
 
 

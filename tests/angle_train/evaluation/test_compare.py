@@ -5,10 +5,9 @@ import pytest
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
-from angle_train.evaluation.bootstrap import difference_between, draw, interval_around
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, compare
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import mean_of, spearman_of
+from angle_train.evaluation.statistics import difference_between, draw, interval_around, mean_of, spearman_of
 from angle_train.evaluation.task import GROUPS, Outcome
 from angle_train.report.text import results_table
 
@@ -49,7 +48,7 @@ def test_results_are_read_back_from_plain_values_and_say_what_applies_alone():
         "pairs", "role", "count", "model", "score", "baseline", "difference",
     ]  # fmt: skip
     assert on_pairs[2].to_dict()["verdict"] == "better"
-    row = Comparison("old", 50).on_task("stsb", outcomes(), 1379)[1].to_dict()
+    row = Comparison("old").on_task("stsb", outcomes(), 1379)[1].to_dict()
     assert row["standard_size"] is False
 
 
@@ -61,7 +60,7 @@ def test_averages_are_given_for_whole_groups_of_standard_size_only():
     sizes = dict(zip(GROUPS["transfer"], range(100, 800, 100), strict=True))
 
     def averaged(names, standard=lambda n: n):
-        found = Comparison("a", resamples=50)
+        found = Comparison("a")
         for position, name in enumerate(names):
             n = sizes[name]
             of = {"a": accuracy(0.5, n), "b": accuracy(0.5 + 0.05 * position, n)}
@@ -81,13 +80,13 @@ def test_averages_are_given_for_whole_groups_of_standard_size_only():
 
 
 def test_the_table_has_a_line_for_every_figure_with_notes_on_what_it_is():
-    results = Comparison("old", resamples=100).on_task("stsb", outcomes(), 1379)
+    results = Comparison("old").on_task("stsb", outcomes(), 1379)
     lines = results_table(results).splitlines()
     assert lines[2].split()[:3] == ["stsb*", "60", "old"]
     size = "* not of the published size: not comparable with published figures."
     note = "Spearman x 100, 95 % bootstrap intervals over pairs; differences to old, paired."
     assert lines[4:] == [note, size]
-    other = Comparison("old", 100).on_task("cr", {"old": accuracy(0.5, 400), "new": accuracy(0.7, 400)})
+    other = Comparison("old").on_task("cr", {"old": accuracy(0.5, 400), "new": accuracy(0.7, 400)})
     mixed = results_table([*results, other[1]]).splitlines()
     assert mixed[0].split()[:6] == ["task", "n", "figure", "model", "x", "100"]
     assert mixed[4].split()[:4] == ["cr", "400", "accuracy", "new"]

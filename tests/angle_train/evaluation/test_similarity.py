@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from train_runs import pair_set
+from train_runs import evaluate_model, pair_set
 
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
@@ -14,7 +14,6 @@ from angle_train.evaluation import similarity
 from angle_train.evaluation.similarity import (
     Embedder,
     cosine_rows,
-    evaluate_model,
     pair_similarity,
     word_overlap,
 )

@@ -6,11 +6,8 @@ from train_runs import dataset
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
-from angle_train.evaluation.task import Settings, load_task
+from angle_train.evaluation.task import Source, load_task
 from angle_train.evaluation.tasks.pairs import PairTask
-from angle_train.evaluation.tasks.sources import Source
-
-QUICK = Settings(device="cpu", resamples=10)
 
 
 @pytest.fixture
@@ -32,9 +29,9 @@ def both(tiny_model_dir):
     return [str(tiny_model_dir), str(tiny_model_dir.parent / "checkpoint")]
 
 
-def on_tasks(models, names, data_dir, baseline=None, settings=QUICK):
+def on_tasks(models, names, data_dir, baseline=None):
     source = data_dir if isinstance(data_dir, Source) else Source(data_dir)
-    return evaluate(models, {name: load_task(name) for name in names}, source, baseline, settings)
+    return evaluate(models, {name: load_task(name) for name in names}, source, baseline, device="cpu")
 
 
 def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
@@ -56,12 +53,12 @@ def small_fails(monkeypatch):
     """The task of 30 pairs cannot be measured the n-th time, for each n that it is given."""
     measure, numbers, calls = PairTask.measure, [], []
 
-    def with_mistake(task, data, encode, settings):
+    def with_mistake(task, data, encode, seed):
         if len(data[0]) == 30:
             calls.append(data)
             if len(calls) - 1 in numbers:
                 raise InputError("a mistake of the user's")
-        return measure(task, data, encode, settings)
+        return measure(task, data, encode, seed)
 
     monkeypatch.setattr(PairTask, "measure", with_mistake)
     return numbers.append
@@ -79,7 +76,7 @@ def test_a_task_that_fails_under_one_model_does_not_lose_the_others(
     ]
     assert found.failed == {"sick-r": "a mistake of the user's"}
     assert caplog.text.count("a mistake of the user's") == 1  # no other model is tried on it
-    assert [view.name for view in found.views] == ["stsb"]
+    assert [view.pairs.name for view in found.views] == ["stsb"]
 
 
 def some(count):

@@ -5,9 +5,8 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation.task import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
+from angle_train.evaluation.task import AVERAGES, GROUPS, TASKS, Source, expand_names, load_task
 from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.sources import Source
 
 SPLITS = ("train", "validation", "test", "all", "issues-validation")
 ROWS = 24
@@ -48,7 +47,7 @@ def test_contract(name, data_dir, monkeypatch):
     task = load_task(name)
     assert task.standard_size is None or task.standard_size > 100
     data = task.load(Source(data_dir))
-    outcome = task.measure(data, encode, Settings())
+    outcome = task.measure(data, encode, 1111)
     assert outcome.statistics
     sizes = {statistic.size for statistic in outcome.statistics.values()}
     assert len(sizes) == 1
@@ -57,7 +56,7 @@ def test_contract(name, data_dir, monkeypatch):
         assert -1 <= value <= 1
         # Every item drawn once is the set itself.
         assert statistic.resampled(np.ones((2, statistic.size))) == pytest.approx([value, value])
-    again = task.measure(task.load(Source(data_dir)), encode, Settings())
+    again = task.measure(task.load(Source(data_dir)), encode, 1111)
     assert [s.value() for s in again.statistics.values()] == [s.value() for s in outcome.statistics.values()]
     assert len(outcome.similarity) == (0 if outcome.pairs is None else len(outcome.pairs))
 

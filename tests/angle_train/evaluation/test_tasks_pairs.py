@@ -6,13 +6,12 @@ from train_runs import table
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation.pairs import best_threshold
-from angle_train.evaluation.task import Settings, load_task
+from angle_train.evaluation.compare import best_threshold
+from angle_train.evaluation.task import Source, load_task
 from angle_train.evaluation.tasks import pairs as task_pairs
 from angle_train.evaluation.tasks.pairs import BUG_DUPLICATES, STS12
-from angle_train.evaluation.tasks.sources import Source
 
-SETTINGS = Settings()
+SEED = 1111
 
 
 def test_years_are_scored_over_all_subsets_at_once(tmp_path):
@@ -22,7 +21,7 @@ def test_years_are_scored_over_all_subsets_at_once(tmp_path):
         ({"sentence1": "o", "sentence2": t, "score": s, "subset": x} for t, _, s, x in rows),
     )
     encode = table({"o": 0} | {text: degrees for text, degrees, _, _ in rows})
-    outcome = STS12.measure(STS12.load(Source(tmp_path)), encode, SETTINGS)
+    outcome = STS12.measure(STS12.load(Source(tmp_path)), encode, SEED)
     # Each subset alone is in perfect order; together ranks 4 2 3 1 against 4 3 2 1: 1 - 6·2/(4·15).
     assert outcome.statistics["spearman"].value() == pytest.approx(0.8)
     assert outcome.similarity == pytest.approx(np.cos(np.radians([0, 60, 30, 90])), abs=1e-6)
@@ -52,7 +51,7 @@ def test_thresholds_come_from_dev_and_are_applied_to_test(tmp_path):
     write_at(folder / "train.jsonl", [(0, 1), (10, 1), (50, 0), (60, 0)])
     write_at(folder / "validation.jsonl", [(20, 1), (80, 1), (25, 0), (85, 0)])
     encode = table({"o": 0} | {f"{d}": d for d in range(91)})
-    outcome = BUG_DUPLICATES.measure(BUG_DUPLICATES.load(Source(tmp_path)), encode, SETTINGS)
+    outcome = BUG_DUPLICATES.measure(BUG_DUPLICATES.load(Source(tmp_path)), encode, SEED)
     # Above 0.81 are 20° and 25°: one hit, one false alarm; 80° is missed.
     assert outcome.statistics["accuracy"].value() == pytest.approx(0.5)
     assert outcome.statistics["auc"].value() == pytest.approx(0.75)

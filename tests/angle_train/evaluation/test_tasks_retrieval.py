@@ -7,12 +7,11 @@ from train_runs import direction, table
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.similarity import unit_rows
-from angle_train.evaluation.task import Settings, TaskData
+from angle_train.evaluation.task import Source, TaskData
 from angle_train.evaluation.tasks import retrieval
 from angle_train.evaluation.tasks.retrieval import CaptionTask, DuplicateTask, ranks_of, top_k
-from angle_train.evaluation.tasks.sources import Source
 
-SETTINGS = Settings()
+SEED = 1111
 RNG = np.random.default_rng(0)
 
 
@@ -61,7 +60,7 @@ def captions(tmp_path, images):
 def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
     degrees = {"a1": 0, "a2": 1, "a3": 2, "b1": 40, "b2": 41, "b3": 80, "c1": 78, "c2": 120, "c3": 121}
     task, data = captions(tmp_path, [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["c1", "c2", "c3"]])
-    outcome = task.measure(data, table(degrees), SETTINGS)
+    outcome = task.measure(data, table(degrees), SEED)
     # a finds its own. b has b2 beside it, but a3 (38° away) comes before b3 (40°). c has b3 beside it.
     assert outcome.statistics["strict_accuracy"].value() == pytest.approx(1 / 3)
     assert outcome.statistics["strict_accuracy_without_query"].value() == pytest.approx(1 / 3)
@@ -83,8 +82,8 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
     )
     task = DuplicateTask(TaskData("bugs"), None, "test")
     data = task.load(Source(tmp_path))
-    assert data.queries.tolist() == [0, 2, 4]
-    outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SETTINGS)
+    assert data[1].tolist() == [0, 2, 4]
+    outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SEED)
     # From 0°: 10° at rank 2, 65° at 4. From 10°: 0° at 2, 65° at 4. From 65°: 10° at 2, 0° at 4.
     assert outcome.statistics["map"].value() == pytest.approx((1 / 2 + 2 / 4) / 2)
     assert outcome.statistics["mrr"].value() == pytest.approx(1 / 2)
@@ -112,8 +111,8 @@ def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, 
         retrieval, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
     )
     task, data = pool(tmp_path, "acbbba")
-    assert data.cluster.tolist() == [0, 1, 1, 1, 0]
-    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SETTINGS)
+    assert data[3].tolist() == [0, 1, 1, 1, 0]
+    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SEED)
     recall = outcome.statistics["recall@1"]
     assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
     # Only a; only b; a twice and b once: four of seven queries.

@@ -4,9 +4,8 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train.data.columns import class_in
-from angle_train.evaluation.task import TaskData
+from angle_train.evaluation.task import Source, TaskData
 from angle_train.evaluation.tasks.pairs import QNLI, SICK_R
-from angle_train.evaluation.tasks.sources import Source
 from angle_train.evaluation.tasks.transfer import MR
 
 

@@ -7,12 +7,11 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation.task import Settings, load_task
+from angle_train.evaluation.task import Source, load_task
 from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.sources import Source
 from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, classify
 
-SETTINGS = Settings()
+SEED = 1111
 
 
 def pair(number, label):
@@ -87,7 +86,7 @@ def test_the_smallest_sets_allowed_are_measured_without_a_warning(tmp_path, monk
     root = tmp_path / task.data.folder
     write(root, split, (text(i, label) for i, label in enumerate(labels)))
     write(root, "test", (text(i, 1) for i in range(5)))
-    outcome = task.measure(task.load(Source(tmp_path)), apart, SETTINGS)
+    outcome = task.measure(task.load(Source(tmp_path)), apart, SEED)
     assert 0 <= outcome.statistics["accuracy"].value() <= 1
 
 
@@ -171,7 +170,7 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
         write(tmp_path / "mrpc", split, (pair(i, i % 2) for i in range(24)))
     data = MRPC.load(Source(tmp_path))
     monkeypatch.setattr(task_transfer, "classify", note)
-    outcome = MRPC.measure(data, numbers, SETTINGS)
+    outcome = MRPC.measure(data, numbers, SEED)
     u, v = (numbers([item[side] for item, _ in data["train"]]) for side in (0, 1))
     assert np.allclose(seen["train"][0], np.c_[np.abs(u - v), u * v])
     assert seen["test"].shape == (24, 6)
@@ -189,7 +188,7 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
         seen.extend(items)
         return numbers(items)
 
-    outcome = NLI.measure(data, encode, SETTINGS)
+    outcome = NLI.measure(data, encode, SEED)
     assert ("a 3", "b 3") in seen
     assert outcome.statistics["accuracy"].size == 24
 

@@ -26,6 +26,10 @@ def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
     assert load_backbone(str(tiny_model_dir), max_seq_length=16, device="cpu").max_seq_length == 16
 
 
+def test_a_roberta_reads_no_more_tokens_than_it_has_positions_after_paddings(tmp_path):
+    assert load_backbone(str(checkpoint("roberta", tmp_path / "roberta")), device="cpu").max_seq_length == 64
+
+
 def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
     checkpoint = tiny_model_dir.parent / "checkpoint"
     say_once.cache_clear()

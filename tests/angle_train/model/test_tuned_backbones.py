@@ -6,12 +6,11 @@ import torch
 from cut_runs import CutOff, cut_off
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
-from train_runs import run_of, write
+from train_runs import evaluate_model, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training

@@ -10,8 +10,7 @@ from process_runs import run_program
 from sentence_transformers import SentenceTransformer
 from train_runs import pair_set
 
-from angle_train.objective.encoding import encode_cached, sparse_lookups
-from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.loss import CombinedLoss, encode_cached, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.trainer import DevEvaluator, train
 

@@ -9,10 +9,9 @@ from letter_model import LetterModel, batch_of, papers, spelled
 from angle_data.errors import InputError
 from angle_train.objective.loss import CombinedLoss, combined_objective
 from angle_train.objective.terms import (
-    angle_objective,
-    cosine_objective,
     in_batch_objective,
     not_negatives,
+    ranking_objective,
 )
 from angle_train.recipe import ObjectiveConfig
 
@@ -72,7 +71,7 @@ def test_every_setting_of_the_objective_reaches_its_term():
     emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in chunks])
     first, second, score = labels["first"], labels["second"], labels["score"]
     expected = {
-        "cosine": cosine_objective(emb[first], emb[second], score, tau=0.2),
+        "cosine": ranking_objective(emb[first], emb[second], score, tau=0.2),
         "in_batch": in_batch_objective(
             emb,
             first,
@@ -82,7 +81,7 @@ def test_every_setting_of_the_objective_reaches_its_term():
             tau=0.3,
         ),
         # The published similarity depends on which text comes first.
-        "angle": angle_objective(emb[first], emb[second], score, tau=0.7, mode="published"),
+        "angle": ranking_objective(emb[first], emb[second], score, "published", tau=0.7),
     }
     assert labels["neutral"].any()
     assert terms == {name: pytest.approx(value.item(), rel=1e-5) for name, value in expected.items()}
@@ -117,9 +116,9 @@ def test_the_scales_of_rows_reach_the_ranking_terms_and_leave_the_other_alone():
     ends = emb[labels["first"]], emb[labels["second"]]
     scale = torch.tensor([row["scale"] for row in MIXED])
     expected = {
-        "cosine": cosine_objective(*ends, labels["score"], scale=scale).item(),
+        "cosine": ranking_objective(*ends, labels["score"], tau=0.05, scale=scale).item(),
         "in_batch": together["in_batch"],
-        "angle": angle_objective(*ends, labels["score"], scale=scale).item(),
+        "angle": ranking_objective(*ends, labels["score"], "symmetric", tau=1.0, scale=scale).item(),
     }
     assert mixed == pytest.approx(expected, rel=1e-5)
     assert mixed["cosine"] < together["cosine"]

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -11,13 +10,12 @@ from hypothesis import strategies as st
 
 from angle_train.objective.batches import positive_groups
 from angle_train.objective.terms import (
-    ANGLE_SIMILARITIES,
-    angle_objective,
-    cosine_objective,
+    SIMILARITIES,
     cosine_similarity,
     in_batch_objective,
     not_negatives,
     ranking_loss,
+    ranking_objective,
 )
 
 
@@ -93,18 +91,19 @@ def slow_symmetric(x, y):
 
 @pytest.mark.parametrize("tau", [0.05, 1.0])
 @pytest.mark.parametrize(
-    ("objective", "slow"),
+    ("by", "slow"),
     [
-        (cosine_objective, slow_cosine),
-        (partial(angle_objective, mode="published"), slow_published),
-        (angle_objective, slow_symmetric),
+        ("cosine", slow_cosine),
+        ("published", slow_published),
+        ("symmetric", slow_symmetric),
     ],
-    ids=["cosine", "published", "symmetric"],
 )
-def test_ranking_objectives_equal_the_loop(objective, slow, tau):
+def test_ranking_objectives_equal_the_loop(by, slow, tau):
     x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
     expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, tau)
-    assert objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
+    assert ranking_objective(x, y, torch.tensor(score), by, tau=tau).item() == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 ON_SCALES = st.lists(
@@ -135,12 +134,12 @@ def test_scores_are_compared_within_their_scale_and_with_random_pairs(rows, tau,
     assert loss(seed.sample(rows, len(rows))) == pytest.approx(loss(rows), rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("objective", [cosine_objective, angle_objective])
-def test_one_scale_for_all_is_no_scale_to_the_last_bit(objective):
+@pytest.mark.parametrize("by", ["cosine", "symmetric"])
+def test_one_scale_for_all_is_no_scale_to_the_last_bit(by):
     results = []
     for options in ({}, {"scale": torch.ones(50, dtype=torch.long)}, {"scale": torch.full((50,), 3)}):
         x = embeddings(50).requires_grad_()
-        loss = objective(x, embeddings(50, seed=1), torch.arange(50) % 6 / 5, **options)
+        loss = ranking_objective(x, embeddings(50, seed=1), torch.arange(50) % 6 / 5, by, tau=0.05, **options)
         loss.backward()
         results.append((loss, x.grad))
     assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
@@ -180,9 +179,8 @@ def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
 def each_objective_of_rows(emb, first, second, score, positive, weight):
     """Every objective of rows over the same texts, named."""
     group = positive_groups(first, second, positive, torch.arange(len(emb)))
-    yield "cosine", cosine_objective(emb[first], emb[second], score, weight=weight)
-    for mode in ANGLE_SIMILARITIES:
-        yield mode, angle_objective(emb[first], emb[second], score, mode=mode, weight=weight)
+    for by in SIMILARITIES:
+        yield by, ranking_objective(emb[first], emb[second], score, by, tau=0.5, weight=weight)
     yield "in_batch", in_batch(emb, first, second, positive, group, weight=weight)
 
 
@@ -218,21 +216,20 @@ def test_cosine_and_published_angle_equal_sentence_transformers(st_losses, seed)
     cosent, angle = st_losses
     x, y = embeddings(16, 32, seed=seed), embeddings(16, 32, seed=seed + 100)
     score = torch.rand(16, generator=torch.Generator().manual_seed(seed)).mul(5).round().div(5)
-    ours = cosine_objective(x, y, score, tau=1 / 20)
+    ours = ranking_objective(x, y, score, tau=1 / 20)
     torch.testing.assert_close(ours, cosent.compute_loss_from_embeddings([x, y], score))
-    ours = angle_objective(x, y, score, tau=1 / 20, mode="published")
+    ours = ranking_objective(x, y, score, "published", tau=1 / 20)
     torch.testing.assert_close(ours, angle.compute_loss_from_embeddings([x, y], score))
 
 
 # --- edges ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", [cosine_objective, angle_objective, ranking])
-def test_scores_that_are_nan_are_refused(objective):
+def test_scores_that_are_nan_are_refused():
     # Sorted to one end, they would rank silently as the best or the worst.
     score = torch.tensor([0.1, math.nan, 0.3, math.nan, 0.2])
     with pytest.raises(ValueError, match="2 of 5 scores are NaN and cannot be ranked"):
-        objective(embeddings(5), embeddings(5, seed=1), score)
+        ranking(embeddings(5), embeddings(5, seed=1), score)
 
 
 def test_in_batch_without_positives_is_zero_with_gradient():
@@ -247,11 +244,10 @@ def every_objective(emb):
     first, second = torch.tensor([0, 0, 1]), torch.tensor([2, 3, 4])
     score, positive = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([True, True, False])
     group = positive_groups(first, second, positive, torch.arange(5))
-    yield cosine_objective(emb[first], emb[second], score)
     for scale in ([1, 2, 0], [1, 2, 3], [0, 0, 0]):  # with one pair or none to compare a pair with
-        yield cosine_objective(emb[first], emb[second], score, scale=torch.tensor(scale))
-    for mode in ANGLE_SIMILARITIES:
-        yield angle_objective(emb[first], emb[second], score, mode=mode)
+        yield ranking_objective(emb[first], emb[second], score, tau=0.05, scale=torch.tensor(scale))
+    for by in SIMILARITIES:
+        yield ranking_objective(emb[first], emb[second], score, by, tau=0.05 if by == "cosine" else 1.0)
     yield in_batch(emb, first, second, positive, group)
 
 

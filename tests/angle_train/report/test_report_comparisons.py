@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from report_examples import BETTER, SAME, result
+from train_runs import pair_set
 
 from angle_train.evaluation.compare import View
 from angle_train.report.comparisons import (
@@ -31,20 +32,21 @@ from angle_train.report.text import made_line
 )
 def test_a_comparison_is_right_if_the_higher_grade_has_the_higher_cosine(gold, similarity, share):
     assert right_where(np.array(gold)[:, None] > gold, np.array(similarity)) == pytest.approx(share)
-    texts = [f"text {i}" for i in gold]
-    found = shares_of(View("set", texts, texts, np.array(gold), {"new": np.array(similarity)}))
+    pairs = [(f"text {i}", f"text {i}") for i in gold]
+    found = shares_of(View(pair_set(pairs, gold, "set"), {"new": np.array(similarity)}))
     assert (found.right, found.misled) == ({"new": pytest.approx(share)}, {})
-    assert shares_of(View("set", texts, texts, np.ones(len(gold)), {"new": np.array(similarity)})).right == {}
+    assert (
+        shares_of(View(pair_set(pairs, np.ones(len(gold)), "set"), {"new": np.array(similarity)})).right == {}
+    )
 
 
 def opposites(count):
     """Pairs of opposites, all words but one shared, and as many paraphrases without a common word."""
     low = [(f"the disk {i} is full", f"the disk {i} is empty") for i in range(count)]
     high = [(f"host {i} fails", "this machine breaks down often") for i in range(count)]
-    texts1, texts2 = zip(*low, *high, strict=True)
     gold = np.repeat([0.0, 1.0], count)
     halves = np.concatenate([np.tile([0.2, 0.8], count // 2), np.full(count, 0.5)])
-    return View("set", texts1, texts2, gold, {"old": 1 - gold, "new": halves})
+    return View(pair_set([*low, *high], gold, "set"), {"old": 1 - gold, "new": halves})
 
 
 def test_words_mislead_where_the_pair_with_the_lower_grade_shares_more_of_them():

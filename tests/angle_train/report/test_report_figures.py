@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from angle_train.evaluation.bootstrap import Interval
+from angle_train.evaluation.statistics import Interval
 from angle_train.report import figures
 from angle_train.report.figures import Plot, ticks
 

@@ -23,10 +23,10 @@ from report_examples import (
     view,
     views,
 )
+from train_runs import pair_set
 
-from angle_train.evaluation.bootstrap import Interval
 from angle_train.evaluation.compare import View
-from angle_train.evaluation.statistics import spearman
+from angle_train.evaluation.statistics import Interval, spearman
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.page import write_eval_page, write_fit_page
 
@@ -123,7 +123,8 @@ def test_names_and_texts_are_escaped(fit_page, eval_page):
         data=[replace(note, name=EVIL, scale=EVIL, sha256=EVIL) for note in made_report().data],
         results=[replace(r, pairs=EVIL, model=EVIL) for r in made_report().results],
     )
-    both = replace(view(EVIL), text1=[EVIL] * 59 + [EVIL * 100], text2=[EVIL] * 60)
+    seen = view(EVIL)
+    both = View(replace(seen.pairs, text1=[EVIL] * 59 + [EVIL * 100], text2=[EVIL] * 60), seen.similarity)
     many = view(EVIL, models=(EVIL, EVIL + "2"))
     suite = made_suite()
     suite = replace(
@@ -304,7 +305,7 @@ def test_leaks_stand_out(fit_page):
 def small(gold, before, after):
     texts = [f"pair {i}" for i in range(len(gold))]
     columns = {"backbone": np.array(before), "tuned": np.array(after)}
-    return View("set", texts, texts, np.array(gold), columns)
+    return View(pair_set([*zip(texts, texts, strict=True)], gold, "set"), columns)
 
 
 def test_changes_are_counted_in_places_worst_first(fit_page):
@@ -327,10 +328,9 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     shown = view("set0", count=12)
     after = shown.similarity["tuned"].copy()
     after[0] = 0.999  # the long text's pair has gold 0: the worst regression
-    texts = [LONG + "x" * 5000, *shown.text1[1:]]
-    html = fit_page(
-        report(WORSE), [replace(shown, text1=texts, similarity={**shown.similarity, "tuned": after})]
-    )
+    texts = [LONG + "x" * 5000, *shown.pairs.text1[1:]]
+    seen = View(replace(shown.pairs, text1=texts), {**shown.similarity, "tuned": after})
+    html = fit_page(report(WORSE), [seen])
     assert "&lt;b&gt;&amp;amp; its end" in html
     assert f"({len(texts[0]) - 4000:,} more characters)" in html
     assert "x" * 4000 not in html

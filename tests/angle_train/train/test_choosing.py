@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from train_runs import pair_set
 
-from angle_train.train.choosing import TOO_FEW, choose, resampled, what_pairs_show
+from angle_train.train.choosing import TOO_FEW, climb, resampled, what_pairs_show
 
 
 def ranking(gold, quality, seed):
@@ -16,6 +16,10 @@ def ranking(gold, quality, seed):
 def pairs(gold, sources=None):
     """Pairs with these scores whose texts all differ."""
     return pair_set([(f"a{i}", f"b{i}") for i in range(len(gold))], gold, source_ids=sources)
+
+
+def choose(sets, candidates, levels, lost=()):
+    return climb(*resampled(sets, candidates), levels, lost)
 
 
 GOLD = np.random.default_rng(0).standard_normal(300)

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cut_runs import CutOff, cut_off
-from train_runs import changed, now, run_of, same_weights, saved_score, weights, write
+from train_runs import changed, evaluate_model, now, run_of, same_weights, saved_score, weights, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.evaluation.similarity import evaluate_model
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import fit
@@ -81,12 +80,12 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
 
 def choosing_evaluation(evaluation, last):
     """Let the parts choose this evaluation: for what comes after the choice."""
-    original = cross_fitting.choose
+    original = cross_fitting.climb
 
-    def choose(*given):
+    def climb(*given):
         return replace(original(*given), chosen=1 + last - evaluation)  # the first candidate is the last one
 
-    return choose
+    return climb
 
 
 @pytest.mark.parametrize(("evaluation", "steps"), [(2, 8), (3, 12)])
@@ -94,7 +93,7 @@ def test_all_pairs_are_trained_on_for_as_large_a_share_as_the_parts_were(
     config, tmp_path, monkeypatch, evaluation, steps
 ):
     """A part of 16 pairs is 6 steps, measured after 2, 4 and 6; all 32 would be after 3, 6, 9 and 12."""
-    monkeypatch.setattr(cross_fitting, "choose", choosing_evaluation(evaluation, 3))
+    monkeypatch.setattr(cross_fitting, "climb", choosing_evaluation(evaluation, 3))
     values = {"batch_size": 6, "evals_per_epoch": 2}
     report = fit(replace(changed(config, **values), data=[], out=tmp_path / "out")).report
     assert report.details["folds"]["sizes"] == [16, 16]

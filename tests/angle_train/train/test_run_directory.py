@@ -174,15 +174,6 @@ def test_settings_may_change_while_there_is_nothing_to_lose(tmp_path):
         run.status(overwrite=False)
 
 
-def test_a_run_of_an_earlier_version_is_named_in_one_line(tmp_path):
-    run = RunDirectory(tmp_path / "out", PARTS)
-    RunDirectory(run.path, {"recipe": "[objective]\n", "training pairs": "a"}).claim("new")
-    (run.path / "checkpoints").mkdir()
-    with pytest.raises(InputError, match=r"out holds a run of an earlier version; give another directory"):
-        run.status(overwrite=False)
-    assert run.status(overwrite=True) == "new"
-
-
 @pytest.mark.parametrize("content", ["", '{"status": "fin', "[]", '{"status": "gone", "fingerprint": {}}'])
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_damaged_note_is_named_with_what_to_do(run, content, overwrite):

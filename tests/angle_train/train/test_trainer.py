@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformerTrainer
-from train_runs import pair_set
+from train_runs import evaluate_model, pair_set
 
-from angle_train.evaluation.similarity import evaluate_model
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
