@@ -99,12 +99,18 @@ def path_of(value: Any) -> Path:
 
 
 def with_options(
-    config: type, *, dry_run: bool = False, about: Mapping[str, str] | None = None, **defaults: Any
+    config: type,
+    *,
+    dry_run: bool = False,
+    is_group: bool = False,
+    about: Mapping[str, str] | None = None,
+    **defaults: Any,
 ) -> Callable[[Command], Callable[..., None]]:
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
     With `dry_run` there is that switch, too, and the function gets it second. `about` is the help of
-    switches where it is another. `defaults` replace those of the config.
+    switches where it is another. `defaults` replace those of the config. The command of a group
+    (`is_group`) does nothing where one of the group is called.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -112,6 +118,8 @@ def with_options(
         import typer
 
         def run(**given: Any) -> None:
+            if is_group and given.pop("context").invoked_subcommand is not None:
+                return
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
             counts, text, *errors = command(make(config, given), *more)
@@ -123,7 +131,9 @@ def with_options(
             for error in errors:
                 raise error
 
-        shown = list(_parameters(config, defaults))
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)] if is_group else []
+        shown += _parameters(config, defaults)
         for name in switches:
             flag, does = _SWITCHES[name]
             look = typer.Option(flag, help=(about or {}).get(name, does))
@@ -156,6 +166,8 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
                 value = [os.fspath(item) if is_path(item) else str(item) for item in value]
                 value = look.read(value) if look.read else value
         elif value is None and type(None) not in members:
+            if config.__dataclass_fields__[name].default is MISSING:  # type: ignore[attr-defined]
+                raise InputError(f"give --{name.replace('_', '-')}: {look.help}")
             continue
         elif is_path(value) and look.read is not None:
             value = look.read(value)

@@ -23,8 +23,6 @@ from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.splits import fill_shares
 
-SPLIT_BY = ("cluster", "time", "repo")
-
 _BORDERS = 60
 _START, _END = "", "~"  # before and after every time stamp
 
@@ -70,7 +68,7 @@ def place_issues(
     """Place every issue that links connect, and index their texts in `near`.
 
     Clusters of which an issue is said to be no duplicate of one of the other go to one split, so that the
-    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
+    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is the value of --split-by.
 
     Raises:
         InputError: Splits by repository need more repositories than there are.

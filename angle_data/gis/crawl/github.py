@@ -25,13 +25,11 @@ from urllib.parse import urlsplit
 
 from angle_data.calls import check_least
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
+from angle_data.gis.crawl.selection import PUBLIC_API
 from angle_data.http import retry_after
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
-
-PUBLIC_API = "https://api.github.com"
-"""The REST address of GitHub itself."""
 
 Resource = Literal["core", "graphql"]
 """GitHub's two budgets: REST requests and GraphQL points."""
