@@ -150,7 +150,7 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
     """Take the options of a config, as texts or as values, out of those given, and return it.
 
     Raises:
-        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
+        InputError: A value is missing, of a wrong kind, cannot be read, or is out of its range.
     """
     kinds, values = get_type_hints(config), {}
     for name, look in _looks(config).items():
@@ -216,12 +216,7 @@ def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Paramete
         kind = list[str] | None if look.many else str | None
         default = None if look.many or not isinstance(default, str | int | float) else str(default)
     flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-    made: Any = typer.Option(
-        *flag,
-        help=look.help,
-        metavar=look.metavar,
-        show_default=look.shown or True,
-    )
+    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
     if look.argument:
         made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
     return _parameter(look.flag or name, kind, default, made)
@@ -234,15 +229,8 @@ def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Paramet
     )
 
 
-# --- functions for notebooks -------------------------------------------------------------------------
-
-
 def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Check that a function has the options given.
-
-    Raises:
-        TypeError: It has not; names the options that are near.
-    """
+    """Raise a `TypeError` if a function has not all options given; it names those that are near."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
@@ -254,21 +242,16 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
 def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> Iterator[list[str]]:
     """Yield the files of what was given: a path, a list of paths, or rows in memory; none for None.
 
-    Args:
-        value: Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame.
-        folder: Where a file of rows is put: `FOLDER/HASH/NAME.jsonl`. What cannot be used leaves none behind.
-        name: What the rows are, as readers and errors call them.
-        text_field: Where given, strings are texts and not paths, and stand in this field.
-
-    Raises:
-        InputError: It is none of these.
+    Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame; `name` is what readers and
+    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`; what cannot be used leaves none behind. With a
+    `text_field`, strings are texts, which stand in that field, and not paths.
     """
     if value is None:
         yield []
     elif is_path(value):
-        yield [_source(value)]
+        yield [os.path.expanduser(os.fspath(value))]  # what is no path, such as `hub:ID`, stays as it is
     elif text_field is None and isinstance(value, list | tuple) and all(map(is_path, value)):
-        yield [_source(item) for item in value]
+        yield [os.path.expanduser(os.fspath(item)) for item in value]
     else:
         lines = [whole_characters(dumps(row)) + "\n" for row in _rows(value, name, text_field)]
         if not lines:
@@ -286,11 +269,6 @@ def sources(value: Any, folder: Path, name: str, text_field: str | None = None) 
                 with suppress(OSError):  # a folder with something else in it by now
                     place.unlink() if place == path else place.rmdir()
             raise
-
-
-def _source(value: Any) -> str:
-    """Return a path as a string; what is no path, such as `hub:ID`, stays as it is."""
-    return os.path.expanduser(str(os.fspath(value)))
 
 
 def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, Any]]:
@@ -318,9 +296,6 @@ def _plain(value: Any) -> Any:
     return () if is_list and not all(isinstance(item, str) for item in value) else value
 
 
-# --- a running event loop -----------------------------------------------------------------------------
-
-
 _stops: list[Callable[[], object]] = []
 
 
@@ -343,12 +318,11 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     import asyncio
     from concurrent.futures import ThreadPoolExecutor, wait
 
-    try:
+    running = False
+    with suppress(RuntimeError):
         running = bool(asyncio.get_running_loop())
-    except RuntimeError:
-        running = False
     if not running:
-        return function()  # outside the except clause: its errors are not about the loop
+        return function()
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
         future = pool.submit(contextvars.copy_context().run, function)
         while True:

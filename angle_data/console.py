@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from angle_data.errors import AngleError, StoppedError
@@ -205,9 +204,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, advance=count)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             with suppress(OSError):  # the terminal may be gone
                 self._bar.stop()

@@ -154,11 +154,7 @@ def request_key(model: str, messages: tuple[dict[str, str], ...], sampling: Samp
 
 
 def take_count(options: dict[str, Any], name: str, default: int) -> int:
-    """Remove an engine option from `options` and return it: a whole number of at least 1.
-
-    Raises:
-        InputError: The value is something else.
-    """
+    """Take an engine option out of `options`; an `InputError` unless it is a whole number of at least 1."""
     value = options.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"--engine-option {name} must be a whole number of at least 1, got {value!r}")
@@ -166,11 +162,7 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
 
 
 def check_options(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
-    """Check the engine options of a user; `ours` maps those that are set in another way to that way.
-
-    Raises:
-        InputError: One of ours is among them.
-    """
+    """Raise an `InputError` if a user's option is one of `ours`, each with the way in which it is set."""
     for name, instead in ours.items():
         if name in options:
             raise InputError(f"--engine-option {name} cannot be set; use {instead}")

@@ -49,13 +49,10 @@ class Recorded:
                 reply = self._replies.get((_same_pair(request.source), request.task))
             if reply is not None:
                 yield Reply(request.key, reply)
-            else:
-                asked = (
-                    "grade for this pair"
-                    if request.task == "score"
-                    else f"{request.task} reply for this text"
-                )
-                yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+                continue
+            of_pair = request.task == "score"
+            asked = "grade for this pair" if of_pair else f"{request.task} reply for this text"
+            yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
 
 
 def _load(path: Path, name: str) -> _Replies:
@@ -67,12 +64,9 @@ def _load(path: Path, name: str) -> _Replies:
         if "score" in row:
             texts, reply, annotator, task = *_read_grade(row, where), row.get("grader", name), "score"
         else:
-            graded = "text1" in row
-            fields = ("text1", "text2") if graded else ("text",)
+            fields, task = (("text1", "text2"), "score") if "text1" in row else (("text",), "")
             texts = [_string(row, field, where).strip() for field in fields]
-            reply = _string(row, "reply", where)
-            annotator = row.get("annotator", name)
-            task = "score" if graded else ""
+            reply, annotator = _string(row, "reply", where), row.get("annotator", name)
         if annotator != name:
             others.add(str(annotator))
             continue

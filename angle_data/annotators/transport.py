@@ -320,7 +320,7 @@ def _proxy(url: str) -> str | None:
     proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
     if proxy is not None and "://" not in proxy:
         proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
-    if proxy is not None and not _is_http(proxy):
+    if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
         # The address is not shown: where it is malformed, no rule finds the password in it.
         raise InputError(
             f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
@@ -329,10 +329,10 @@ def _proxy(url: str) -> str | None:
     return proxy
 
 
-def _is_http(proxy: str) -> bool:
-    """Return whether this is the address of an HTTP proxy; aiohttp would speak HTTP to a SOCKS proxy too."""
+def is_http(address: str) -> bool:
+    """Whether this is an address of the form http://HOST:PORT, or https, with or without a path."""
     try:
-        parts = urlsplit(proxy)
+        parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

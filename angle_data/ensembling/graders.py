@@ -189,12 +189,8 @@ def read_grading(
             "choose --labels ordinal"
         )
     if unknown:
-        log.info(
-            "%d of %d graded pairs are no candidates%s",
-            unknown,
-            len(read.grades),
-            " and not given" * bool(given),
-        )
+        said = "%d of %d graded pairs are no candidates%s"
+        log.info(said, unknown, len(read.grades), " and not given" * bool(given))
     return replace(judgement, read=read, unknown=unknown)
 
 
@@ -244,9 +240,7 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: boo
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
     enough = {name for name, sides in found.items() if min(map(len, sides.values())) >= _LEAST_GRADES}
     auc = areas.get(_ALL)
-    single = {
-        name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
-    }
+    single = {name: area for name, area in areas.items() if name in enough - {_ALL} and area is not None}
     if auc is None or _ALL not in enough:
         return Verdict(auc, single, None, trusted)
     fair = list(single.values()) or [auc]

@@ -98,12 +98,8 @@ def random_pairs(
                 key = (min(source.key, ordered[other].key), max(source.key, ordered[other].key))
                 if key not in used:
                     used.add(key)
-                    text = ordered[other].text
-                    pairs.append(
-                        LabelledPair(
-                            source.text, text, 0, 0.0, 1.0, "random", source.id, supervision="random"
-                        )
-                    )
+                    row = (source.text, ordered[other].text, 0, 0.0, 1.0, "random", source.id)
+                    pairs.append(LabelledPair(*row, supervision="random"))
                     break
             else:
                 break  # hardly a partner is left for this source: further draws would search in vain

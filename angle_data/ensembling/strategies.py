@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, offers
@@ -60,15 +60,13 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
         groups.setdefault(pair_key(offer.source.text, offer.candidate.text), []).append(offer)
-    return [
-        Merged(
-            key,
-            models_of(group),
-            tuple(offer for offer in group if side_of(offer.candidate) == "synonym"),
-            tuple(offer for offer in group if side_of(offer.candidate) == "antonym"),
+    merged = []
+    for key, group in groups.items():
+        sides = (
+            tuple(offer for offer in group if side_of(offer.candidate) == side) for side in get_args(Polarity)
         )
-        for key, group in groups.items()
-    ]
+        merged.append(Merged(key, models_of(group), *sides))
+    return merged
 
 
 def side_of(candidate: Candidate) -> Polarity:
@@ -123,11 +121,7 @@ Strategy = Callable[[Sequence[Source], Grades], Outcome]
 
 
 def load_strategy(name: str) -> Strategy:
-    """Import and return the strategy registered under `name`.
-
-    Raises:
-        InputError: There is no such strategy; the message lists those there are.
-    """
+    """Import and return the strategy registered under `name`; an `InputError` lists those there are."""
     if name not in STRATEGIES:
         raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
     strategy: Strategy = load_object(STRATEGIES[name])
@@ -180,12 +174,12 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     Each annotator has one vote of its `reliability` in (0, 1]; one that said both cancels itself out. A pair
     that nobody disputes is won without a margin.
     """
+    if not (merged.synonyms and merged.antonyms):
+        return "synonym" if merged.synonyms else "antonym"
     # Summed in sorted order: floating-point sums depend on it, and the result must not.
     synonym, antonym = (
         sum(reliability[model] for model in models_of(side)) for side in (merged.synonyms, merged.antonyms)
     )
-    if not (merged.synonyms and merged.antonyms):
-        return "synonym" if merged.synonyms else "antonym"
     if abs(synonym - antonym) <= MARGIN:
         return None
     return "synonym" if synonym > antonym else "antonym"

@@ -15,9 +15,8 @@ from angle_data.labelling.mine import MineConfig, summary
 from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
-    from angle_data.labelling.asking.forecast import SessionPlan
-    from angle_data.labelling.asking.session import SessionResult
-    from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.asking.session import SessionPlan, SessionResult
+    from angle_data.labelling.label import PilotResult
     from angle_data.labelling.plan import SpendingPlan
 
 
@@ -38,8 +37,7 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     Plan what to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
     --texts notes.jsonl --out runs
     """
-    from angle_data.labelling.label import label, plan_label
-    from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.label import label, pilot, plan_label
     from angle_data.labelling.plan import plan_spending
 
     if config.plan:

@@ -30,11 +30,7 @@ _OUT = "Run folder; rerun the same command to resume."
 
 @dataclass(frozen=True, slots=True)
 class LabelConfig:
-    """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
+    """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
@@ -93,11 +89,7 @@ class LabelConfig:
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig:
-    """Everything that `llm-score` needs; `engine` says who is asked. Checks itself and holds no secret.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
+    """Everything that `llm-score` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
     out: Path = option(_OUT)  # noqa: RUF009

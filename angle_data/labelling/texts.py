@@ -176,19 +176,3 @@ def _clean(value: object, where: str, field: str, what: str) -> str:
             f"{where}: {what} holds NUL characters, as a file in UTF-16 does; convert the file to UTF-8"
         )
     return whole_characters(value.strip())
-
-
-def candidates_of(run: Path) -> Path:
-    """Return the file of a run folder's candidates.
-
-    Raises:
-        InputError: It has none.
-    """
-    file = run / "candidates.jsonl"
-    if run.is_file():
-        raise InputError(f"{run} is a file; give its folder, as `angle-data llm-label --out` made it")
-    if not file.is_file():
-        raise InputError(f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`")
-    if not file.stat().st_size:
-        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
-    return file

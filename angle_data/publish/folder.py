@@ -60,9 +60,8 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
         directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.parent))
     except OSError as error:
-        raise InputError(
-            f"cannot write to {directory.parent}: {error.strerror}; choose another folder"
-        ) from None
+        place = directory.parent
+        raise InputError(f"cannot write to {place}: {error.strerror}; choose another folder") from None
     try:
         new, old = temporary / "new", temporary / "old"
         (new / "data").mkdir(parents=True)

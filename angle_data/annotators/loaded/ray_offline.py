@@ -144,12 +144,8 @@ class RayOffline:
         sizes = (self._arguments.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
         wanted = math.prod(map(int, sizes))
         if wanted * self._engines > available:
-            log.warning(
-                "%d engines of %d GPUs each, but the cluster has %d: some wait until it grows",
-                self._engines,
-                wanted,
-                available,
-            )
+            said = "%d engines of %d GPUs each, but the cluster has %d: some wait until it grows"
+            log.warning(said, self._engines, wanted, available)
         return wanted
 
 

@@ -16,7 +16,7 @@ from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms, write_rows
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
 from angle_data.gis.build.links import Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
@@ -39,6 +39,7 @@ from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
+from angle_data.publish.dataset import write_rows
 from angle_data.splits import check_ratios, missed_shares
 from angle_data.text import content_id, stable_hash
 

@@ -44,10 +44,7 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
     """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
     With `why`, every link has the `text` it was read from, and the row has `denials` and `retracts`: whether
-    it takes earlier markers back without naming any.
-
-    Raises:
-        InputError: See `read_comments`.
+    it takes earlier markers back without naming any. Raises what `read_comments` does.
     """
     for repo, number, (author, _, body) in read_comments(path):
         said = read_comment(body, repo, number, author=author)

@@ -135,9 +135,7 @@ def _squeeze(
     marked: str, start: int, end: int, refs: tuple[Reference, ...], item: bool, paragraph: int
 ) -> Sentence | None:
     raw = marked[start:end].translate(_FOLD)
-    parts: list[str] = []
-    place: list[int] = [0]
-    origin: list[int] = [start]
+    parts, place, origin = list[str](), [0], [start]
     length = last = 0
     for match in _SQUEEZE.finditer(raw):
         parts.append(raw[last : match.start()])

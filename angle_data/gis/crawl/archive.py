@@ -84,11 +84,7 @@ class _Load:
             self.spoilt = self.spoilt or ("is no JSON" if no_json else missing)
 
     def flush(self) -> None:
-        """Write the page.
-
-        Raises:
-            InputError: The issues are of another site than those in the store.
-        """
+        """Write the page; `Store.note_site` refuses issues of another site."""
         self.store.note_site(self.page)
         for repo in self.repos:
             self.store.save_repo(repo)

@@ -63,10 +63,8 @@ def connect(
 ) -> tuple[GitHubClient, str]:
     """Return the client that the options describe, and the signals that it can read.
 
-    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one.
-
-    Raises:
-        InputError: An option cannot be used, or events alone were asked for without a token.
+    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
+    `InputError` where an option cannot be used, or events alone were asked for without a token.
     """
     connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
     client = GitHubClient(connection, sleep=sleep, now=now)
@@ -82,11 +80,7 @@ def connect(
 
 
 def check_readable(statuses: Mapping[str, str]) -> None:
-    """Check that not every status, by listed name, is an error.
-
-    Raises:
-        InputError: Nothing of the list can be read.
-    """
+    """Raise an `InputError` if every status, by listed name, is an error."""
     if statuses and all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
         raise InputError(

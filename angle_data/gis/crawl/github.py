@@ -203,8 +203,7 @@ class GitHubClient:
 
         Raises:
             Refused: The answer is an error that stays one (403, 404, 410, 422, 451 ...).
-            CredentialsError: The token is not accepted.
-            StoppedError: `max_requests` is reached, or the server keeps failing.
+            CredentialsError, StoppedError: As of `crawl_repos`.
         """
         from requests.utils import parse_header_links
 
@@ -283,12 +282,7 @@ class GitHubClient:
             ) from None
 
     def _send(
-        self,
-        resource: Resource,
-        verb: str,
-        path: str,
-        headers: dict[str, str],
-        body: dict[str, Any] | None,
+        self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
@@ -312,7 +306,9 @@ class GitHubClient:
             data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
-            raise self._rejected()
+            name, url = self.connection.token_env, self.connection.api_url
+            said = f"rejected the token in {name}" if self.authenticated else "wants a token"
+            raise CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
         problem = judge_status(status, answer, message, self._server_now())
         if problem is not None:
             raise problem
@@ -326,9 +322,9 @@ class GitHubClient:
             raise StoppedError(
                 f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
             )
-        seconds = pause_before(self.budgets.get(resource), self._server_now())
-        if seconds > 0:
-            self.pause(seconds, f"no requests left of the {resource} limit")
+        budget, now = self.budgets.get(resource), self._server_now()
+        if budget is not None and budget.remaining <= 0 and now < budget.reset:
+            self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
         self.spent[resource] += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
@@ -341,20 +337,8 @@ class GitHubClient:
     def _server_now(self) -> float:
         return self._now() + self._skew_s
 
-    def _rejected(self) -> CredentialsError:
-        name, url = self.connection.token_env, self.connection.api_url
-        said = f"rejected the token in {name}" if self.authenticated else "wants a token"
-        return CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
-
 
 # What an answer means, and how long to wait
-
-
-def pause_before(budget: Budget | None, now: float) -> float:
-    """Return the seconds to wait before the next request: until the reset where nothing is left."""
-    if budget is None or budget.remaining > 0 or now >= budget.reset:
-        return 0.0
-    return budget.reset - now + _MARGIN_S
 
 
 def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:

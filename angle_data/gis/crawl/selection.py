@@ -124,9 +124,6 @@ class GisConfig:
 
     Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by. The
     token is read from the environment variable and never kept.
-
-    Raises:
-        InputError: A value is out of its range.
     """
 
     out: Path = option("Output folder for crawl.sqlite, dataset/, audit/ and report.json.")  # noqa: RUF009
@@ -199,11 +196,7 @@ class GisConfig:
         return f"{self.since}T00:00:00Z" if self.since else None
 
     def names(self) -> tuple[str, ...]:
-        """Return the listed repositories to crawl.
-
-        Raises:
-            InputError: There is no list (and no archive), it cannot be read, or it names no repository.
-        """
+        """Return the listed repositories to crawl; an `InputError` without a list and an archive."""
         if self.repos is None and not self.archives:
             raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
         return read_repos(self.repos, self.api_url, tell=True)

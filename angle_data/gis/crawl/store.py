@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -153,17 +152,11 @@ class Store:
             )
         return cls(connection, path)
 
-    def close(self) -> None:
-        """Close the file; pending readers must be done."""
-        self.database.close()
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.database.close()  # pending readers must be done
         # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
             raise InputError(

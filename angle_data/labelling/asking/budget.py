@@ -20,9 +20,6 @@ _MARGIN = 1.1
 _SMOOTHING = 0.02
 
 
-# --- counting -----------------------------------------------------------------------------------------
-
-
 NO_TOKENS = Tokens()
 """Where a sum of tokens starts."""
 
@@ -42,9 +39,6 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
     reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
     return Tokens(prompt_tokens(request), reply)
-
-
-# --- spending -----------------------------------------------------------------------------------------
 
 
 class Ledger:

@@ -85,7 +85,7 @@ def world(tmp_path):
 
     yield make
     for store in opened:
-        store.close()
+        store.database.close()
 
 
 @pytest.fixture

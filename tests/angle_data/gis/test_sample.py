@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.gis.build.build import build_gis
-from angle_data.gis.build.dataset import COLUMNS, write_rows
+from angle_data.gis.build.dataset import COLUMNS
 from angle_data.gis.command import sample
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.sample import FIELDS, read_verdicts, wilson, write_sample
+from angle_data.publish.dataset import write_rows
 
 APP = typer.Typer()
 APP.command()(sample)
