@@ -48,8 +48,7 @@ class Option:
     """How a field of a config looks on the command line.
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
-    text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
-    given without a flag.
+    text given, or from a list of texts where the flag can be repeated (`many`). An `argument` has no flag.
     """
 
     help: str

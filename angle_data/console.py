@@ -157,8 +157,7 @@ def duration(seconds: float) -> str:
 class Progress:
     """A progress bar on a terminal, a log line every ten seconds elsewhere, nothing when quiet.
 
-    Use as a context manager and call `advance` for every finished item. `total` is the number of items, None
-    when it is not known.
+    Use as a context manager and call `advance` for every finished item, of `total` (None: not known).
     """
 
     def __init__(self, label: str, total: int | None) -> None:

@@ -32,6 +32,7 @@ _INSTEAD = {  # what else there may be in a folder that was given, and what is s
     **dict.fromkeys(("data", "dataset"), "is a data set; give the runs that it was made of"),
 }
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
+TOP_GRADE = 5
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
@@ -77,8 +78,7 @@ class Candidate(Record):
         """Build the record from a dictionary; `where` (`file:line`) opens every error.
 
         Raises:
-            InputError: A field is missing, unknown or of a wrong kind, or not exactly one of polarity and
-                degree is set.
+            InputError: A field is missing, unknown or of a wrong kind; not one of polarity and degree is set.
         """
         from pydantic import ValidationError
 
@@ -214,6 +214,14 @@ def same_model(one: str, other: str) -> bool:
 def undated(checkpoint: str) -> str:
     """Return the name of a checkpoint without the date of a snapshot."""
     return _DATE.sub("", checkpoint)
+
+
+def read_score(row: Mapping[str, Any], where: str) -> float:
+    """Return the grade in the field `score` of a row; an `InputError` unless it is a number from 0 to 5."""
+    score = row.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
+        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
+    return score
 
 
 def with_renewal(error: InputError, command: str, run: Path) -> InputError:

@@ -35,22 +35,16 @@ class Sampling:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for the journal and the request key."""
-        return {
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            "schema": self.schema,
-            # Only if there are any, so that the keys of earlier versions hold.
-            **({"params": dict(self.params)} if self.params else {}),
-        }
+        found = {name: getattr(self, name) for name in ("temperature", "max_tokens", "seed", "schema")}
+        # Parameters only if there are any, so that the keys of earlier versions hold.
+        return found | ({"params": dict(self.params)} if self.params else {})
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request to a chat model about one text; `model` is the checkpoint that the service knows.
 
-    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what is
-    asked for.
+    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what it asks for.
     """
 
     key: str

@@ -1,8 +1,7 @@
 """The Batch API of OpenAI as an annotator: submit, leave, come back, fetch; half the price, within a day.
 
 The first run of a command submits its requests and stops (exit code 75); the same command later fetches what
-is done. With `--engine-option wait_s=SECONDS` a run waits for its batches that long. What happens to
-requests:
+is done. With `--engine-option wait_s=SECONDS` a run waits that long. What happens to requests:
 
 - in a batch that is being worked on: not submitted again, whatever else is asked
 - a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
@@ -258,8 +257,9 @@ class _Batches:
             kind, said = "missing", "the batch is completed and holds no result for this request"
         yield from (Failure(key, kind, said) for key in left if self.asked[key])
         if strange and not part.fetched:
-            said = "batch %s: %d result rows ignored that answer none of its requests"
-            log.warning(said, part.batch, strange)
+            log.warning(
+                "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
+            )
         self._state.record("finished", part, batch=part.batch, status=status, kept=kept)
         self._state.tidy()
 
@@ -277,13 +277,10 @@ class _Batches:
         if self.unsent:
             said += f", without room yet for {counted(self.unsent, 'request')}"
         if self._full:
-            said += (
-                "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "
-                "batch_size=N)"
-            )
-        return (
-            f"{said}; run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
-        )
+            said += "; smaller batches fit the account's limit on enqueued tokens sooner "
+            said += "(--engine-option batch_size=N)"
+        again = "run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
+        return f"{said}; {again}"
 
     def close(self) -> None:
         """Leave off the file that is being written: the next run makes it anew."""
@@ -305,10 +302,8 @@ class _Batches:
     def _refused(self, part: Part, batch: Batch) -> None:
         """Close a refused part, and keep in mind why."""
         errors = (batch.errors.data if batch.errors else None) or []
-        lines = [
-            self._service.clean(f"line {e.line}: {e.message}" if e.line is not None else str(e.message))
-            for e in errors
-        ]
+        said = (e.message if e.line is None else f"line {e.line}: {e.message}" for e in errors)
+        lines = list(map(self._service.clean, said))
         rows = counted(len(part.keys), "request")
         full = any(error.code == _TOKEN_LIMIT for error in errors)
         if full:

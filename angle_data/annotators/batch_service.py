@@ -51,8 +51,7 @@ class BatchService:
     """An asynchronous context manager; `address` names the service in messages.
 
     Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
-    not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
-    to `retry_s` seconds.
+    not help, and `StoppedError` when the service is too busy now. A first retry comes within `retry_s`.
     """
 
     def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:

@@ -1,8 +1,7 @@
 """The choice of an annotator: engine, checkpoint, address, key and dialect, from what the user gave.
 
 Sends nothing; `load_annotator` alone imports an engine. Add an engine: a module with a class that takes an
-`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One that is not known here is taken for one that
-asks a server.
+`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One not known here is taken to ask a server.
 """
 
 from __future__ import annotations

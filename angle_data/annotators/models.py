@@ -103,8 +103,7 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
 
     Raises:
-        InputError: `max_usd` is set, replies may cost and the price is not known, or the file of `prices`
-            cannot be used.
+        InputError: `max_usd` is set and a price that is needed not known, or `prices` cannot be used.
     """
     price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
     if price is None and spec.max_usd is not None and spec.paid:

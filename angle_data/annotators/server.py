@@ -87,12 +87,9 @@ class OpenAIServer:
         self._refusal, self._refusals = "", 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Answer the requests as replies come in; see the module's docstring for what ends the stream.
+        """Answer the requests as replies come in; the module's docstring says what ends the stream, and how.
 
-        Raises:
-            AnnotatorError: Going on is pointless. Replies in flight are awaited and yielded first.
-            CredentialsError: The server rejects the API key.
-            StoppedError: No address answers any more; asking again later may help.
+        Replies in flight are awaited and yielded first.
         """
         self._stop = asyncio.Event()
         spec = self._spec

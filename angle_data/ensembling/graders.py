@@ -64,8 +64,7 @@ class Judgement:
     """The verdict on each grader, the `grades` of those that are used, and what these cover.
 
     `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
-    grade that is used. `read` is what the files held, `unknown` counts the graded pairs that are no
-    candidates.
+    grade that is used. `read` is what the files held, `unknown` counts graded pairs that are no candidates.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -161,8 +160,7 @@ def read_grading(
     `annotators` has the models behind each annotator's name.
 
     Raises:
-        InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
-            no grader can be used.
+        InputError: A path cannot be used, the grades are of none of these pairs, or, if `needed`, of no use.
     """
     read = read_scores(paths)
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}

@@ -27,8 +27,8 @@ def label_choice(
 ) -> LabelledPair:
     """Return the labelled pair of a kept candidate; `labels` is one of `LABELS`.
 
-    `antonym_score` in [0, 1] is what antonyms were asked for under all labels but `binary`. The score is what
-    was asked for, or, with a `scale`, the level there; the label is that of what was asked for.
+    The score is what was asked for (of antonyms `antonym_score`, but 0 with `binary`), or, with a `scale`,
+    the level there; the label is that of what was asked for.
     """
     candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
     score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
@@ -107,10 +107,8 @@ def random_pairs(
 
 
 def _partners(count: int, name: str) -> Iterator[int]:
-    """Yield the numbers below `count` to try: from one drawn by `name` onwards, then drawn each for itself.
-
-    The walk alone would stay among alphabetical neighbours, which are often alike.
-    """
+    """Yield the numbers below `count` to try: from one drawn by `name` onwards, then one by one."""
+    # The walk alone would stay among alphabetical neighbours, which are often alike.
     start = stable_hash(name) % count
     for step in range(min(count, _TRIES)):
         yield (start + step) % count

@@ -9,8 +9,7 @@ its annotator's, that of an annotator towards the mean of all, a grader towards 
 
 A pair stays what somebody asked for if that is the likelier side. A polarity is flipped only where grades
 speak clearly for it; a degree never is. What the evidence supports on neither side is dropped. Without grades
-only pairs that annotators contradict each other about can be judged: a vote, weighed by how reliable each has
-proved.
+only pairs that annotators contradict each other about can be judged: a vote, weighed by reliability.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from angle_data.records import (
     model_behind,
     read_candidates,
     read_run_file,
+    read_score,
     results_file,
     same_model,
     with_renewal,
@@ -32,7 +33,6 @@ from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
-TOP_GRADE = 5
 _SETTINGS = ("engine", "checkpoint", "size", "prompts", "sampling")  # of a run.json
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
@@ -108,8 +108,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     Runs of one annotator count as one: shards, or its answers to several settings.
 
     Raises:
-        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line
-            (`file:line`).
+        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line.
     """
     check_named_once(paths)
     return sorted(map(_read_run, paths), key=lambda run: (run.model, run.digest))
@@ -228,10 +227,7 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     for name in ("text1", "text2", "model"):
         if not isinstance(row.get(name), str) or not row[name]:
             raise InputError(f"{where}: {name} must be a non-empty string, got {row.get(name)!r}")
-    score = row.get("score")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
-        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
-    return pair_key(row["text1"], row["text2"]), row["model"], float(score)
+    return pair_key(row["text1"], row["text2"]), row["model"], float(read_score(row, where))
 
 
 def _recorded(path: Path, command: str) -> dict[str, Any]:

@@ -89,8 +89,7 @@ class Choice:
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
-    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity. Degrees are
-    never flipped.
+    choice whose polarity was flipped has the flag `flipped`, its candidate the new one; degrees never are.
     """
 
     source: Source
@@ -148,8 +147,7 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
-    looked at.
+    each after the first, clipped to 0.3..1: a mean, for language models err together. Grades do not count.
     """
     passed, dropped = screen(sources)
     offered = Counter(offer.candidate.model for offer in offers(sources))

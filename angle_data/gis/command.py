@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from angle_data.calls import with_options
-from angle_data.console import configure_logging, say_result
+from angle_data.calls import option, with_options
+from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_data.gis.crawl.selection import PUBLIC_API, GisConfig
+from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
 
 if TYPE_CHECKING:
     from angle_data.gis.build.build import GisSummary
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")]
-ApiUrl = Annotated[str, typer.Option(help="REST API URL; for GitHub Enterprise: https://HOST/api/v3.")]
-TokenEnv = Annotated[str, typer.Option(help="Environment variable with the token.")]
-MaxRequests = Annotated[
-    int | None, typer.Option(help="Stop after this many requests; rerun the same command to resume.")
-]
 
 
 @with_options(GisConfig, is_group=True, out=None)
@@ -58,8 +52,9 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
             found = forecast(config)
             return found, forecast_table(found)
         crawled = crawl_repos(config)
-    summary = build_gis(config)
-    return _counts(crawled, summary), _table(crawled, summary)
+    built = build_gis(config)
+    counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
+    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
 
 
 def explain(
@@ -122,42 +117,35 @@ def sample(
     typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
 
 
-def rehydrate(
-    data: Annotated[Path, typer.Option(help="Folder of the data set without texts.")],
-    out: Annotated[Path, typer.Option(help="A different folder, for the new dataset/.")],
-    api_url: ApiUrl = PUBLIC_API,
-    token_env: TokenEnv = "GITHUB_TOKEN",
-    max_requests: MaxRequests = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class RehydrateConfig:
+    """What `gis rehydrate` needs, see its options."""
+
+    data: Path = option("Folder of the data set without texts.")  # noqa: RUF009
+    out: Path = option("A different folder, for the new dataset/.")  # noqa: RUF009
+    api_url: str = option(API_HELP, PUBLIC_API)
+    token_env: str = option(TOKEN_HELP, "GITHUB_TOKEN")
+    max_requests: int | None = option(LIMIT_HELP, None)
+
+
+@with_options(RehydrateConfig)
+def rehydrate(config: RehydrateConfig) -> tuple[dict[str, Any], str]:
     """Fetch the texts of an ids-only data set again; pairs with a deleted issue are left out and counted.
 
     One request fetches fifty issues with a token, one issue without.
 
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
-    configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.crawl.github import Connection
     from angle_data.gis.rehydrate import rehydrate_dataset
 
-    found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
+    asked = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    found = rehydrate_dataset(config.data, config.out, asked)
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
-    table = (
+    return found, (
         f"pairs     {found['kept']:,} of {found['rows']:,}\nleft out  {left_out or 'none'}\n"
         f"edited    {found['edited']:,}\nrequests  {found['requests']:,}\ndata set  {found['dataset']}"
     )
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, default=str))
-    else:
-        say_result(table)
-
-
-def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:
-    left_out = summary.report["left_out"]
-    found = {"counts": summary.counts, "dataset": str(summary.dataset), "left_out": left_out}
-    return {**found, "crawl": {**asdict(crawled), "store": str(crawled.store)}} if crawled else found
 
 
 def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:

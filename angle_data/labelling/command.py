@@ -6,12 +6,11 @@ Their options are the fields of their configs. Imports nothing heavy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calls import with_options
 from angle_data.labelling.config import LabelConfig, ScoreConfig
-from angle_data.labelling.mine import MineConfig, summary
+from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
@@ -81,5 +80,6 @@ def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
 
     Example: angle-data mine runs/degrees runs/second --out written.jsonl
     """
-    result = draw(config)
-    return asdict(result), summary(result)
+    drawn = draw(config)
+    lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in drawn.items()]
+    return {"out": config.out, "pairs": drawn}, "\n".join([*lines, f"pairs -> {config.out}"])

@@ -1,7 +1,6 @@
 """The options of `llm-label` and `llm-score`; those of the asking are in `annotators.spec`.
 
-Each field is one option of its command: add an option here, with its default and its help.
-Imports nothing heavy.
+Each field is an option of its command: add one here, with its default and help. Imports nothing heavy.
 """
 
 from __future__ import annotations

@@ -234,8 +234,8 @@ def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:
         return POLARITIES[config.polarity or _POLARITY]
     if name := "polarity" if config.polarity is not None else "size" if config.size is not None else None:
         raise InputError(
-            f"--{name} is for synonyms and antonyms; --prompts {config.prompts} asks for a sentence at each "
-            f"of five degrees: leave out --{name}"
+            f"--{name} is for synonyms and antonyms; --prompts {config.prompts} asks for one sentence at "
+            f"each of five degrees: leave out --{name}"
         )
     return ("degrees",)
 

@@ -110,16 +110,8 @@ class MineConfig:
             raise InputError(f"--out {self.out} is the file of texts itself; give another one")
 
 
-@dataclass(frozen=True, slots=True)
-class MineResult:
-    """What was drawn: the file, and the number of its pairs by kind."""
-
-    out: Path
-    pairs: dict[str, int]
-
-
-def mine(config: MineConfig) -> MineResult:
-    """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`.
+def mine(config: MineConfig) -> dict[str, int]:
+    """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`; return them by kind.
 
     The same texts, options and seed give the same bytes. No text has more than twice the mean
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
@@ -143,8 +135,7 @@ def mine(config: MineConfig) -> MineResult:
             "runs or options; move it away, or give another file"
         )
     write_text(config.out, mined)
-    kinds = dict.fromkeys(KINDS if config.texts else (_WRITTEN,), 0) | Counter(kind for *_, kind in rows)
-    return MineResult(config.out, kinds)
+    return dict.fromkeys(KINDS if config.texts else (_WRITTEN,), 0) | Counter(kind for *_, kind in rows)
 
 
 def _among_texts(config: MineConfig, path: Path) -> list[_Row]:
@@ -430,9 +421,3 @@ def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]
                 old = own.get(key, new)
                 own[key] = min(old[0], new[0]), old[1] and new[1]
     return written
-
-
-def summary(result: MineResult) -> str:
-    """Return the table that `mine` ends with."""
-    lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in result.pairs.items()]
-    return "\n".join([*lines, f"pairs -> {result.out}"])

@@ -37,8 +37,7 @@ class _InputFile(ABC, Generic[_Item]):
     """The items of one file; iterate over it as often as you like.
 
     Blank rows and exact repetitions are passed over; `blank` and `repeated` count them, `count` the items
-    that are left. With `limit`, only the first items are used and the rest of the file is not read. One byte
-    a row stays in memory.
+    left. With `limit`, the rest of the file after the first items is not read. A byte a row stays in memory.
     """
 
     def __init__(self, path: Path, limit: int | None, what: str) -> None:

@@ -1,10 +1,9 @@
 """Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
-Together belong the issues of a cluster and near-identical texts.
-By `cluster` and `repo` the groups fill the shares (`angle_data.splits`). By `time`
-every split is a stretch of time, such that every pair lies in one of them whole: a cluster belongs to the
-period of its latest issue, a pair of it that reaches back over the border is left out, and the borders are
-placed so that the pairs that remain come near the shares.
+Together belong the issues of a cluster and near-identical texts. By `cluster` and `repo` the groups fill the
+shares (`angle_data.splits`). By `time` every split is a stretch of time, such that every pair lies in one of
+them whole: a cluster belongs to the period of its latest issue, a pair of it that reaches back over the
+border is left out, and the borders are placed so that the pairs that remain come near the shares.
 """
 
 from __future__ import annotations

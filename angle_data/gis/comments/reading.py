@@ -41,8 +41,7 @@ def read_comment(
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
     `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates
-    decide nothing. `hosts` are those whose addresses count (see `references`). A reference to the issue
-    itself is no link.
+    decide nothing. `hosts` are those whose addresses count. A reference to the issue itself is no link.
     """
     body = body[:LONGEST]
     refers = may_refer(body)

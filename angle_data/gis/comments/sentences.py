@@ -41,8 +41,7 @@ class Sentence:
     """One sentence, white space and emphasis squeezed, each reference one `REF` character.
 
     `refs` are the references in order of their `REF`s; `ending` is the character that closes the sentence
-    (`?`, `.`, `:` or empty); `item`: it stands in a list or table; `paragraph` counts the blocks of the
-    comment.
+    (`?`, `.`, `:` or empty); `item`: it stands in a list or table; `paragraph` counts the comment's blocks.
     """
 
     text: str

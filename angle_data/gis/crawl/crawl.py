@@ -90,10 +90,7 @@ def check_readable(statuses: Mapping[str, str]) -> None:
 
 
 def crawl_repos(
-    config: GisConfig,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.time,
+    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> CrawlSummary:
     """Bring the store in `config.out` up to date and return what it holds.
 
@@ -230,10 +227,7 @@ class _Crawl:
 
 
 def forecast(
-    config: GisConfig,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.time,
+    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> dict[str, Any]:
     """Ask how many issues every listed repository has and return what a first crawl of them will take.
 

@@ -94,13 +94,11 @@ class Budget:
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Budget | None:
         """Read the `x-ratelimit-*` headers, None where they are missing or no numbers."""
-        try:
-            limit, remaining, reset = (
-                float(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset")
-            )
-        except (KeyError, ValueError):
-            return None
-        return cls(int(limit), int(remaining), reset)
+        with suppress(KeyError, ValueError):
+            names = ("limit", "remaining", "reset")
+            limit, remaining, reset = (float(headers[f"x-ratelimit-{name}"]) for name in names)
+            return cls(int(limit), int(remaining), reset)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +271,11 @@ class GitHubClient:
                 reraise=True,
             )(call)
         except Transient as error:
-            if not self._answers:
-                raise InputError(
-                    f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
-                ) from None
-            raise StoppedError(
-                f"GitHub keeps failing ({error}); all so far is kept, run again later"
-            ) from None
+            if self._answers:
+                said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
+                raise StoppedError(said) from None
+            said = f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
+            raise InputError(said) from None
 
     def _send(
         self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
@@ -349,11 +345,8 @@ def judge_status(status: int, headers: Mapping[str, str], message: str, now: flo
     if status < 300 or status == 304:
         return None
     budget = Budget.from_headers(headers)
-    limits = (
-        "retry-after" in headers
-        or (budget is not None and budget.remaining <= 0)
-        or "rate limit" in message.lower()
-    )
+    limits = "retry-after" in headers or "rate limit" in message.lower()
+    limits = limits or (budget is not None and budget.remaining <= 0)
     if status == 429 or (status == 403 and limits):
         return _limited(headers, now)
     if status >= 500:

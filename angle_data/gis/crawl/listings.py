@@ -211,12 +211,9 @@ def _ask_issues(
     crawler: Crawler, repo: Repo, place: Place, first: int, *, texts: bool = True
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "texts": texts}
-    variables["comments"] = crawler.comments
-    if place.since:
-        variables["filter"] = {"since": place.since}
-    if place.after:
-        variables["after"] = place.after
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "after": place.after}
+    variables |= {"texts": texts, "comments": crawler.comments}
+    variables["filter"] = {"since": place.since} if place.since else None
     repository = crawler.client.graphql(ISSUES_QUERY, variables, smaller=texts)["repository"]
     if repository is None:
         raise Refused(404, "not found by GraphQL")

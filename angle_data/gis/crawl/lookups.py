@@ -140,8 +140,7 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
     """Store the issues and pull requests of these numbers that `repo` still has, and return their rows.
 
     Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
-    a token. What GitHub cannot serve in time is asked for in halves, and a single issue that is still too
-    heavy is left out.
+    a token. What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out.
     """
     owner, name = repo.name.split("/")
     variables: dict[str, Any] = {"owner": owner, "name": name, "comments": crawler.comments}

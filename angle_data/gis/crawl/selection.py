@@ -22,6 +22,9 @@ from angle_data.splits import check_ratios, parse_ratios
 PUBLIC_API = "https://api.github.com"
 """The REST address of GitHub itself."""
 
+API_HELP = "REST API URL; for GitHub Enterprise: https://HOST/api/v3."
+TOKEN_HELP = "Environment variable with the token."
+LIMIT_HELP = "Stop after this many requests; rerun the same command to resume."
 SPLIT_BY = ("cluster", "time", "repo")
 
 # https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
@@ -133,8 +136,8 @@ class GisConfig:
     strategy: str = option(
         "events: marks made with GitHub's own button. comments: what people write. both.", "both"
     )
-    api_url: str = option("REST API URL; for GitHub Enterprise: https://HOST/api/v3.", PUBLIC_API)
-    token_env: str = option("Environment variable with the token.", "GITHUB_TOKEN")
+    api_url: str = option(API_HELP, PUBLIC_API)
+    token_env: str = option(TOKEN_HELP, "GITHUB_TOKEN")
     since: str | None = option(
         "Use only issues opened on or after this day, such as 2024-01-31; the crawl skips issues not updated "
         "since.",
@@ -143,9 +146,7 @@ class GisConfig:
     until: str | None = option(
         "Use only issues opened on or before this day, whenever they were marked.", None
     )
-    max_requests: int | None = option(
-        "Stop after this many requests; rerun the same command to resume.", None
-    )
+    max_requests: int | None = option(LIMIT_HELP, None)
     archives: tuple[Path, ...] = option(
         "Event dump (GH Archive, .json or .json.gz), or a folder of them, to read instead of the API. "
         "Repeatable.",

@@ -1,7 +1,6 @@
 """What a run folder may spend: token counts, the account of what was spent, and what the limits still allow.
 
-Tokens are guessed from the length of a text. Chat templates add a few tokens a message, which count as a
-constant.
+Tokens are guessed from the length of a text; the few of chat templates count as a constant a message.
 """
 
 from __future__ import annotations

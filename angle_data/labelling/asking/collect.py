@@ -133,8 +133,8 @@ class Collector:
 
         So it goes with texts that get no reply, if the replies are at least as many, and with what failed in
         the last session too (`failed_before`, keys), if that is one for ten replies at most: a service out of
-        order fails with all. Nothing is kept unless some request has a reply, nor if all refusals are
-        alike: the fault may then lie with the service.
+        order fails with all. Nothing is kept unless some request has a reply, nor if all refusals are alike:
+        the fault may then lie with the service.
         """
         if not self.has_reply or self.refused_alike:
             return []

@@ -359,8 +359,7 @@ def plan_all(job: Job) -> SessionPlan:
     """Forecast what `ask_all` would do with this job; reads files only.
 
     Tokens are those that the service reported for this run folder so far, or else guessed from the length.
-    Equal requests are asked once, and counted once. What the asking would refuse is refused here, but for a
-    missing API key.
+    Equal requests are asked and counted once. What the asking would refuse is refused, but a missing API key.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.

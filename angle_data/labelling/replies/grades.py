@@ -10,8 +10,7 @@ from typing import Any
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
 from angle_data.labelling.replies.structured import decode, starts
-
-TOP_GRADE = 5.0
+from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
     "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",

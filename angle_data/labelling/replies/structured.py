@@ -1,7 +1,6 @@
 """Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off.
 
-It decides where a piece begins and ends and which fields hold the sentences. `parse` judges what a piece is
-worth.
+It decides where a piece begins and ends and which fields hold the sentences. `parse` judges the pieces.
 """
 
 from __future__ import annotations
