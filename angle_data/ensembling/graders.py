@@ -209,8 +209,7 @@ def judge(
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
-    passed, _ = screen(sources)
-    pairs = merge(passed)
+    pairs = merge(screen(sources)[0])
     graders = sorted({grader for row in grades.values() for grader in row})
     grades = without_own(grades, sources, own)
     others = {name for key in given for name in grades.get(key, {})}

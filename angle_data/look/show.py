@@ -97,8 +97,7 @@ def print_look(found: dict[str, Any]) -> None:
     console.width = min(console.width, _WIDTHS[1]) if console.is_terminal else _WIDTHS[0]
     wrapper = textwrap.TextWrapper(console.width, subsequent_indent=" " * 20, break_on_hyphens=False)
     rows = [(kind, row["count"], row["of"]) for kind, row in found["kinds"].items()]
-    if by := found["annotators"]:
-        rows.append(("by", len(by), by))
+    rows += [("by", len(by), by)] if (by := found["annotators"]) else []
     before = None
     with console.capture() as shown:
         console.print(_line(found["title"]))

@@ -57,7 +57,7 @@ class RayOffline:
         self._answers: Iterator[str] = iter(())
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Answer chunk by chunk, as they are ready; raises what `LoadedModel.stream` does, and if Ray failed."""
+        """Answer chunk by chunk, as they are ready; raises as `LoadedModel.stream`, and where Ray failed."""
         source = iter(requests)
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
         if not first:

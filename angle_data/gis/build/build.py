@@ -252,11 +252,9 @@ def _summary(report: Mapping[str, Any]) -> dict[str, int]:
     links, splits = report["links"], report["splits"]
     counts = {
         "links_accepted": links["accepted"],
-        "links_tentative": sum(links["tentative"].values()),
-        "links_rejected": sum(links["rejected"].values()),
+        **{f"links_{status}": sum(links[status].values()) for status in ("tentative", "rejected")},
         "clusters": report["clusters"]["clusters"],
         "pairs_left_out": sum(report["pairs"]["dropped"].values()),
-        "positives": sum(found["positives"] for found in splits.values()),
-        "negatives": sum(found["negatives"] for found in splits.values()),
+        **{name: sum(found[name] for found in splits.values()) for name in ("positives", "negatives")},
     }
     return {**counts, **{name: found["pairs"] for name, found in splits.items()}}

@@ -421,8 +421,8 @@ def _subjects(issue: Issue, text: str) -> str:
     """What an issue is about beside its words, a word each: labels, files, errors, reporter and week."""
     week = "week{}x{}".format(*date.fromisoformat(issue.created_at[:10]).isocalendar()[:2])
     found = [f"label {name}" for name in issue.labels] + [f"by {issue.author}"] * bool(issue.author)
-    found += [f"file {name}" for name in _FILE.findall(text)[:_NAMED]]
-    found += [f"error {name}" for name in _ERROR.findall(text)[:_NAMED]]
+    for kind, pattern in (("file", _FILE), ("error", _ERROR)):
+        found += [f"{kind} {name}" for name in pattern.findall(text)[:_NAMED]]
     return " ".join([week, *(re.sub(r"\W+", "_", name) for name in found)])
 
 

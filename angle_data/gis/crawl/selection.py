@@ -52,17 +52,15 @@ def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     return f"{owner}/{name}"
 
 
-def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
+def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
     """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
     An address must lie on github.com or on the host of `api_url`; `tell` warns of lines that name no
-    repository, which are left out. None is an empty list.
+    repository, which are left out.
 
     Raises:
         InputError: The file cannot be read or names no repository.
     """
-    if path is None:
-        return ()
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
@@ -200,7 +198,7 @@ class GisConfig:
         """Return the listed repositories to crawl; an `InputError` without a list and an archive."""
         if self.repos is None and not self.archives:
             raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
-        return read_repos(self.repos, self.api_url, tell=True)
+        return () if self.repos is None else read_repos(self.repos, self.api_url, tell=True)
 
     def selection(self, *, tell: bool = False) -> Selection:
         """Return what of the store counts; `tell` warns of lines of the list that name no repository."""
