@@ -48,8 +48,7 @@ class Option:
     """How a field of a config looks on the command line.
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
-    text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
-    given without a flag.
+    text given, or from a list of texts where the flag can be repeated (`many`). An `argument` has no flag.
     """
 
     help: str
@@ -99,12 +98,18 @@ def path_of(value: Any) -> Path:
 
 
 def with_options(
-    config: type, *, dry_run: bool = False, about: Mapping[str, str] | None = None, **defaults: Any
+    config: type,
+    *,
+    dry_run: bool = False,
+    is_group: bool = False,
+    about: Mapping[str, str] | None = None,
+    **defaults: Any,
 ) -> Callable[[Command], Callable[..., None]]:
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
     With `dry_run` there is that switch, too, and the function gets it second. `about` is the help of
-    switches where it is another. `defaults` replace those of the config.
+    switches where it is another. `defaults` replace those of the config. The command of a group
+    (`is_group`) does nothing where one of the group is called.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -112,6 +117,8 @@ def with_options(
         import typer
 
         def run(**given: Any) -> None:
+            if is_group and given.pop("context").invoked_subcommand is not None:
+                return
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
             counts, text, *errors = command(make(config, given), *more)
@@ -123,7 +130,9 @@ def with_options(
             for error in errors:
                 raise error
 
-        shown = list(_parameters(config, defaults))
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)] if is_group else []
+        shown += _parameters(config, defaults)
         for name in switches:
             flag, does = _SWITCHES[name]
             look = typer.Option(flag, help=(about or {}).get(name, does))
@@ -140,7 +149,7 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
     """Take the options of a config, as texts or as values, out of those given, and return it.
 
     Raises:
-        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
+        InputError: A value is missing, of a wrong kind, cannot be read, or is out of its range.
     """
     kinds, values = get_type_hints(config), {}
     for name, look in _looks(config).items():
@@ -156,6 +165,8 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
                 value = [os.fspath(item) if is_path(item) else str(item) for item in value]
                 value = look.read(value) if look.read else value
         elif value is None and type(None) not in members:
+            if config.__dataclass_fields__[name].default is MISSING:  # type: ignore[attr-defined]
+                raise InputError(f"give --{name.replace('_', '-')}: {look.help}")
             continue
         elif is_path(value) and look.read is not None:
             value = look.read(value)
@@ -204,12 +215,7 @@ def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Paramete
         kind = list[str] | None if look.many else str | None
         default = None if look.many or not isinstance(default, str | int | float) else str(default)
     flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-    made: Any = typer.Option(
-        *flag,
-        help=look.help,
-        metavar=look.metavar,
-        show_default=look.shown or True,
-    )
+    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
     if look.argument:
         made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
     return _parameter(look.flag or name, kind, default, made)
@@ -222,15 +228,8 @@ def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Paramet
     )
 
 
-# --- functions for notebooks -------------------------------------------------------------------------
-
-
 def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Check that a function has the options given.
-
-    Raises:
-        TypeError: It has not; names the options that are near.
-    """
+    """Raise a `TypeError` if a function has not all options given; it names those that are near."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
@@ -242,21 +241,16 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
 def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> Iterator[list[str]]:
     """Yield the files of what was given: a path, a list of paths, or rows in memory; none for None.
 
-    Args:
-        value: Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame.
-        folder: Where a file of rows is put: `FOLDER/HASH/NAME.jsonl`. What cannot be used leaves none behind.
-        name: What the rows are, as readers and errors call them.
-        text_field: Where given, strings are texts and not paths, and stand in this field.
-
-    Raises:
-        InputError: It is none of these.
+    Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame; `name` is what readers and
+    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`; what cannot be used leaves none behind. With a
+    `text_field`, strings are texts, which stand in that field, and not paths.
     """
     if value is None:
         yield []
     elif is_path(value):
-        yield [_source(value)]
+        yield [os.path.expanduser(os.fspath(value))]  # what is no path, such as `hub:ID`, stays as it is
     elif text_field is None and isinstance(value, list | tuple) and all(map(is_path, value)):
-        yield [_source(item) for item in value]
+        yield [os.path.expanduser(os.fspath(item)) for item in value]
     else:
         lines = [whole_characters(dumps(row)) + "\n" for row in _rows(value, name, text_field)]
         if not lines:
@@ -274,11 +268,6 @@ def sources(value: Any, folder: Path, name: str, text_field: str | None = None) 
                 with suppress(OSError):  # a folder with something else in it by now
                     place.unlink() if place == path else place.rmdir()
             raise
-
-
-def _source(value: Any) -> str:
-    """Return a path as a string; what is no path, such as `hub:ID`, stays as it is."""
-    return os.path.expanduser(str(os.fspath(value)))
 
 
 def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, Any]]:
@@ -306,9 +295,6 @@ def _plain(value: Any) -> Any:
     return () if is_list and not all(isinstance(item, str) for item in value) else value
 
 
-# --- a running event loop -----------------------------------------------------------------------------
-
-
 _stops: list[Callable[[], object]] = []
 
 
@@ -331,12 +317,11 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     import asyncio
     from concurrent.futures import ThreadPoolExecutor, wait
 
-    try:
+    running = False
+    with suppress(RuntimeError):
         running = bool(asyncio.get_running_loop())
-    except RuntimeError:
-        running = False
     if not running:
-        return function()  # outside the except clause: its errors are not about the loop
+        return function()
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
         future = pool.submit(contextvars.copy_context().run, function)
         while True:

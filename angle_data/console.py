@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from angle_data.errors import AngleError, StoppedError
@@ -158,8 +157,7 @@ def duration(seconds: float) -> str:
 class Progress:
     """A progress bar on a terminal, a log line every ten seconds elsewhere, nothing when quiet.
 
-    Use as a context manager and call `advance` for every finished item. `total` is the number of items, None
-    when it is not known.
+    Use as a context manager and call `advance` for every finished item, of `total` (None: not known).
     """
 
     def __init__(self, label: str, total: int | None) -> None:
@@ -205,9 +203,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, advance=count)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             with suppress(OSError):  # the terminal may be gone
                 self._bar.stop()

@@ -12,8 +12,6 @@ import re
 import time
 from collections.abc import Mapping
 
-_RETRYABLE = frozenset({408, 409})
-_AWAY = frozenset({502, 503, 504})
 _LONGEST_S = 60.0
 # OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
 # account that is inactive, unknown, locked, in arrears or locked for abuse, and for a plan that is over:
@@ -76,11 +74,9 @@ class NoAnswer(CallError):
 class ServiceError(CallError):
     """The service answered with an error status."""
 
-    def __init__(
-        self, status_code: int, message: str, codes: frozenset[str], headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str]) -> None:
         super().__init__(message)
-        self.status_code, self.codes, self.headers = status_code, codes, headers
+        self.status_code, self.codes, self.headers = status, codes, headers
 
 
 def is_retryable(error: CallError) -> bool:
@@ -92,7 +88,7 @@ def is_retryable(error: CallError) -> bool:
     status = error.status_code
     if status == 429:
         return not is_out_of_quota(error) and "too large" not in str(error)
-    return status is None or status in _RETRYABLE or status >= 500
+    return status in (None, 408, 409) or status >= 500
 
 
 def wrong_with_text(error: CallError) -> str | None:
@@ -110,7 +106,7 @@ def is_out_of_quota(error: CallError) -> bool:
 
 def is_away(error: CallError) -> bool:
     """Whether the server seems to be away: no connection, a broken one, or a gateway's 502, 503 or 504."""
-    return error.status_code in _AWAY or (isinstance(error, NoAnswer) and not error.timeout)
+    return error.status_code in (502, 503, 504) or (isinstance(error, NoAnswer) and not error.timeout)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -138,6 +134,5 @@ def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     What the service asks for, else random up to `first_s`, doubled with every attempt and at most a minute.
     "Retry-After: 0" counts as nothing: it would be a busy loop against a service that is still overloaded.
     """
-    return retry_after(error.headers) or random.uniform(
-        0.0, min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_S)
-    )
+    most = min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_S)
+    return retry_after(error.headers) or random.uniform(0.0, most)

@@ -26,7 +26,13 @@ PURPOSES = ("opposites", "topics")
 """What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
 RECORDED = "recorded-"
 """How the checkpoint of recorded replies begins; the digest of their file follows."""
+_INSTEAD = {  # what else there may be in a folder that was given, and what is said then
+    "scores.jsonl": "holds grades, no candidates; `ensemble` takes it with --scores",
+    "candidates.jsonl": "holds candidates, no grades; give it without --scores",
+    **dict.fromkeys(("data", "dataset"), "is a data set; give the runs that it was made of"),
+}
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
+TOP_GRADE = 5
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
@@ -72,8 +78,7 @@ class Candidate(Record):
         """Build the record from a dictionary; `where` (`file:line`) opens every error.
 
         Raises:
-            InputError: A field is missing, unknown or of a wrong kind, or not exactly one of polarity and
-                degree is set.
+            InputError: A field is missing, unknown or of a wrong kind; not one of polarity and degree is set.
         """
         from pydantic import ValidationError
 
@@ -138,13 +143,21 @@ class LabelledPair(Record):
     purpose: str | None = None
 
 
+def candidates_file(run: Path) -> Path:
+    """Return the file of the candidates of a folder of `llm-label`; an `InputError` if there are none."""
+    file = results_file(run, "candidates.jsonl", "llm-label")
+    if not file.stat().st_size:
+        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+    return file
+
+
 def read_candidates(run: Path) -> Iterator[Candidate]:
     """Yield the candidates of a folder of `llm-label`, lazily.
 
     Raises:
-        InputError: A line is damaged (`file:line`).
+        InputError: As of `candidates_file`, or a line is damaged (`file:line`).
     """
-    file = run / "candidates.jsonl"
+    file = candidates_file(run)
     try:
         for line, row in read_jsonl(file):
             yield Candidate.from_dict(row, f"{file}:{line}")
@@ -152,12 +165,23 @@ def read_candidates(run: Path) -> Iterator[Candidate]:
         raise with_renewal(error, "llm-label", run) from None
 
 
-def read_run_file(run: Path) -> dict[str, Any]:
-    """Return the content of the run.json of a folder, empty if there is none.
+def results_file(run: Path, name: str, command: str) -> Path:
+    """Return the file `name` of a run of `command`; an `InputError` says what is there instead."""
+    if (run / name).is_file():
+        return run / name
+    if run.is_file():
+        raise InputError(f"{run} is a file; give the folder of the run")
+    for found, said in _INSTEAD.items():
+        if (run / found).exists():
+            raise InputError(f"{run} {said}")
+    raise InputError(
+        f"{run} holds no {name}; make it with `angle-data {command} --out {run}`, or run that command again "
+        "to finish it"
+    )
 
-    Raises:
-        InputError: It is no JSON object.
-    """
+
+def read_run_file(run: Path) -> dict[str, Any]:
+    """Return the content of a folder's run.json, empty if there is none; an `InputError` if it is damaged."""
     file = run / "run.json"
     if not file.is_file():
         return {}
@@ -190,6 +214,14 @@ def same_model(one: str, other: str) -> bool:
 def undated(checkpoint: str) -> str:
     """Return the name of a checkpoint without the date of a snapshot."""
     return _DATE.sub("", checkpoint)
+
+
+def read_score(row: Mapping[str, Any], where: str) -> float:
+    """Return the grade in the field `score` of a row; an `InputError` unless it is a number from 0 to 5."""
+    score = row.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
+        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
+    return score
 
 
 def with_renewal(error: InputError, command: str, run: Path) -> InputError:

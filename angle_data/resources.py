@@ -14,16 +14,10 @@ _PACKAGES = ("angle_data", "angle_train")
 
 
 def packaged_folder(name: str, root: Path = _ROOT) -> Path:
-    """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit.
+    """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit; `root` holds the packages.
 
-    An installed copy carries it inside one of the packages, a clone at its root.
-
-    Args:
-        name: Of the folder.
-        root: Where the packages are.
-
-    Raises:
-        FileNotFoundError: There is no such folder: the installation is incomplete.
+    An installed copy carries it inside one of the packages, a clone at its root. Without it the installation
+    is incomplete (`FileNotFoundError`).
     """
     for home in (*(root / package for package in _PACKAGES), root):
         if (home / name).is_dir():
@@ -32,21 +26,11 @@ def packaged_folder(name: str, root: Path = _ROOT) -> Path:
 
 
 def load_object(path: str) -> Any:
-    """Return what a registry entry `module:Name` stands for; the module is imported now.
-
-    Raises:
-        ImportError: The module is missing, or something that it needs.
-        AttributeError: The module has no such name.
-    """
+    """Return what a registry entry `module:Name` stands for; the module is imported now."""
     return pkgutil.resolve_name(path)
 
 
 def install_command(extra: str, root: Path = _ROOT) -> str:
-    """Return the command that adds an optional extra; in a clone it is to be run at the clone's root.
-
-    Args:
-        extra: Such as `train`.
-        root: Where the packages are.
-    """
+    """Return the command that adds an optional extra such as `train`; in a clone for the clone's root."""
     in_clone = (root / "pyproject.toml").is_file()
     return f'pip install -e ".[{extra}]"' if in_clone else f'pip install "angle-toolkit[{extra}]"'

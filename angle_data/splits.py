@@ -19,11 +19,7 @@ _MISSED = 0.03
 
 
 def parse_ratios(text: str) -> tuple[float, ...]:
-    """Return the numbers of an option such as `0.86,0.07,0.07`; `check_ratios` says whether they will do.
-
-    Raises:
-        InputError: One is no number.
-    """
+    """Return the numbers of an option such as `0.86,0.07,0.07`; `check_ratios` says whether they will do."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

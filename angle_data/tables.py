@@ -39,15 +39,10 @@ def read_table(
     """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
 
     Values of a CSV or TSV file (as CSV, with tabs) are strings, those of the others what they are there. The
-    fields of a CSV file may stand between semicolons, as where a comma is the decimal point.
-    Lines of JSON may each have other fields.
-
-    Args:
-        path: The file.
-        require: Columns that a CSV, TSV or parquet file must have; of JSON Lines the caller checks each row.
-        columns: Columns to read of a parquet file, as far as it has them; default all. The other kinds
-            have to be read whole and yield everything.
-        hint: What the error of a missing column ends with, such as the option that names another.
+    fields of a CSV file may stand between semicolons, as where a comma is the decimal point. Lines of JSON
+    may each have other fields; of the other kinds some columns can be required (`require`), and `hint` is
+    what the error of a missing one ends with. Of a parquet file `columns` alone are read, as far as it has
+    them; default all.
 
     Raises:
         InputError: The file is missing, damaged or of an unknown kind, lacks a required column (those found
@@ -64,11 +59,7 @@ def read_table(
 
 
 def read_texts(path: Path, text_field: str, id_field: str, require: Sequence[str], hint: str) -> Rows:
-    """Yield the rows of a table of texts; a line of a .txt[.gz] file is a row with that text alone.
-
-    Raises:
-        InputError: As of `read_table`.
-    """
+    """Yield the rows of a table of texts, see `read_table`; a line of a .txt[.gz] file is a text alone."""
     if path.name.lower().endswith((".txt", ".txt.gz")):
         return ((f"{path}:{number}", {text_field: line.rstrip("\n")}) for number, line in read_lines(path))
     if not is_table(path):
@@ -93,13 +84,6 @@ def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) 
             raise InputError(f"{place}: no column {name!r}; columns found: {names}{hint}")
 
 
-def _check_mark(place: str, header: str, mark: str) -> None:
-    """Check that a header of one field is not several with something else between them."""
-    for other, called in _CALLED.items():
-        if other in header:
-            raise InputError(f"{place}: the fields must stand between {_CALLED[mark]}, not between {called}")
-
-
 def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
     csv.field_size_limit(_LONGEST_FIELD)
     # The csv module wants line ends as they are: a quoted field may hold some.
@@ -110,8 +94,10 @@ def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
         if len(names) == 1 and mark == "," and ";" in names[0]:
             yield from _csv_rows(path, ";", require, hint)
             return
-        if len(names) == 1 and names[0] not in require:
-            _check_mark(f"{path}:1", names[0], mark)
+        for other, called in _CALLED.items():
+            if len(names) == 1 and names[0] not in require and other in names[0]:
+                said = f"the fields must stand between {_CALLED[mark]}, not between {called}"
+                raise InputError(f"{path}:1: {said}")
         if names:
             _check(f"{path}:1", names, require, hint)
         if twice := next((name for name in names if names.count(name) > 1), None):

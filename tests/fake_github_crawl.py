@@ -6,8 +6,9 @@ import json
 from fake_github import FakeGitHub
 from fake_github_world import add_comment, all_comments, stamp
 
-from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.crawl import crawl_repos
 from angle_data.gis.crawl.rows import Comment, Event, Issue
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 
 TOKEN = "ghp_aVerySecretToken"
@@ -23,7 +24,7 @@ def config_for(github, out, *names, **options):
     out.mkdir(parents=True, exist_ok=True)
     path = out / "list.txt"
     path.write_text("\n".join(names or (FIRST, SECOND)))
-    return CrawlConfig(path, out, **{"api_url": github.url, **options})
+    return GisConfig(out, path, **{"api_url": github.url, **options})
 
 
 def dump(out):

@@ -28,7 +28,7 @@ ROOMS = {
     "angle_data.gis.comments": "",
     "angle_data.gis.crawl": "gis.comments",
     "angle_data.gis.build": "gis.comments gis.crawl publish",
-    "angle_data.gis": "gis.build gis.comments gis.crawl",
+    "angle_data.gis": "gis.build gis.comments gis.crawl publish",
     "angle_data.look": "",
     "angle_data.cli": "ensembling gis labelling look",
     "angle_data.api": "annotators ensembling labelling",

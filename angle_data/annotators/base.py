@@ -35,22 +35,16 @@ class Sampling:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for the journal and the request key."""
-        return {
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            "schema": self.schema,
-            # Only if there are any, so that the keys of earlier versions hold.
-            **({"params": dict(self.params)} if self.params else {}),
-        }
+        found = {name: getattr(self, name) for name in ("temperature", "max_tokens", "seed", "schema")}
+        # Parameters only if there are any, so that the keys of earlier versions hold.
+        return found | ({"params": dict(self.params)} if self.params else {})
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request to a chat model about one text; `model` is the checkpoint that the service knows.
 
-    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what is
-    asked for.
+    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what it asks for.
     """
 
     key: str
@@ -154,11 +148,7 @@ def request_key(model: str, messages: tuple[dict[str, str], ...], sampling: Samp
 
 
 def take_count(options: dict[str, Any], name: str, default: int) -> int:
-    """Remove an engine option from `options` and return it: a whole number of at least 1.
-
-    Raises:
-        InputError: The value is something else.
-    """
+    """Take an engine option out of `options`; an `InputError` unless it is a whole number of at least 1."""
     value = options.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"--engine-option {name} must be a whole number of at least 1, got {value!r}")
@@ -166,11 +156,7 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
 
 
 def check_options(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
-    """Check the engine options of a user; `ours` maps those that are set in another way to that way.
-
-    Raises:
-        InputError: One of ours is among them.
-    """
+    """Raise an `InputError` if a user's option is one of `ours`, each with the way in which it is set."""
     for name, instead in ours.items():
         if name in options:
             raise InputError(f"--engine-option {name} cannot be set; use {instead}")

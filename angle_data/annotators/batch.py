@@ -1,8 +1,7 @@
 """The Batch API of OpenAI as an annotator: submit, leave, come back, fetch; half the price, within a day.
 
 The first run of a command submits its requests and stops (exit code 75); the same command later fetches what
-is done. With `--engine-option wait_s=SECONDS` a run waits for its batches that long. What happens to
-requests:
+is done. With `--engine-option wait_s=SECONDS` a run waits that long. What happens to requests:
 
 - in a batch that is being worked on: not submitted again, whatever else is asked
 - a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
@@ -80,9 +79,9 @@ class OpenAIBatch:
     def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
         if spec.run is None:
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
-        self._run, self._spec, limits = spec.run, spec, limits or Limits()
-        self._wait_s, self._limits = _options(spec, limits)
-        self._service = BatchService(spec, limits.retry_s)
+        self._run, self._spec = spec.run, spec
+        self._wait_s, self._limits = _options(spec, limits or Limits())
+        self._service = BatchService(spec, self._limits.retry_s)
         self.held = Held()
         self._asked: dict[str, bool] = {}
 
@@ -162,9 +161,9 @@ class _Batches:
         for part in unsure:
             if part.name in found:
                 log.info("batch %s was created before the interruption", found[part.name])
-                self._state.submitted(part, found[part.name])
+                self._state.record("submitted", part, batch=found[part.name])
             else:
-                self._state.dropped(part)
+                self._state.record("dropped", part)
         self._state.tidy()
 
     async def look(self) -> None:
@@ -205,19 +204,16 @@ class _Batches:
         return None
 
     async def submit(self) -> None:
-        """Submit the input file that is being written, if there is one.
-
-        Whatever cuts a submission short, the next run looks for its batch.
-        """
+        """Submit the input file that is being written, if there is one."""
         if self._file is None:
             return
         file, self._file = self._file, None
-        file.close()
+        file.stream.close()
         part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
         log.info("submitting %s (%.1f MB)", counted(len(file.keys), "request"), file.size / 1e6)
         input_file = await self._service.upload(file.path)
         batch = await self._service.create(input_file, self._state.run, part.name)
-        self._state.submitted(part, batch)
+        self._state.record("submitted", part, batch=batch)
         self.asked.update(dict.fromkeys(file.keys, True))
 
     def done(self) -> list[Part]:
@@ -236,13 +232,7 @@ class _Batches:
                 log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
 
     def outcomes(self, part: Part) -> Iterator[Reply | Failure]:
-        """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
-
-        Replies to other requests stay in the run directory until they are asked.
-
-        Raises:
-            AnnotatorError: A result file is damaged.
-        """
+        """Yield the outcome of every request of a downloaded part that this run asks, then close the part."""
         left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         try:
             for row in read_rows(self._state.results(part)):
@@ -262,11 +252,16 @@ class _Batches:
                 "fetch them once more"
             ) from None
         status = "completed" if part.fetched else self._looks[part.name].status
-        yield from (_without_row(key, status) for key in left if self.asked[key])
+        kind, said = f"batch_{status}", f"the batch {status} before this request was answered"
+        if status == "completed":
+            kind, said = "missing", "the batch is completed and holds no result for this request"
+        yield from (Failure(key, kind, said) for key in left if self.asked[key])
         if strange and not part.fetched:
-            said = "batch %s: %d result rows ignored that answer none of its requests"
-            log.warning(said, part.batch, strange)
-        self._state.finished(part, status, kept)
+            log.warning(
+                "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
+            )
+        self._state.record("finished", part, batch=part.batch, status=status, kept=kept)
+        self._state.tidy()
 
     @property
     def is_finished(self) -> bool:
@@ -282,18 +277,15 @@ class _Batches:
         if self.unsent:
             said += f", without room yet for {counted(self.unsent, 'request')}"
         if self._full:
-            said += (
-                "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "
-                "batch_size=N)"
-            )
-        return (
-            f"{said}; run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
-        )
+            said += "; smaller batches fit the account's limit on enqueued tokens sooner "
+            said += "(--engine-option batch_size=N)"
+        again = "run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
+        return f"{said}; {again}"
 
     def close(self) -> None:
         """Leave off the file that is being written: the next run makes it anew."""
         if self._file is not None:
-            self._file.close()
+            self._file.stream.close()
         self._state.tidy()
 
     def _working(self) -> list[Part]:
@@ -310,10 +302,8 @@ class _Batches:
     def _refused(self, part: Part, batch: Batch) -> None:
         """Close a refused part, and keep in mind why."""
         errors = (batch.errors.data if batch.errors else None) or []
-        lines = [
-            self._service.clean(f"line {e.line}: {e.message}" if e.line is not None else str(e.message))
-            for e in errors
-        ]
+        said = (e.message if e.line is None else f"line {e.line}: {e.message}" for e in errors)
+        lines = list(map(self._service.clean, said))
         rows = counted(len(part.keys), "request")
         full = any(error.code == _TOKEN_LIMIT for error in errors)
         if full:
@@ -326,7 +316,7 @@ class _Batches:
                 f"{self._service.address} refused batch {part.batch} ({rows}): "
                 f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
             )
-        self._state.refused(part, lines, full=full)
+        self._state.record("refused", part, batch=part.batch, errors=lines, full=full)
 
 
 class _InputFile:
@@ -335,7 +325,7 @@ class _InputFile:
     def __init__(self, folder: Path) -> None:
         self.path, self.keys = folder / "next.jsonl", list[str]()
         self.size = self.prompt_tokens = self.completion_tokens = 0
-        self._stream = self.path.open("wb")
+        self.stream = self.path.open("wb")
 
     def fits(self, line: bytes, limits: Limits) -> bool:
         """Whether one more row keeps the file within the limits."""
@@ -343,22 +333,12 @@ class _InputFile:
 
     def add(self, request: ChatRequest, line: bytes) -> None:
         """Append the row of a request."""
-        self._stream.write(line)
+        self.stream.write(line)
         self.keys.append(request.key)
         self.size += len(line)
         self.completion_tokens += request.sampling.max_tokens
         for message in request.messages:
             self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
-
-    def close(self) -> None:
-        """Finish the file on disk."""
-        self._stream.close()
-
-
-def _without_row(key: str, status: str) -> Failure:
-    if status == "completed":
-        return Failure(key, "missing", "the batch is completed and holds no result for this request")
-    return Failure(key, f"batch_{status}", f"the batch {status} before this request was answered")
 
 
 def _options(spec: AnnotatorSpec, limits: Limits) -> tuple[float, Limits]:

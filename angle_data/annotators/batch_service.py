@@ -51,8 +51,7 @@ class BatchService:
     """An asynchronous context manager; `address` names the service in messages.
 
     Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
-    not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
-    to `retry_s` seconds.
+    not help, and `StoppedError` when the service is too busy now. A first retry comes within `retry_s`.
     """
 
     def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:
@@ -112,10 +111,7 @@ class BatchService:
         return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
 
     async def find(self, run: str) -> dict[str, str]:
-        """Return the batches of a run that the service knows, by part.
-
-        Goes through all batches of the account: their order is not documented.
-        """
+        """Return the batches of a run that the service knows, by part."""
         return await self._call(lambda: self._search(run), f"{self.address} has no Batch API")
 
     async def look(self, batch: str) -> Batch:
@@ -181,6 +177,7 @@ class BatchService:
         return self._secret.sub(b"[key]", text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
     async def _search(self, run: str) -> dict[str, str]:
+        """Go through all batches of the account: their order is not documented."""
         found: dict[str, str] = {}
         after: dict[str, Any] = {}
         while True:
@@ -228,7 +225,10 @@ class BatchService:
             return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
         if isinstance(error, openai.APIConnectionError):
             cause: BaseException | None = error
-            while cause is not None and not _lacks_connection(cause):
+            names = ("Connect", "ClientConnect")  # of httpx and aiohttp
+            while cause and not (
+                isinstance(cause, ConnectionError) or type(cause).__name__.startswith(names)
+            ):
                 cause = cause.__cause__
             connected = cause is None
             return NoAnswer(self.clean(error.__cause__ or error), connected=connected, timeout=connected)
@@ -259,11 +259,6 @@ class BatchService:
         return AnnotatorError(f"{self.address} rejects the batch: {message}")
 
 
-def _lacks_connection(error: BaseException) -> bool:
-    names = ("Connect", "ClientConnect")  # of httpx and aiohttp
-    return isinstance(error, ConnectionError) or type(error).__name__.startswith(names)
-
-
 def _field(answer: object, name: str) -> Any:
     """Return a field that every answer of this kind has; a proxy's page of HTML has none."""
     value = getattr(answer, name, None)
@@ -279,11 +274,7 @@ def request_line(key: str, body: dict[str, Any]) -> bytes:
 
 
 def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of those result files that are there, one in memory at a time.
-
-    Raises:
-        InputError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
-    """
+    """Yield the rows of those result files that are there; an `InputError` says that one was cut short."""
     for path in filter(Path.exists, paths):
         for number, row in read_jsonl(path):
             if not isinstance(row.get("custom_id"), str):
@@ -292,11 +283,7 @@ def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
 
 
 def row_outcome(row: dict[str, Any]) -> Reply | Failure:
-    """Return what a result row says about its request.
-
-    A row carries the response to the request (of any HTTP status), or an error of the batch itself such as
-    `batch_expired`.
-    """
+    """Return the reply, or why there is none: an HTTP status, or an error of the batch (`batch_expired`)."""
     key, response, error = row["custom_id"], row.get("response"), row.get("error")
     if not isinstance(response, dict):
         code = error.get("code") if isinstance(error, dict) else None

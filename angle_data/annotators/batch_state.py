@@ -49,11 +49,7 @@ class Part:
 
 
 def open_requests(directory: Path) -> int:
-    """Return how many requests of a run are with a batch service; changes nothing.
-
-    Raises:
-        InputError: RUN/batches.jsonl is damaged.
-    """
+    """Return how many requests of a run are with a batch service; changes nothing. Raises as `BatchState`."""
     parts: dict[str, Part] = {}
     _read_events(directory / _FILE, parts)
     return sum(len(part.keys) for part in parts.values() if not part.fetched)
@@ -129,22 +125,9 @@ class BatchState:
         self._record("prepared", part=name, **tokens, keys=keys)
         return self.parts[name]
 
-    def submitted(self, part: Part, batch: str) -> None:
-        """Note the service's name for a part."""
-        self._record("submitted", part=part.name, batch=batch)
-
-    def finished(self, part: Part, status: str, kept: list[str]) -> None:
-        """Close a part whose rows are read; one with replies left over (`kept`) stays, to be asked for."""
-        self._record("finished", part=part.name, batch=part.batch, status=status, kept=kept)
-        self.tidy()
-
-    def refused(self, part: Part, errors: list[str], *, full: bool) -> None:
-        """Close a part that the service refused as a whole: its requests can be asked again."""
-        self._record("refused", part=part.name, batch=part.batch, errors=errors, full=full)
-
-    def dropped(self, part: Part) -> None:
-        """Close a part that never became a batch."""
-        self._record("dropped", part=part.name)
+    def record(self, event: str, part: Part, **facts: Any) -> None:
+        """Note what became of a part; one that is `finished` stays with the replies left over (`kept`)."""
+        self._record(event, part=part.name, **facts)
 
     def results(self, part: Part) -> list[Path]:
         """Return where the results of a part lie once they are fetched: its output and its errors."""

@@ -1,8 +1,7 @@
 """The choice of an annotator: engine, checkpoint, address, key and dialect, from what the user gave.
 
 Sends nothing; `load_annotator` alone imports an engine. Add an engine: a module with a class that takes an
-`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One that is not known here is taken for one that
-asks a server.
+`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One not known here is taken to ask a server.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from angle_data.annotators.base import Annotator
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.spec import LOADED, TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
+from angle_data.annotators.transport import is_http
 from angle_data.errors import InputError
 from angle_data.records import RECORDED
 from angle_data.resources import install_command, load_object
@@ -66,7 +66,7 @@ def choose_annotator(config: EngineConfig, run: Path | None = None) -> Annotator
         # What was given is not shown: it may well be the key.
         raise InputError("--api-key-env takes the name of the variable with the key, not the key itself")
     alias = MODELS.get(config.model)
-    engine = config.engine if config.engine != "auto" else _engine(config, alias)
+    engine = config.engine if config.engine != "auto" else _auto(config, alias)
     if engine not in ANNOTATORS:
         raise InputError(f"unknown engine {engine!r}; known: auto, {', '.join(ANNOTATORS)}")
     for name, rule, engines in _MISPLACED:
@@ -88,7 +88,7 @@ def choose_annotator(config: EngineConfig, run: Path | None = None) -> Annotator
     return AnnotatorSpec(**(given | {"engine": engine, "run": run} | decided))
 
 
-def _engine(config: EngineConfig, alias: ModelAlias | None) -> str:
+def _auto(config: EngineConfig, alias: ModelAlias | None) -> str:
     """Return the engine for `auto`: what was given says it; else a public API; else vLLM on this machine."""
     if config.replies is not None:
         return "recorded"
@@ -104,8 +104,7 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
     if config.replies is None:
         raise InputError("--engine recorded needs --replies FILE with the recorded replies")
     try:
-        with config.replies.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.sha256(config.replies.read_bytes()).hexdigest()
     except FileNotFoundError:
         raise InputError(f"{config.replies} does not exist; check --replies") from None
     except (IsADirectoryError, PermissionError) as error:
@@ -114,11 +113,7 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
 
 
 def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
-    """Return the file of a local model; it is known by its name, wherever it lies.
-
-    Raises:
-        InputError: There is no such file, or the package that carries it is not installed.
-    """
+    """Return the file of a local model; it is known by its name, wherever it lies."""
     if config.checkpoint is None and alias is not None and alias.package is not None:
         found = find_spec(alias.package.replace("-", "_"))
         if found is None:
@@ -195,34 +190,22 @@ def _timeout_s(options: Mapping[str, Any]) -> float:
 
 
 def _check_addresses(base_urls: tuple[str, ...], alias: ModelAlias | None) -> None:
-    for base_url in base_urls:
-        _check_address(base_url)
+    """Refuse what is no plain address, without repeating a key or a password in it."""
+    for url in base_urls:
+        if "@" in url or "?" in url or "#" in url:
+            raise InputError(
+                "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
+            )
+        if not is_http(url):
+            raise InputError(f"--base-url {url!r} is no address; give one, as in http://localhost:8000/v1")
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     if len({_dialect(alias, (url,)) for url in base_urls}) > 1:
         raise InputError("the servers of one run must speak alike; give other services their own runs")
 
 
-def _check_address(base_url: str) -> None:
-    """Refuse what is no plain address, without repeating a key or a password in it."""
-    try:
-        parts = urlsplit(base_url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        known = False
-    if "@" in base_url or "?" in base_url or "#" in base_url:
-        raise InputError(
-            "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
-        )
-    if not known:
-        raise InputError(f"--base-url {base_url!r} is no address; give one, as in http://localhost:8000/v1")
-
-
 def _usual_key_variable(urls: tuple[str, ...]) -> str | None:
-    """Return the variable of a public service's key; a server of the user's own has none.
-
-    The key goes to that service, over an encrypted connection, and nowhere else.
-    """
+    """Return the variable of a public service's key, which goes there alone, over an encrypted connection."""
     known = [service_of(url) if url.startswith("https://") else None for url in urls]
     service = known[0] if known and all(each is known[0] for each in known) else None
     return service.api_key_env if service else None

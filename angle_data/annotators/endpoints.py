@@ -107,10 +107,7 @@ class Endpoints:
     """The addresses of one run, for use within one event loop; `clock` gives the seconds that have passed."""
 
     def __init__(
-        self,
-        endpoints: Sequence[Endpoint],
-        patience: Patience,
-        clock: Callable[[], float] = time.monotonic,
+        self, endpoints: Sequence[Endpoint], patience: Patience, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._endpoints, self._patience, self._clock = tuple(endpoints), patience, clock
         # Who waits for a place, for another attempt (True, served first) or the first one (False).

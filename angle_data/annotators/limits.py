@@ -86,8 +86,7 @@ class Limiter:
     """The limits of one service for a run with up to `concurrency` requests in flight.
 
     `requests_per_minute` and `tokens_per_minute` are the user's; None leaves them to be found out.
-    `in_flight` counts the requests on their way, nothing goes out before `paused_until`, and `pace` learns
-    from the refusals.
+    `in_flight` counts the requests on their way, nothing goes out before `paused_until`, `pace` learns.
     """
 
     def __init__(

@@ -42,9 +42,8 @@ class Service:
 
 
 _PRICES = Path(__file__).with_name("prices.toml")
-_REASONING = re.compile(
-    r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)"
-)  # gpt-35-turbo is Azure's name of an old one
+# Not gpt-35-turbo, which is Azure's name of an old one.
+_REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)")
 
 _OPENAI = "api.openai.com"
 DEFAULT_URL = f"https://{_OPENAI}/v1"
@@ -104,8 +103,7 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
 
     Raises:
-        InputError: `max_usd` is set, replies may cost and the price is not known, or the file of `prices`
-            cannot be used.
+        InputError: `max_usd` is set and a price that is needed not known, or `prices` cannot be used.
     """
     price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
     if price is None and spec.max_usd is not None and spec.paid:
@@ -117,19 +115,14 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     return price
 
 
-def _host(spec: AnnotatorSpec) -> str:
-    return urlsplit(spec.base_urls[0]).hostname or "" if spec.base_urls else _OPENAI
-
-
 def _listed_price(spec: AnnotatorSpec) -> Price | None:
     """Return the price in the user's table or in ours; a dated snapshot has that of its family."""
     if not spec.paid:
         return None
+    home = urlsplit(spec.base_urls[0]).hostname if spec.base_urls else _OPENAI
     names = (spec.checkpoint, undated(spec.checkpoint))
     tables = (*(_tables(spec.prices) if spec.prices else ()), *_tables(_PRICES))
-    found = [
-        table[name] for host, table in tables if host in ("", _host(spec)) for name in names if name in table
-    ]
+    found = [table[name] for host, table in tables if host in ("", home) for name in names if name in table]
     if not found:
         return None
     factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
@@ -137,22 +130,19 @@ def _listed_price(spec: AnnotatorSpec) -> Price | None:
 
 
 def _tables(path: Path) -> Iterator[tuple[str, dict[str, Price]]]:
-    """Yield the prices of each service by its host, those that hold anywhere ("") last.
-
-    Raises:
-        InputError: The file is missing, or is no table of prices.
-    """
+    """Yield the prices of each service by its host, those that hold anywhere ("") last."""
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as TOML ({error}); correct --prices") from None
     anywhere = {name: price for name, price in content.items() if not isinstance(price, dict)}
     for host, table in [*((k, v) for k, v in content.items() if isinstance(v, dict)), ("", anywhere)]:
-        yield host, {name: _price(path, name, price) for name, price in table.items()}
-
-
-def _price(path: Path, name: str, given: Any) -> Price:
-    match given:
-        case [int() | float() as prompt, int() | float() as reply] if min(prompt, reply) >= 0:
-            return Price(float(prompt), float(reply))
-    raise InputError(f'{path}: {name!r} needs two prices, as in "{name}" = [0.15, 0.60], got {given!r}')
+        for name, given in table.items():
+            match given:
+                case [int() | float() as prompt, int() | float() as reply] if min(prompt, reply) >= 0:
+                    table[name] = Price(float(prompt), float(reply))
+                case _:
+                    raise InputError(
+                        f'{path}: {name!r} needs two prices, as in "{name}" = [0.15, 0.60], got {given!r}'
+                    )
+        yield host, table

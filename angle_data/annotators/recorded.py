@@ -3,8 +3,7 @@
 Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
 in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
 holds several. Grades may also be rows of `text1` and `text2` (or `source` and `text`) with `score` and
-`grader`. A recorded grade is that of a pair in either order of its texts, and of texts that are equal after
-normalisation.
+`grader`. A recorded grade is that of a pair in either order, and of texts that are equal when normalised.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ from angle_data.annotators.base import ChatRequest, Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Polarity
+from angle_data.records import Polarity, read_score
 from angle_data.text import normalise
 
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
-_TOP_GRADE = 5
 _BREATHE_EVERY = 64
 _DEGREES = ("degrees", "graded")
 
@@ -35,8 +33,7 @@ class Recorded:
     """Matches requests with recorded replies: by text and what was asked, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
-        if spec.replies is None:
-            raise InputError("--engine recorded needs --replies FILE with the recorded replies")
+        assert spec.replies is not None, "the choice of the engine asks for it"
         self._replies = _load(spec.replies, spec.name)
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
@@ -49,13 +46,10 @@ class Recorded:
                 reply = self._replies.get((_same_pair(request.source), request.task))
             if reply is not None:
                 yield Reply(request.key, reply)
-            else:
-                asked = (
-                    "grade for this pair"
-                    if request.task == "score"
-                    else f"{request.task} reply for this text"
-                )
-                yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+                continue
+            of_pair = request.task == "score"
+            asked = "grade for this pair" if of_pair else f"{request.task} reply for this text"
+            yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
 
 
 def _load(path: Path, name: str) -> _Replies:
@@ -67,12 +61,9 @@ def _load(path: Path, name: str) -> _Replies:
         if "score" in row:
             texts, reply, annotator, task = *_read_grade(row, where), row.get("grader", name), "score"
         else:
-            graded = "text1" in row
-            fields = ("text1", "text2") if graded else ("text",)
+            fields, task = (("text1", "text2"), "score") if "text1" in row else (("text",), "")
             texts = [_string(row, field, where).strip() for field in fields]
-            reply = _string(row, "reply", where)
-            annotator = row.get("annotator", name)
-            task = "score" if graded else ""
+            reply, annotator = _string(row, "reply", where), row.get("annotator", name)
         if annotator != name:
             others.add(str(annotator))
             continue
@@ -119,7 +110,5 @@ def _same_pair(source: str) -> str:
 def _read_grade(row: dict[str, Any], where: str) -> tuple[list[str], str]:
     """Read the two texts of a row with a grade, and the grade as a reply."""
     fields = ("text1", "text2") if "text1" in row else ("source", "text")
-    score = row["score"]
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= _TOP_GRADE:
-        raise InputError(f"{where}: score must be a number from 0 to {_TOP_GRADE}, got {score!r}")
+    score = read_score(row, where)
     return [_string(row, field, where).strip() for field in fields], str(score)

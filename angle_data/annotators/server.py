@@ -87,23 +87,26 @@ class OpenAIServer:
         self._refusal, self._refusals = "", 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Answer the requests as replies come in; see the module's docstring for what ends the stream.
+        """Answer the requests as replies come in; the module's docstring says what ends the stream, and how.
 
-        Raises:
-            AnnotatorError: Going on is pointless. Replies in flight are awaited and yielded first.
-            CredentialsError: The server rejects the API key.
-            StoppedError: No address answers any more; asking again later may help.
+        Replies in flight are awaited and yielded first.
         """
         self._stop = asyncio.Event()
-        addresses = [self._endpoint(url) for url in self._spec.base_urls or (None,)]
+        spec = self._spec
+        addresses = [
+            Endpoint(
+                f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions",
+                url or "the OpenAI API",
+                Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute),
+                Form.of(spec),
+            )
+            for url in spec.base_urls or (None,)
+        ]
         self._endpoints = Endpoints(addresses, self._pauses)
-        outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
-        source = iter(requests)
-        secret = self._spec.api_key_env is not None
-        async with Transport(self._key, self._spec.timeout_s, secret=secret) as self._transport:
-            workers = [
-                asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
-            ]
+        outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(spec.concurrency)
+        source, secret = iter(requests), spec.api_key_env is not None
+        async with Transport(self._key, spec.timeout_s, secret=secret) as self._transport:
+            workers = [asyncio.create_task(self._work(source, outcomes)) for _ in range(spec.concurrency)]
             try:
                 working, fatal = len(workers), None
                 while working:
@@ -129,12 +132,6 @@ class OpenAIServer:
         self._stop.set()
         self._endpoints.end(retries=True)
         return self._endpoints.in_flight
-
-    def _endpoint(self, url: str | None) -> Endpoint:
-        spec = self._spec
-        limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
-        path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
-        return Endpoint(path, url or "the OpenAI API", limiter, Form.of(spec))
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
@@ -163,10 +160,7 @@ class OpenAIServer:
         """Send a request until there is a reply, or a failure that no further attempt would mend.
 
         What is not the request's own fault uses up none of its attempts. None when the run ends while the
-        request waits for another attempt: it stays unanswered.
-
-        Raises:
-            AngleError: What the service said ends the run.
+        request waits for another attempt; an `AngleError` ends the run.
         """
         used, tokens = 0, Counter[str]()  # attempts; what they took without a reply
         for number in itertools.count(1):
@@ -220,11 +214,7 @@ class OpenAIServer:
         return reply
 
     def _judge(self, place: Place, error: CallError) -> None:
-        """Tell an address what a failure says about it, or about what it was asked; give the place back.
-
-        Raises:
-            StoppedError: No address has worked for too long.
-        """
+        """Tell an address what a failure says about it; give the place back; raise if all are long away."""
         endpoint, message, lost = place.endpoint, one_line(error), False
         status, told_s = error.status_code, retry_after(error.headers)
         if (status is not None and status < 500) or isinstance(error, NoReply):
@@ -253,11 +243,7 @@ class OpenAIServer:
             ) from error
 
     def _bear_limits(self, told_s: float, message: str) -> None:
-        """Take note of a 429.
-
-        Raises:
-            StoppedError: There has been nothing else for too long.
-        """
+        """Take note of a 429; a `StoppedError` where there has been nothing else for too long."""
         now = time.monotonic()
         if now > self._limited_until:
             minutes = f"{self._pauses.limited_s / 60:.0f} minutes"
@@ -265,10 +251,9 @@ class OpenAIServer:
                 f"{self._names()} refused everything for {minutes} ({message}); "
                 "run the same command again when its limits allow"
             )
-        first = now + told_s + self._pauses.limited_s
-        self._limited_until = (
-            first if math.isinf(self._limited_until) else max(self._limited_until, now + told_s)
-        )
+        least = now + told_s
+        begun = math.isfinite(self._limited_until)
+        self._limited_until = max(self._limited_until, least) if begun else least + self._pauses.limited_s
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
         """Ask this address in a laxer form from now on, if it answered 400 because of `form`."""

@@ -83,10 +83,7 @@ class EngineConfig:
     """Who is asked, how, and how much; the help of each field says what it means. Holds no secret.
 
     `max_usd` and `max_tokens_total` bound what a run folder costs over all its sessions. `seed` None leaves
-    sampling to the service. `shard` (i, n) takes the i-th of n shares, from 1.
-
-    Raises:
-        InputError: A value is out of its range.
+    sampling to the service. `shard` (i, n) takes the i-th of n shares, from 1. Checks itself.
     """
 
     model: str = option(

@@ -1,8 +1,7 @@
 """The chat completions protocol over aiohttp: what goes out, what comes back, and what can go wrong between.
 
 Bodies and answers follow the OpenAI API reference, https://platform.openai.com/docs/api-reference/chat.
-Nothing is retried here. The openai client does the same for several times the CPU: see "throughput" in
-benchmarks/labelling.
+Nothing is retried here. The openai client takes several times the CPU: "throughput" in benchmarks/labelling.
 """
 
 from __future__ import annotations
@@ -104,14 +103,8 @@ def page_title(text: str) -> str | None:
 
 def written(key: str) -> re.Pattern[bytes]:
     """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
-    forms = {
-        key,
-        json.dumps(key)[1:-1],
-        key.replace("/", "\\/"),
-        quote(key, safe=""),
-        quote(key),
-        quote_plus(key),
-    }
+    forms = {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}
+    forms |= {quote(key, safe=""), quote(key), quote_plus(key)}
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
     return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
 
@@ -129,11 +122,7 @@ def masked(text: str) -> str:
 
 
 def api_key(spec: AnnotatorSpec) -> str:
-    """Return the API key from the variable that `spec` names.
-
-    Raises:
-        CredentialsError: The variable is not set, or its value cannot be a key.
-    """
+    """Return the API key from the variable that `spec` names; a `CredentialsError` unless it can be one."""
     if spec.api_key_env is None:
         return "EMPTY"  # what `vllm serve` without --api-key accepts; services want some key
     key = os.environ.get(spec.api_key_env, "").strip()
@@ -142,9 +131,8 @@ def api_key(spec: AnnotatorSpec) -> str:
             f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
         )
     if not (key.isascii() and key.isprintable()):
-        raise CredentialsError(
-            f"the value of {spec.api_key_env} is no API key: it holds characters no key has"
-        )
+        said = "is no API key: it holds characters no key has"
+        raise CredentialsError(f"the value of {spec.api_key_env} {said}")
     return key
 
 
@@ -156,11 +144,8 @@ def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: st
     name = spec.api_key_env
     if status == 403:
         detail = "" if said == "HTTP 403" else f": {said}"
-        fix = (
-            "if it wants an API key, name its variable with --api-key-env"
-            if name is None
-            else f"check the key in {name} and the rights of its project"
-        )
+        fix = f"check the key in {name} and the rights of its project"
+        fix = fix if name else "if it wants an API key, name its variable with --api-key-env"
         return f"{address} refuses access (HTTP 403{detail}); {fix}"
     if name is None:
         return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
@@ -292,10 +277,8 @@ class Transport:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NoAnswer(_reason(error), connected=False) from error
         except TimeoutError as error:
-            message = (
-                f"no answer within {self._timeout_s:g} s; give it longer with --engine-option "
-                "timeout_s=SECONDS, or send less at once with --concurrency"
-            )
+            message = f"no answer within {self._timeout_s:g} s; give it longer with --engine-option "
+            message += "timeout_s=SECONDS, or send less at once with --concurrency"
             raise NoAnswer(message, connected=True, timeout=True) from error
         except (aiohttp.ClientError, OSError) as error:
             if status == 200:
@@ -320,7 +303,7 @@ def _proxy(url: str) -> str | None:
     proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
     if proxy is not None and "://" not in proxy:
         proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
-    if proxy is not None and not _is_http(proxy):
+    if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
         # The address is not shown: where it is malformed, no rule finds the password in it.
         raise InputError(
             f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
@@ -329,10 +312,10 @@ def _proxy(url: str) -> str | None:
     return proxy
 
 
-def _is_http(proxy: str) -> bool:
-    """Return whether this is the address of an HTTP proxy; aiohttp would speak HTTP to a SOCKS proxy too."""
+def is_http(address: str) -> bool:
+    """Whether this is an address of the form http://HOST:PORT, or https, with or without a path."""
     try:
-        parts = urlsplit(proxy)
+        parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
@@ -347,9 +330,8 @@ def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        if page_title(content.decode(errors="replace")) is not None or "html" in headers.get(
-            "Content-Type", ""
-        ):
+        is_page = page_title(content.decode(errors="replace")) is not None
+        if is_page or "html" in headers.get("Content-Type", ""):
             raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
         raise NoReply(f"the answer is broken JSON ({error})") from error
 

@@ -70,7 +70,10 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
         cap(outcome, config.max_per_source, seed=config.seed)
     others = screen_given(given, grading.grades, {choice.key for choice in outcome.kept})
     _check_left(outcome, others)
-    labelled = _count_graded(outcome, grading) if chosen.labels == "graded" and grading.graded else None
+    labelled = None
+    if chosen.labels == "graded" and grading.graded:
+        graded = sum(choice.key in grading.grades for choice in outcome.kept)
+        labelled = {"graded": graded, "expected": len(outcome.kept) - graded}
     if labelled and not (labelled["graded"] or degrees or others.kept):
         raise InputError(
             f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
@@ -139,12 +142,6 @@ def _check_left(outcome: Outcome, others: Screened) -> None:
     raise InputError(f"none of {what} is left ({shown}); look at the candidates of the runs")
 
 
-def _count_graded(outcome: Outcome, grading: Judgement) -> dict[str, int]:
-    """Return how many of the kept pairs have a grade that is used, and how many have none."""
-    graded = sum(choice.key in grading.grades for choice in outcome.kept)
-    return {"graded": graded, "expected": len(outcome.kept) - graded}
-
-
 def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
     ordinal = {} if chosen.labels == "binary" else {"antonym-score": chosen.antonym_score}
@@ -181,14 +178,11 @@ def _check_out(config: EnsembleConfig) -> str:
 
 def _made_of(report: Mapping[str, Any]) -> str:
     """Return the runs, grades and settings that a report says its data set was made of, in words."""
-    parts = [f"{run['annotator']} ({run['candidates']} candidates{_sha(run)}" for run in report["runs"]]
-    if "scores" in report:
-        parts.append(f"grades ({report['scores']['pairs']} pairs{_sha(report['scores'])}")
+    made = [(f"{run['annotator']} ({run['candidates']} candidates", run) for run in report["runs"]]
+    if scores := report.get("scores"):
+        made.append((f"grades ({scores['pairs']} pairs", scores))
+    parts = [f"{what}, sha256 {row['sha256'][:8]})" for what, row in made]
     return ", ".join((*parts, *(f"{name} {value}" for name, value in report["settings"].items())))
-
-
-def _sha(made: Mapping[str, Any]) -> str:
-    return f", sha256 {made['sha256'][:8]})"
 
 
 def _split(

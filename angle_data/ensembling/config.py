@@ -20,9 +20,6 @@ class EnsembleConfig:
     """Settings of one build; checked when made. None leaves a choice to what the runs hold, or means no cap.
 
     Labels need a lower end: without random pairs `binary` ones have their antonyms, the others have none.
-
-    Raises:
-        InputError: A value is unknown or out of its range, or grades are needed and not given.
     """
 
     runs: tuple[Path, ...] = option(

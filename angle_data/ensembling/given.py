@@ -36,8 +36,7 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     Columns are `text1, text2` or `sentence1, sentence2`, and `kind` if there is one.
 
     Raises:
-        InputError: A file cannot be read, is given twice or holds no pair, or a row has no two texts
-            (`file:line`).
+        InputError: A file cannot be read, is given twice or holds no pair, or a line has no two texts.
     """
     check_named_once(paths, "--pairs ")
     pairs: list[GivenPair] = []

@@ -64,8 +64,7 @@ class Judgement:
     """The verdict on each grader, the `grades` of those that are used, and what these cover.
 
     `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
-    grade that is used. `read` is what the files held, `unknown` counts the graded pairs that are no
-    candidates.
+    grade that is used. `read` is what the files held, `unknown` counts graded pairs that are no candidates.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -161,8 +160,7 @@ def read_grading(
     `annotators` has the models behind each annotator's name.
 
     Raises:
-        InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
-            no grader can be used.
+        InputError: A path cannot be used, the grades are of none of these pairs, or, if `needed`, of no use.
     """
     read = read_scores(paths)
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
@@ -189,12 +187,8 @@ def read_grading(
             "choose --labels ordinal"
         )
     if unknown:
-        log.info(
-            "%d of %d graded pairs are no candidates%s",
-            unknown,
-            len(read.grades),
-            " and not given" * bool(given),
-        )
+        said = "%d of %d graded pairs are no candidates%s"
+        log.info(said, unknown, len(read.grades), " and not given" * bool(given))
     return replace(judgement, read=read, unknown=unknown)
 
 
@@ -215,8 +209,7 @@ def judge(
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
-    passed, _ = screen(sources)
-    pairs = merge(passed)
+    pairs = merge(screen(sources)[0])
     graders = sorted({grader for row in grades.values() for grader in row})
     grades = without_own(grades, sources, own)
     others = {name for key in given for name in grades.get(key, {})}
@@ -244,9 +237,7 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: boo
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
     enough = {name for name, sides in found.items() if min(map(len, sides.values())) >= _LEAST_GRADES}
     auc = areas.get(_ALL)
-    single = {
-        name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
-    }
+    single = {name: area for name, area in areas.items() if name in enough - {_ALL} and area is not None}
     if auc is None or _ALL not in enough:
         return Verdict(auc, single, None, trusted)
     fair = list(single.values()) or [auc]

@@ -19,8 +19,7 @@ def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
 
     `members` maps a source's normalised text to the normalised texts that it is paired with. Two sources
     share a group when a text of one (itself or a partner) is a text of the other, when their sets of words
-    have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or through a
-    chain of such sources.
+    have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or by a chain.
     """
     groups = DisjointSets(members)
     owner: dict[str, str] = {}

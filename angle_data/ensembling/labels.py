@@ -27,8 +27,8 @@ def label_choice(
 ) -> LabelledPair:
     """Return the labelled pair of a kept candidate; `labels` is one of `LABELS`.
 
-    `antonym_score` in [0, 1] is what antonyms were asked for under all labels but `binary`. The score is what
-    was asked for, or, with a `scale`, the level there; the label is that of what was asked for.
+    The score is what was asked for (of antonyms `antonym_score`, but 0 with `binary`), or, with a `scale`,
+    the level there; the label is that of what was asked for.
     """
     candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
     score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
@@ -98,12 +98,8 @@ def random_pairs(
                 key = (min(source.key, ordered[other].key), max(source.key, ordered[other].key))
                 if key not in used:
                     used.add(key)
-                    text = ordered[other].text
-                    pairs.append(
-                        LabelledPair(
-                            source.text, text, 0, 0.0, 1.0, "random", source.id, supervision="random"
-                        )
-                    )
+                    row = (source.text, ordered[other].text, 0, 0.0, 1.0, "random", source.id)
+                    pairs.append(LabelledPair(*row, supervision="random"))
                     break
             else:
                 break  # hardly a partner is left for this source: further draws would search in vain
@@ -111,10 +107,8 @@ def random_pairs(
 
 
 def _partners(count: int, name: str) -> Iterator[int]:
-    """Yield the numbers below `count` to try: from one drawn by `name` onwards, then drawn each for itself.
-
-    The walk alone would stay among alphabetical neighbours, which are often alike.
-    """
+    """Yield the numbers below `count` to try: from one drawn by `name` onwards, then one by one."""
+    # The walk alone would stay among alphabetical neighbours, which are often alike.
     start = stable_hash(name) % count
     for step in range(min(count, _TRIES)):
         yield (start + step) % count

@@ -9,8 +9,7 @@ its annotator's, that of an annotator towards the mean of all, a grader towards 
 
 A pair stays what somebody asked for if that is the likelier side. A polarity is flipped only where grades
 speak clearly for it; a degree never is. What the evidence supports on neither side is dropped. Without grades
-only pairs that annotators contradict each other about can be judged: a vote, weighed by how reliable each has
-proved.
+only pairs that annotators contradict each other about can be judged: a vote, weighed by reliability.
 """
 
 from __future__ import annotations
@@ -174,12 +173,8 @@ class Beliefs:
         self.wrong: dict[Kind, float] = dict.fromkeys(sorted(self.checked), _WRONG)
         self.readers = dict.fromkeys(sorted({name for row in self.grades for name in row}), Reader())
         self.correlation = _CORRELATION
-        self.synonym = [
-            sum(1 - _WRONG if claim.side == "synonym" else _WRONG for claim in found) / len(found)
-            if found
-            else 0.5
-            for found in claims
-        ]
+        said = ([1 - _WRONG if claim.side == "synonym" else _WRONG for claim in found] for found in claims)
+        self.synonym = [sum(shares) / len(shares) if shares else 0.5 for shares in said]
 
     def learn(self) -> None:
         """Learn sides, grades and shares in turn until the shares change no more."""
@@ -204,13 +199,10 @@ class Beliefs:
 
     def _learn_sides(self) -> None:
         """Weigh every pair alone, then again with what the other sentences of its replies showed."""
-        log_odds = [
-            sum(self.readers[name].odds(grade) for name, grade in row.items())
-            / (1 + (len(row) - 1) * self.correlation)
-            if row
-            else 0.0
-            for row in self.grades
-        ]
+        log_odds = [0.0] * len(self.grades)
+        for number, row in enumerate(self.grades):
+            total = sum(self.readers[name].odds(grade) for name, grade in row.items())
+            log_odds[number] = total / (1 + max(len(row) - 1, 0) * self.correlation)
         for claim, numbers in self.replies.items():
             for number in numbers:
                 log_odds[number] += self._worth(claim, number, self.wrong[claim.kind])
@@ -233,11 +225,8 @@ class Beliefs:
         """Learn the share of wrong claims of each kind, shrunk towards the mean of all."""
         sums: dict[Kind, float] = dict.fromkeys(self.wrong, 0.0)
         for claim, numbers in self.replies.items():
-            sums[claim.kind] += sum(
-                wrong
-                for number, wrong in zip(numbers, self._wrong_in(claim), strict=True)
-                if self._is_checked(number)
-            )
+            wrong = zip(numbers, self._wrong_in(claim), strict=True)
+            sums[claim.kind] += sum(share for number, share in wrong if self._is_checked(number))
         mean = shrink(sum(sums.values()), self.checked.total(), _WRONG, _WRONG_STRENGTH)
         mean = min(_MOST_WRONG, max(_WRONG, mean))
         self.wrong = {
@@ -293,23 +282,14 @@ def _can_flip(offer: Offer, likely: Polarity) -> bool:
 
 def _details(beliefs: Beliefs, kept: Sequence[Choice]) -> dict[str, Any]:
     """Return what `report.json` says of each annotator: reliability by what was asked for, flipped pairs."""
-    flips = Counter(
-        (model, choice.candidate.polarity)
-        for choice in kept
-        for model in choice.models
-        if "flipped" in choice.flags
-    )
+    flipped = [choice for choice in kept if "flipped" in choice.flags]
+    flips = Counter((model, choice.candidate.polarity) for choice in flipped for model in choice.models)
     reliability: dict[str, Any] = {}
     for (name, asked), wrong in beliefs.wrong.items():
         found = {"reliability": round(1 - wrong, 4), "checked": beliefs.checked[name, asked]}
         reliability.setdefault(name, {})[asked] = found
-    return {
-        "reliability": reliability,
-        "flipped": {
-            name: {
-                "synonym_to_antonym": flips[name, "antonym"],
-                "antonym_to_synonym": flips[name, "synonym"],
-            }
-            for name in reliability
-        },
+    by_name = {
+        name: {"synonym_to_antonym": flips[name, "antonym"], "antonym_to_synonym": flips[name, "synonym"]}
+        for name in reliability
     }
+    return {"reliability": reliability, "flipped": by_name}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from angle_data.records import (
     model_behind,
     read_candidates,
     read_run_file,
+    read_score,
+    results_file,
     same_model,
     with_renewal,
 )
@@ -30,13 +33,7 @@ from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
-TOP_GRADE = 5
 _SETTINGS = ("engine", "checkpoint", "size", "prompts", "sampling")  # of a run.json
-_INSTEAD = {  # what else there may be in a folder that was given, and what is said then
-    "scores.jsonl": "holds grades, no candidates; give it with --scores",
-    "candidates.jsonl": "holds candidates, no grades; give it without --scores",
-    **dict.fromkeys(("data", "dataset"), "is a data set; give the runs that it was made of"),
-}
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
@@ -52,8 +49,7 @@ class Run:
     """One run of an annotator: its name, its candidates and its recorded settings.
 
     `digest` is a sha256 of the candidates that does not depend on the order of their rows, `usd` what they
-    cost, where that is known; `behind` is the model behind
-    the name (`records.model_behind`).
+    cost, where that is known; `behind` is the model behind the name (`records.model_behind`).
     """
 
     path: Path
@@ -112,8 +108,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     Runs of one annotator count as one: shards, or its answers to several settings.
 
     Raises:
-        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line
-            (`file:line`).
+        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line.
     """
     check_named_once(paths)
     return sorted(map(_read_run, paths), key=lambda run: (run.model, run.digest))
@@ -129,21 +124,15 @@ def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
         groups.setdefault(normalise(candidate.source), []).append(candidate)
     sources = []
     for key, group in sorted(groups.items()):
-        group.sort(
-            key=lambda c: (
-                c.polarity or "",
-                c.degree or 0,
-                normalise(c.text),
-                c.model,
-                c.text,
-                c.key,
-                c.source_id,
-                c.source,
-            )
-        )
+        group.sort(key=_canonical)
         source_id, text = min((c.source_id, c.source) for c in group)
         sources.append(Source(key, source_id, text, tuple(group)))
     return sources
+
+
+def _canonical(c: Candidate) -> tuple[str | int, ...]:
+    asked = c.polarity or "", c.degree or 0
+    return *asked, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source
 
 
 def offers(sources: Iterable[Source]) -> Iterator[Offer]:
@@ -163,18 +152,17 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     """
     check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
-    rows: dict[str, int] = {}
+    rows, recorded = Counter[str](), []
     models: dict[str, set[str]] = {}
-    recorded = []
     for path in paths:
-        file = _results(path, "scores.jsonl", "llm-score")
+        file = results_file(path, "scores.jsonl", "llm-score")
         recorded.append(_recorded(path, "llm-score"))
         line = 0
         try:
             for line, row in read_jsonl(file):
                 pair, grader, score = _read_grade(row, f"{file}:{line}")
                 grades.setdefault(pair, {}).setdefault(grader, []).append(score)
-                rows[grader] = rows.get(grader, 0) + 1
+                rows[grader] += 1
                 models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
         except InputError as error:
             raise with_renewal(error, "llm-score", path) from None
@@ -220,29 +208,12 @@ def without_own(
     return by_others
 
 
-def _results(path: Path, name: str, command: str) -> Path:
-    """Return the file `name` of a run of `command`; raise an `InputError` that says what is there instead."""
-    if (path / name).is_file():
-        return path / name
-    if path.is_file():
-        raise InputError(f"{path} is a file; give the folder of the run")
-    for found, said in _INSTEAD.items():
-        if (path / found).exists():
-            raise InputError(f"{path} {said}")
-    raise InputError(
-        f"{path} holds no {name}; make it with `angle-data {command} --out {path}`, or run that command "
-        "again to finish it"
-    )
-
-
 def _read_run(path: Path) -> Run:
-    file = _results(path, "candidates.jsonl", "llm-label")
     candidates = tuple(read_candidates(path))
     recorded = _recorded(path, "llm-label")
-    if not candidates:
-        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     models = sorted({c.model for c in candidates})
     if len(models) > 1:
+        file = path / "candidates.jsonl"
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(map(str, candidate.to_dict().values())) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
@@ -256,10 +227,7 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     for name in ("text1", "text2", "model"):
         if not isinstance(row.get(name), str) or not row[name]:
             raise InputError(f"{where}: {name} must be a non-empty string, got {row.get(name)!r}")
-    score = row.get("score")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
-        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
-    return pair_key(row["text1"], row["text2"]), row["model"], float(score)
+    return pair_key(row["text1"], row["text2"]), row["model"], float(read_score(row, where))
 
 
 def _recorded(path: Path, command: str) -> dict[str, Any]:

@@ -85,11 +85,11 @@ def summarise(
 
 def rejected_rows(dropped: Iterable[Rejection]) -> Iterator[dict[str, Any]]:
     """Yield the rows of rejected.jsonl, in an order that does not depend on that of `dropped`."""
-    for r in sorted(
-        dropped,
-        key=lambda r: (r.source_id, r.source, r.polarity or "", r.degree or 0, r.model, r.key, r.text),
-    ):
-        yield r.to_dict()
+
+    def place(r: Rejection) -> tuple[str | int, ...]:
+        return r.source_id, r.source, r.polarity or "", r.degree or 0, r.model, r.key, r.text
+
+    return (r.to_dict() for r in sorted(dropped, key=place))
 
 
 def make_report(
@@ -104,9 +104,7 @@ def make_report(
     return {
         "settings": dict(settings),
         **counts,
-        "reasons": {
-            reason: REASONS[reason] for reason in (*summary.dropped, *summary.given) if reason in REASONS
-        },
+        "reasons": {name: REASONS[name] for name in (*summary.dropped, *summary.given) if name in REASONS},
         **details,
         "runs": [
             {
@@ -134,6 +132,11 @@ def make_card(
     kinds = {kind for counts in summary.pairs.values() for kind in counts}
     wrote = {"antonym": "synonymous and opposite sentences", "degrees": "sentences at degrees of similarity"}
     written = " and ".join(text for kind, text in wrote.items() if kind in kinds) or wrote["antonym"]
+    wrong = "A reply of the wrong polarity is found only where another annotator contradicts it literally."
+    if settings["strategy"] == "principled" and settings["graders"] != "none":
+        wrong = (
+            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
+        )
     return Card(
         title="LLM-annotated sentence pairs",
         summary=(
@@ -150,10 +153,7 @@ def make_card(
         ),
         limits=(
             "No human has checked the pairs. Synonyms may differ in detail and antonyms may not contradict.",
-            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
-            if settings["strategy"] == "principled" and settings["graders"] != "none"
-            else "A reply of the wrong polarity is found only where another annotator contradicts it "
-            "literally.",
+            wrong,
             "Antonyms flagged `near_copy` differ from their source by a negation or at most two words.",
             "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
         ),

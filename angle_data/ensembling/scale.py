@@ -17,9 +17,9 @@ from itertools import pairwise
 from statistics import fmean
 
 from angle_data.ensembling.given import GivenPair
-from angle_data.ensembling.read import TOP_GRADE, Grades
+from angle_data.ensembling.read import Grades
 from angle_data.ensembling.strategies import Choice, asked_of, side_of
-from angle_data.records import Candidate
+from angle_data.records import TOP_GRADE, Candidate
 
 # Before anything is seen: variances of the levels of pairs of one kind, and of the grades of one pair; and
 # how many pairs a mean or a variance is worth then.
@@ -132,8 +132,8 @@ class Scale:
 def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Knots]:
     """Return some grades of each grader and what they are read as, rising.
 
-    The mean grade of pairs that mean the same is read as that of the most generous grader, and at least 4.5;
-    the mean grade of others as that of the strictest.
+    The mean grade of pairs that mean the same is read as the most generous grader's, and at least 4.5; the
+    mean grade of others as the strictest's.
     """
     found: dict[str, tuple[list[float], list[float]]] = {}
     for choice, row in zip(kept, rows, strict=True):

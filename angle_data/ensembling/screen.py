@@ -188,10 +188,7 @@ def _script(text: str) -> str:
     """Return the script of most letters by the first word of their Unicode names (LATIN, CJK), "" if none."""
     if text.isascii():  # nearly every text of most corpora; Unicode names are slow to look up
         return "LATIN" if any(char.isalpha() for char in text) else ""
-    counts: Counter[str] = Counter()
-    for char in text:
-        if char.isalpha():
-            counts[unicodedata.name(char, "UNKNOWN").split()[0]] += 1
+    counts = Counter(unicodedata.name(char, "UNKNOWN").split()[0] for char in text if char.isalpha())
     return max(sorted(counts), key=lambda name: counts[name]) if counts else ""
 
 
@@ -200,8 +197,4 @@ def _tokens(text: str) -> Counter[str]:
 
 
 def _without_negation(tokens: Counter[str]) -> Counter[str]:
-    folded: Counter[str] = Counter()
-    for token, count in tokens.items():
-        if token not in _NEGATING:
-            folded[fold(token)] += count
-    return folded
+    return Counter(fold(token) for token in tokens.elements() if token not in _NEGATING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, offers
@@ -60,15 +60,13 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
         groups.setdefault(pair_key(offer.source.text, offer.candidate.text), []).append(offer)
-    return [
-        Merged(
-            key,
-            models_of(group),
-            tuple(offer for offer in group if side_of(offer.candidate) == "synonym"),
-            tuple(offer for offer in group if side_of(offer.candidate) == "antonym"),
+    merged = []
+    for key, group in groups.items():
+        sides = (
+            tuple(offer for offer in group if side_of(offer.candidate) == side) for side in get_args(Polarity)
         )
-        for key, group in groups.items()
-    ]
+        merged.append(Merged(key, models_of(group), *sides))
+    return merged
 
 
 def side_of(candidate: Candidate) -> Polarity:
@@ -91,8 +89,7 @@ class Choice:
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
-    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity. Degrees are
-    never flipped.
+    choice whose polarity was flipped has the flag `flipped`, its candidate the new one; degrees never are.
     """
 
     source: Source
@@ -123,11 +120,7 @@ Strategy = Callable[[Sequence[Source], Grades], Outcome]
 
 
 def load_strategy(name: str) -> Strategy:
-    """Import and return the strategy registered under `name`.
-
-    Raises:
-        InputError: There is no such strategy; the message lists those there are.
-    """
+    """Import and return the strategy registered under `name`; an `InputError` lists those there are."""
     if name not in STRATEGIES:
         raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
     strategy: Strategy = load_object(STRATEGIES[name])
@@ -154,8 +147,7 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
-    looked at.
+    each after the first, clipped to 0.3..1: a mean, for language models err together. Grades do not count.
     """
     passed, dropped = screen(sources)
     offered = Counter(offer.candidate.model for offer in offers(sources))
@@ -180,12 +172,12 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     Each annotator has one vote of its `reliability` in (0, 1]; one that said both cancels itself out. A pair
     that nobody disputes is won without a margin.
     """
+    if not (merged.synonyms and merged.antonyms):
+        return "synonym" if merged.synonyms else "antonym"
     # Summed in sorted order: floating-point sums depend on it, and the result must not.
     synonym, antonym = (
         sum(reliability[model] for model in models_of(side)) for side in (merged.synonyms, merged.antonyms)
     )
-    if not (merged.synonyms and merged.antonyms):
-        return "synonym" if merged.synonyms else "antonym"
     if abs(synonym - antonym) <= MARGIN:
         return None
     return "synonym" if synonym > antonym else "antonym"

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from angle_data.console import configure_logging, say_result
+from angle_data.calls import option, with_options
+from angle_data.console import configure_logging
 from angle_data.errors import InputError
+from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
 
 if TYPE_CHECKING:
     from angle_data.gis.build.build import GisSummary
@@ -22,80 +24,10 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")]
-ApiUrl = Annotated[str, typer.Option(help="REST API URL; for GitHub Enterprise: https://HOST/api/v3.")]
-TokenEnv = Annotated[str, typer.Option(help="Environment variable with the token.")]
-MaxRequests = Annotated[
-    int | None, typer.Option(help="Stop after this many requests; rerun the same command to resume.")
-]
-PUBLIC_API = "https://api.github.com"
 
 
-def gis(
-    context: typer.Context,
-    out: Annotated[
-        Path | None, typer.Option(help="Output folder for crawl.sqlite, dataset/, audit/ and report.json.")
-    ] = None,
-    repos: Annotated[
-        Path | None, typer.Option(help="File of repositories, one owner/name or GitHub URL per line.")
-    ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option(help="events: marks made with GitHub's own button. comments: what people write. both."),
-    ] = "both",
-    api_url: ApiUrl = PUBLIC_API,
-    token_env: TokenEnv = "GITHUB_TOKEN",
-    since: Annotated[
-        str | None,
-        typer.Option(
-            help="Use only issues opened on or after this day, such as 2024-01-31; the crawl skips issues "
-            "not updated since."
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(help="Use only issues opened on or before this day, whenever they were marked."),
-    ] = None,
-    max_requests: MaxRequests = None,
-    archive: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Event dump (GH Archive, .json or .json.gz), or a folder of them, to read instead of the "
-            "API. Repeatable."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Forecast requests and time; takes a request or two with a token."),
-    ] = False,
-    no_crawl: Annotated[bool, typer.Option("--no-crawl", help="Build from an earlier crawl.")] = False,
-    seed: Annotated[int, typer.Option(help="Random seed for negatives, splits and order.")] = 0,
-    negatives: Annotated[float, typer.Option(help="Negative pairs per positive pair.")] = 1.0,
-    split_by: Annotated[
-        str,
-        typer.Option(
-            help="cluster, repo or time; with time, pairs that cross a split boundary are left out."
-        ),
-    ] = "cluster",
-    ratios: Annotated[str, typer.Option(help="Shares of train, validation and test.")] = "0.86,0.07,0.07",
-    max_pairs_per_cluster: Annotated[int, typer.Option(help="Maximum positive pairs per cluster.")] = 10,
-    cross_repo: Annotated[
-        bool, typer.Option("--cross-repo", help="Allow duplicates across two repositories.")
-    ] = False,
-    ids_only: Annotated[
-        bool, typer.Option("--ids-only", help="Leave out the texts; gis rehydrate fetches them again.")
-    ] = False,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Tokenizer for length statistics: tokenizer.json, its folder, a hub name, or estimate.",
-            show_default="bert-base-uncased with the train extra, else an estimate",
-        ),
-    ] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@with_options(GisConfig, is_group=True, out=None)
+def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
     Everything fetched is kept in crawl.sqlite: a stopped crawl resumes where it stopped, and a finished one
@@ -106,44 +38,23 @@ def gis(
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
-    if context.invoked_subcommand is not None:
-        return
-    if out is None:
-        raise InputError("give --out, the folder to write to")
-    if dry_run and no_crawl:
-        raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
-    if dry_run and archive:
-        raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
-    configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.build.build import BuildConfig, build_gis
+    from angle_data.gis.build.build import build_gis
     from angle_data.gis.build.report import token_counter
-    from angle_data.gis.crawl.selection import Selection, read_repos
-    from angle_data.splits import parse_ratios
 
-    # All options are checked before hours of crawling, the tokenizer too.
-    names = read_repos(repos, api_url, tell=no_crawl) if repos is not None else None
-    selection = Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
-    build = BuildConfig(
-        out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
-        max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=selection,
-    )  # fmt: skip
-    token_counter(tokenizer, fetch=not no_crawl)
+    # All is checked before hours of crawling, the list and the tokenizer too.
+    config.selection(tell=config.no_crawl)
+    token_counter(config.tokenizer, fetch=not config.no_crawl)
     crawled = None
-    if not no_crawl:
-        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast, forecast_table
+    if not config.no_crawl:
+        from angle_data.gis.crawl.crawl import crawl_repos, forecast, forecast_table
 
-        crawl = CrawlConfig(
-            repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
-            since=since, max_requests=max_requests, archives=tuple(archive or ()),
-        )  # fmt: skip
-        if dry_run:
-            found = forecast(crawl)
-            _show(found, forecast_table(found), as_json=as_json)
-            return
-        crawled = crawl_repos(crawl)
-    summary = build_gis(build)
-    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json)
+        if config.dry_run:
+            found = forecast(config)
+            return found, forecast_table(found)
+        crawled = crawl_repos(config)
+    built = build_gis(config)
+    counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
+    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
 
 
 def explain(
@@ -206,46 +117,35 @@ def sample(
     typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
 
 
-def rehydrate(
-    data: Annotated[Path, typer.Option(help="Folder of the data set without texts.")],
-    out: Annotated[Path, typer.Option(help="A different folder, for the new dataset/.")],
-    api_url: ApiUrl = PUBLIC_API,
-    token_env: TokenEnv = "GITHUB_TOKEN",
-    max_requests: MaxRequests = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class RehydrateConfig:
+    """What `gis rehydrate` needs, see its options."""
+
+    data: Path = option("Folder of the data set without texts.")  # noqa: RUF009
+    out: Path = option("A different folder, for the new dataset/.")  # noqa: RUF009
+    api_url: str = option(API_HELP, PUBLIC_API)
+    token_env: str = option(TOKEN_HELP, "GITHUB_TOKEN")
+    max_requests: int | None = option(LIMIT_HELP, None)
+
+
+@with_options(RehydrateConfig)
+def rehydrate(config: RehydrateConfig) -> tuple[dict[str, Any], str]:
     """Fetch the texts of an ids-only data set again; pairs with a deleted issue are left out and counted.
 
     One request fetches fifty issues with a token, one issue without.
 
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
-    configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.crawl.github import Connection
     from angle_data.gis.rehydrate import rehydrate_dataset
 
-    found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
+    asked = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    found = rehydrate_dataset(config.data, config.out, asked)
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
-    table = (
+    return found, (
         f"pairs     {found['kept']:,} of {found['rows']:,}\nleft out  {left_out or 'none'}\n"
         f"edited    {found['edited']:,}\nrequests  {found['requests']:,}\ndata set  {found['dataset']}"
     )
-    _show({**found, "dataset": str(found["dataset"])}, table, as_json=as_json)
-
-
-def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
-    else:
-        say_result(table)
-
-
-def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:
-    left_out = summary.report["left_out"]
-    found = {"counts": summary.counts, "dataset": str(summary.dataset), "left_out": left_out}
-    return {**found, "crawl": {**asdict(crawled), "store": str(crawled.store)}} if crawled else found
 
 
 def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:

@@ -18,15 +18,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import (
-    COLUMNS,
-    IDS_COLUMNS,
-    Row,
-    read_dataset,
-    read_forms,
-    write_forms,
-    write_rows,
-)
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, read_dataset, read_forms, write_forms
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
@@ -34,6 +26,7 @@ from angle_data.gis.crawl.lookups import GONE, look_up
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
+from angle_data.publish.dataset import write_rows
 from angle_data.splits import SPLITS
 from angle_data.text import content_id
 

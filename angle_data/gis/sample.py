@@ -90,11 +90,7 @@ def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:
-    """Return the error rate of all pairs together, then by kind.
-
-    Raises:
-        InputError: There is no verdict.
-    """
+    """Return the error rate of all pairs together, then by kind; an `InputError` if there is no verdict."""
     counts: dict[str, Counter[str]] = {"all": Counter()}
     for kind, verdict in verdicts:
         counts["all"][verdict] += 1

@@ -7,11 +7,10 @@ In reading order:
 
 - `command`: makes the commands from their options, and prints what they return
 - `config`: the options of llm-label and llm-score
-- `label`: llm-label: requests from texts, candidates from replies
+- `label`: llm-label: requests from texts, candidates from replies; with --pilot a sample first
 - `score`: llm-score: requests from pairs, grades from replies
-- `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it
 - `plan`: llm-label --plan: what to ask for with a budget, by gains that were measured
-- `mine`: pairs among the texts, to be graded; `written`: those among what was written for each
+- `mine`: pairs to be graded, among the texts or among what was written for each
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
 - `asking/`: one session of asking, with its journal and limits

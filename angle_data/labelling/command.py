@@ -6,18 +6,16 @@ Their options are the fields of their configs. Imports nothing heavy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calls import with_options
 from angle_data.labelling.config import LabelConfig, ScoreConfig
-from angle_data.labelling.mine import MineConfig, summary
+from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
-    from angle_data.labelling.asking.forecast import SessionPlan
-    from angle_data.labelling.asking.session import SessionResult
-    from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.asking.session import SessionPlan, SessionResult
+    from angle_data.labelling.label import PilotResult
     from angle_data.labelling.plan import SpendingPlan
 
 
@@ -38,8 +36,7 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     Plan what to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
     --texts notes.jsonl --out runs
     """
-    from angle_data.labelling.label import label, plan_label
-    from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.label import label, pilot, plan_label
     from angle_data.labelling.plan import plan_spending
 
     if config.plan:
@@ -83,5 +80,6 @@ def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
 
     Example: angle-data mine runs/degrees runs/second --out written.jsonl
     """
-    result = draw(config)
-    return asdict(result), summary(result)
+    drawn = draw(config)
+    lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in drawn.items()]
+    return {"out": config.out, "pairs": drawn}, "\n".join([*lines, f"pairs -> {config.out}"])

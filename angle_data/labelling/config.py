@@ -1,7 +1,6 @@
 """The options of `llm-label` and `llm-score`; those of the asking are in `annotators.spec`.
 
-Each field is one option of its command: add an option here, with its default and its help.
-Imports nothing heavy.
+Each field is an option of its command: add one here, with its default and help. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -30,11 +29,7 @@ _OUT = "Run folder; rerun the same command to resume."
 
 @dataclass(frozen=True, slots=True)
 class LabelConfig:
-    """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
+    """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
@@ -93,11 +88,7 @@ class LabelConfig:
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig:
-    """Everything that `llm-score` needs; `engine` says who is asked. Checks itself and holds no secret.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
+    """Everything that `llm-score` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
     out: Path = option(_OUT)  # noqa: RUF009

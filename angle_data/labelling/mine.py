@@ -20,6 +20,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,9 @@ from angle_data.calls import check_least, check_named_once, option, read_paths
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
-from angle_data.labelling.written import WRITTEN, Row, draw_written, row_of
+from angle_data.records import read_candidates
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import counted, normalise, stable_hash, words
+from angle_data.text import counted, normalise, pair_key, stable_hash, words
 
 KINDS = ("near", "between", "random")
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
@@ -42,6 +43,11 @@ _STEM = 4
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
+_WRITTEN = "written"
+_RARER = 3  # a pair with a sentence of degree 1, which is about something else, comes so much later
+
+_Row = tuple[int, str, str, str]
+"""A pair with its place in the file: a hash, the two texts in a direction by it, and the kind."""
 
 
 class Near(NamedTuple):
@@ -63,9 +69,6 @@ class MineConfig:
 
     `runs` or `texts` must be given. `n` None draws 2,000 pairs, or all where there are fewer.
     `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
-
-    Raises:
-        InputError: A value is out of its range.
     """
 
     out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
@@ -107,16 +110,8 @@ class MineConfig:
             raise InputError(f"--out {self.out} is the file of texts itself; give another one")
 
 
-@dataclass(frozen=True, slots=True)
-class MineResult:
-    """What was drawn: the file, and the number of its pairs by kind."""
-
-    out: Path
-    pairs: dict[str, int]
-
-
-def mine(config: MineConfig) -> MineResult:
-    """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`.
+def mine(config: MineConfig) -> dict[str, int]:
+    """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`; return them by kind.
 
     The same texts, options and seed give the same bytes. No text has more than twice the mean
     number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
@@ -126,7 +121,12 @@ def mine(config: MineConfig) -> MineResult:
         InputError: The texts, runs or embeddings cannot be used, `n` is more than there are pairs, or `out`
             holds anything but these very pairs.
     """
-    rows = sorted(_among_texts(config, config.texts) if config.texts else _among_written(config))
+    if config.texts:
+        rows = _among_texts(config, config.texts)
+    else:
+        rows = _draw_written(config.runs, config.n or _USUAL, config.seed)
+        _number(config.n, len(rows) if config.n else _USUAL, "the sentences written for each text")
+    rows.sort()
     lines = (dumps({"text1": one, "text2": other, "kind": kind}) for _, one, other, kind in rows)
     mined = "".join(f"{line}\n" for line in lines)
     if config.out.exists() and not (config.out.is_file() and config.out.read_bytes() == mined.encode()):
@@ -135,11 +135,10 @@ def mine(config: MineConfig) -> MineResult:
             "runs or options; move it away, or give another file"
         )
     write_text(config.out, mined)
-    kinds = dict.fromkeys(KINDS if config.texts else (WRITTEN,), 0) | Counter(kind for *_, kind in rows)
-    return MineResult(config.out, kinds)
+    return dict.fromkeys(KINDS if config.texts else (_WRITTEN,), 0) | Counter(kind for *_, kind in rows)
 
 
-def _among_texts(config: MineConfig, path: Path) -> list[Row]:
+def _among_texts(config: MineConfig, path: Path) -> list[_Row]:
     file = TextFile(path, text_field=config.text_field, limit=config.limit)
     found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
     texts = [text for _, text, _ in found]
@@ -152,15 +151,7 @@ def _among_texts(config: MineConfig, path: Path) -> list[Row]:
     else:
         neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
     drawn = _draw(neighbours, count, n)
-    return [row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
-
-
-def _among_written(config: MineConfig) -> list[Row]:
-    """Draw pairs of sentences that annotators wrote for one text, one of each text in turn."""
-    rows = draw_written(config.runs, _USUAL if config.n is None else config.n, config.seed)
-    if config.n is not None:
-        _number(config.n, len(rows), "the sentences written for each text")
-    return rows
+    return [_row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
 
 
 def _number(n: int | None, possible: int, of: str) -> int:
@@ -373,7 +364,60 @@ def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
             drawn.take(*pair, "random")
 
 
-def summary(result: MineResult) -> str:
-    """Return the table that `mine` ends with."""
-    lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in result.pairs.items()]
-    return "\n".join([*lines, f"pairs -> {result.out}"])
+# --- written for one text ------------------------------------------------------------------------------
+
+
+def _row_of(seed: int, one: str, other: str, kind: str) -> _Row:
+    """Return a row with its place in the file, in an order and a direction by hash."""
+    rank = stable_hash("\n".join([str(seed), *sorted((one, other))]))
+    first, second = sorted((one, other), reverse=bool(rank & 1))
+    return rank, first, second, kind
+
+
+def _draw_written(runs: Sequence[Path], n: int, seed: int) -> list[_Row]:
+    """Draw `n` pairs, or all where there are fewer: one of each text in turn, no pair twice.
+
+    Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
+    each, are no pair, and one of them is in fewer pairs than another sentence.
+    """
+    written = _read_written(runs)
+    order = sorted(written, key=lambda text: (stable_hash(f"{seed}\n{text}"), text))
+    queues = {text: _ranked(written[text].values(), seed) for text in order}
+    drawn: dict[tuple[str, str], _Row] = {}
+    while queues and len(drawn) < n:
+        for text, queue in list(queues.items()):
+            row = next(queue, None)
+            if row is None:
+                del queues[text]
+            else:
+                drawn.setdefault(pair_key(row[1], row[2]), row)  # another text may have that pair
+            if len(drawn) == n:
+                break
+    if not drawn:
+        raise InputError(
+            "no text has two sentences in these run folders (two of degree 1 do not count); name more of them"
+        )
+    return list(drawn.values())
+
+
+def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[_Row]:
+    """Yield the pairs of one text's sentences as rows, in their order by hash; made when asked for."""
+    found = []
+    for (one, far), (other, farther) in combinations(sorted(sentences), 2):
+        if not (far and farther):
+            row = _row_of(seed, one, other, _WRITTEN)
+            found.append((row[0] * (_RARER if far or farther else 1), row))
+    yield from (row for _, row in sorted(found))
+
+
+def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]]:
+    """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
+    written: dict[str, dict[str, tuple[str, bool]]] = {}
+    for run in runs:
+        for candidate in read_candidates(run):
+            key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
+            if key:
+                own = written.setdefault(normalise(candidate.source), {})
+                old = own.get(key, new)
+                own[key] = min(old[0], new[0]), old[1] and new[1]
+    return written

@@ -84,11 +84,6 @@ class Offer:
     usd: float | None
     gain: float
 
-    @property
-    def is_guessed(self) -> bool:
-        """Whether more or fewer texts are used than were measured."""
-        return not min(self.way.gains) <= self.texts <= max(self.way.gains)
-
 
 @dataclass(frozen=True, slots=True)
 class SpendingPlan:
@@ -108,13 +103,8 @@ class SpendingPlan:
             {"way": o.way.name, "texts": o.texts, "tokens": o.tokens, "usd": o.usd, "gain": round(o.gain, 3)}
             for o in self.offers
         ]
-        known = {
-            "texts": self.texts,
-            "model": self.model,
-            "offers": offers,
-            "proposed": self.proposed.way.name,
-        }
-        return {**known, "commands": list(self.commands)}
+        known = {"texts": self.texts, "model": self.model, "offers": offers}
+        return {**known, "proposed": self.proposed.way.name, "commands": list(self.commands)}
 
     def __str__(self) -> str:
         """Show it to people."""
@@ -122,7 +112,8 @@ class SpendingPlan:
         lines = [f"  {'to ask for':<{width}} {'texts':>9} {'tokens':>12} {'USD':>10} {'gain':>7}"]
         for offer in self.offers:
             usd = "unknown" if offer.usd is None else f"{offer.usd:,.4f}"
-            gain = f"{'~' if offer.is_guessed else ''}{100 * offer.gain:.0f} %"
+            measured = min(offer.way.gains) <= offer.texts <= max(offer.way.gains)
+            gain = f"{'' if measured else '~'}{100 * offer.gain:.0f} %"
             row = f"{offer.way.name:<{width}} {offer.texts:>9,} {offer.tokens:>12,} {usd:>10} {gain:>7}"
             lines.append(f"{'*' if offer is self.proposed else ' '} {row}")
         lines += [
@@ -212,8 +203,7 @@ class _Taken:
         contents = [text.text for text in texts]
         with tempfile.TemporaryDirectory() as folder:
             pairs = Path(folder) / "pairs.jsonl"
-            rows = ({"text1": a, "text2": b} for a, b in pairwise([*contents, "another text"]))
-            write_jsonl(pairs, rows)
+            write_jsonl(pairs, ({"text1": a, "text2": b} for a, b in pairwise([*contents, "another text"])))
             job = ScoreJob(ScoreConfig(config.engine, out=Path(folder) / "run", pairs=(pairs,)))
             return _mean_tokens(job, job.pairs.count)
 
@@ -239,11 +229,8 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         for number in range(1, ask.models + 1):
             runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
             runs[-1] += f"-{number}" if ask.models > 1 else ""
-            other = (
-                replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
-                if number > 1
-                else engine
-            )
+            other = replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
+            other = other if number > 1 else engine
             words = ["llm-label", *source, *identity, "--prompts", ask.prompts, *polarity]
             yield _shell(*words, *_given(other), "--out", runs[-1])
     pairs: list[str] = []

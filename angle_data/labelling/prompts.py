@@ -42,24 +42,17 @@ PromptSet = dict[Asked, Prompt]
 """The prompts of both polarities, or that of the degrees alone."""
 
 
-def builtin_names() -> list[str]:
-    """Return the names of the prompt sets that come with the toolkit, sorted."""
-    folder = packaged_folder("prompts")
-    return sorted(
-        path.parent.name for name in ("synonym", "degrees") for path in folder.glob(f"*/{name}.txt")
-    )
-
-
 def load_prompts(name_or_dir: str) -> PromptSet:
     """Load a built-in prompt set by name, or the one in a folder.
 
     Raises:
         InputError: No such set, a prompt file is missing, or its front matter or placeholders are wrong.
     """
-    builtin = name_or_dir in builtin_names()
-    folder = packaged_folder("prompts") / name_or_dir if builtin else Path(name_or_dir)
+    home = packaged_folder("prompts")
+    names = sorted(p.parent.name for file in ("synonym", "degrees") for p in home.glob(f"*/{file}.txt"))
+    folder = home / name_or_dir if name_or_dir in names else Path(name_or_dir)
     if not folder.is_dir():
-        known = ", ".join(builtin_names())
+        known = ", ".join(names)
         raise InputError(f"--prompts {name_or_dir}: neither a folder nor a built-in prompt set ({known})")
     if (degrees := folder / "degrees.txt").is_file():
         if other := next((p for p in (folder / "synonym.txt", folder / "antonym.txt") if p.is_file()), None):
@@ -116,10 +109,7 @@ def list_schema(name: str, items: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def degrees_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the reply to a prompt for degrees: a sentence for each.
-
-    No length is set for them: not every service that takes a schema takes lengths of strings.
-    """
+    """Return the JSON Schema of the reply to a prompt for degrees: a sentence for each, of any length."""
     return object_schema(**{str(degree): {"type": "string"} for degree in DEGREES})
 
 

@@ -25,20 +25,20 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.calls import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
-from angle_data.labelling.asking.forecast import SessionPlan, plan_all
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_all
+from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
-from angle_data.labelling.texts import Pair, PairFile, candidates_of, make_pair
-from angle_data.records import model_behind, read_candidates, read_run_file, same_model
+from angle_data.labelling.texts import Pair, PairFile, make_pair
+from angle_data.records import candidates_file, model_behind, read_candidates, read_run_file, same_model
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
 _CHARS_PER_GRADE = 30
+_GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
@@ -55,11 +55,7 @@ class _Found(NamedTuple):
 
 
 def plan_score(config: ScoreConfig) -> SessionPlan:
-    """Forecast what `score` would ask and cost; reads files only.
-
-    Raises:
-        InputError: The settings, pairs, prompt or journal cannot be used.
-    """
+    """Forecast what `score` would ask and cost; reads files only. Raises what `plan_all` does."""
     return plan_all(ScoreJob(config))
 
 
@@ -67,25 +63,17 @@ def score(config: ScoreConfig) -> SessionResult:
     """Run or resume a grading run and return its counts.
 
     Writes journal.jsonl, scores.jsonl (`text1, text2, score, model, key`), rejected.jsonl and run.json to
-    `config.out`; the last three also when the run ends early.
-
-    Raises:
-        InputError: The settings, pairs, prompt or journal cannot be used.
-        AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
+    `config.out`; the last three also when the run ends early. Raises what `session.ask_all` does.
     """
     return ask_all(ScoreJob(config))
 
 
-def pair_files(config: ScoreConfig) -> list[Path]:
-    """Return the files of pairs: the candidates of every run folder, then the files given as such.
-
-    Raises:
-        InputError: There is none, one is given twice, or a folder holds no candidates.
-    """
+def _pair_files(config: ScoreConfig) -> list[Path]:
+    """Return the files of pairs: the candidates of every run folder, then the files given as such."""
     for run in config.runs:
         if not run.is_dir():
             raise InputError(f"{run} is no folder; give files of pairs with --pairs, and run folders without")
-    files = [*map(candidates_of, config.runs), *config.pairs]
+    files = [*map(candidates_file, config.runs), *config.pairs]
     if not files:
         raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
     check_named_once(files)
@@ -106,7 +94,7 @@ class ScoreJob(Job):
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
         self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
         self.config = config
-        self._files = pair_files(config)
+        self._files = _pair_files(config)
         self.pairs = PairFile(*self._files, limit=config.limit)
         self.passed_over = {"blank": self.pairs.blank, "repeated": self.pairs.repeated}
         self.run, self.retry_rejected = config.out, config.retry_rejected
@@ -211,10 +199,7 @@ class ScoreJob(Job):
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
-        """Return the calls of several pairs: those of the journal, and full new ones for what is left.
-
-        They stay the same for all of a session.
-        """
+        """Return a session's calls of several pairs: those of the journal, and full new ones for the rest."""
         if self._shared is None:
             calls = self._asked_before(journal)
             most = self.config.pairs_per_call
@@ -223,15 +208,9 @@ class ScoreJob(Job):
                 calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
                 for rank in {pair.rank for call in calls for pair in call}:
                     wanted.pop(rank, None)
-                ranks = sorted(
-                    rank
-                    for rank, pair in wanted.items()
-                    if most > 1 and self._alone(pair, journal)[0].key not in journal
-                )
-                calls += [
-                    tuple(wanted[rank] for rank in ranks[start : start + most])
-                    for start in range(0, len(ranks), most)
-                ]
+                left = [pair for _, pair in sorted(wanted.items()) if most > 1]
+                left = [pair for pair in left if self._alone(pair, journal)[0].key not in journal]
+                calls += [tuple(left[start : start + most]) for start in range(0, len(left), most)]
             self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
         return self._shared
 
@@ -245,11 +224,11 @@ class ScoreJob(Job):
                 calls.append(call)
             elif len(call) == 1:
                 alone[call[0].rank] = hash(row["source"])
-        others = {
-            pair.rank
-            for pair in self._wanted()
-            if alone and alone.get(pair.rank) not in (None, *map(hash, _both_ways(pair)))
-        }
+        others = set[int]()
+        for pair in self._wanted() if alone else ():
+            both_ways = f"{pair.text1}\n{pair.text2}", f"{pair.text2}\n{pair.text1}"
+            if alone.get(pair.rank) not in (None, *map(hash, both_ways)):
+                others.add(pair.rank)
         for row in journal.rows() if others else ():
             call = tuple(make_pair(*pair) for pair in self._texts_of(row))
             if len(call) == 1 and call[0].rank in others and self._request(call).key == row["key"]:
@@ -265,8 +244,8 @@ class ScoreJob(Job):
     def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
         """Return the requests about a single pair in the order in which they are tried.
 
-        That is as it stands and with its texts exchanged, but first what the journal answers already. A pair
-        that the journal has in other letters is asked in those.
+        That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
+        journal answers already.
         """
         pair = self._spelt.get(pair.rank, pair)
         requests = [self._request((pair,))]
@@ -283,10 +262,8 @@ class ScoreJob(Job):
         return ChatRequest(key, content_id(source), source, "score", messages, self.spec.checkpoint, sampling)
 
     def _make_sampling(self, count: int) -> Sampling:
-        grade = object_schema(id={"type": "integer"}, score={"type": "number"})
-        return self.spec.sampling(
-            list_schema("grades", grade, count) if self._prompt.reply == "json" else None
-        )
+        schema = list_schema("grades", _GRADE, count) if self._prompt.reply == "json" else None
+        return self.spec.sampling(schema)
 
     # --- grades ---------------------------------------------------------------------------------------
 
@@ -302,10 +279,8 @@ class ScoreJob(Job):
         return found
 
     def _grades(self, journal: Journal, key: str, count: int) -> Sequence[float | str] | None:
-        """Return what a request says of each of its pairs, None while it is open.
-
-        A call that fails for good, while others are answered, is one with a pair that fails.
-        """
+        """Return what a request says of each of its pairs, None while it is open."""
+        # A call that fails for good, while others are answered, is one with a pair that fails.
         row, failure = journal.row(key), journal.failures.get(key)
         if row is not None:
             return _read(row, count)
@@ -354,10 +329,6 @@ def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
 
 def _lacks_grade(found: _Found | None) -> bool:
     return found is not None and isinstance(found.grade, str)
-
-
-def _both_ways(pair: Pair) -> tuple[str, str]:
-    return f"{pair.text1}\n{pair.text2}", f"{pair.text2}\n{pair.text1}"
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:

@@ -37,8 +37,7 @@ class _InputFile(ABC, Generic[_Item]):
     """The items of one file; iterate over it as often as you like.
 
     Blank rows and exact repetitions are passed over; `blank` and `repeated` count them, `count` the items
-    that are left. With `limit`, only the first items are used and the rest of the file is not read. One byte
-    a row stays in memory.
+    left. With `limit`, the rest of the file after the first items is not read. A byte a row stays in memory.
     """
 
     def __init__(self, path: Path, limit: int | None, what: str) -> None:
@@ -176,19 +175,3 @@ def _clean(value: object, where: str, field: str, what: str) -> str:
             f"{where}: {what} holds NUL characters, as a file in UTF-16 does; convert the file to UTF-8"
         )
     return whole_characters(value.strip())
-
-
-def candidates_of(run: Path) -> Path:
-    """Return the file of a run folder's candidates.
-
-    Raises:
-        InputError: It has none.
-    """
-    file = run / "candidates.jsonl"
-    if run.is_file():
-        raise InputError(f"{run} is a file; give its folder, as `angle-data llm-label --out` made it")
-    if not file.is_file():
-        raise InputError(f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`")
-    if not file.stat().st_size:
-        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
-    return file

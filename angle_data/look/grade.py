@@ -48,18 +48,14 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     def rank(item: Item) -> int:
         return stable_hash("\n".join((f"{seed} grade", *_key(item))))
 
-    def has_texts(item: Item) -> bool:
-        one, other = _key(item)
-        return item.kind != "rejected" and bool(one and other) and one != other
-
     def stratum(item: Item) -> tuple[int, str]:
         return counts.band(item), item.group
 
-    def is_free(item: Item) -> bool:
-        return used.isdisjoint(_key(item))
-
+    kept = (item for item in items_of(files) if item.kind != "rejected")
+    pairs = (item for item in kept if all(_key(item)) and len({*_key(item)}) == 2)
     chosen: list[Item] = []
-    for item in islice(spread(filter(has_texts, items_of(files)), stratum, rank, _SPARE * n, is_free), n):
+    free = spread(pairs, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(_key(item)))
+    for item in islice(free, n):
         used.update(_key(item))
         chosen.append(item)
     chosen.sort(key=lambda item: (stratum(item), rank(item)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.records import read_run_file
 from angle_data.tables import PAIR_COLUMNS, TABLE_KINDS, is_table, read_table
 
 _BANDS = 5  # equal parts of the range of scores
@@ -94,11 +94,7 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
 
 
 def items_of(files: Iterable[Path]) -> Iterator[Item]:
-    """Yield every row in the order of the files.
-
-    Raises:
-        InputError: A row holds no two texts.
-    """
+    """Yield every row in the order of the files; an `InputError` where one holds no two texts."""
     for file in files:
         split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
         for place, row in read_table(file):
@@ -106,11 +102,7 @@ def items_of(files: Iterable[Path]) -> Iterator[Item]:
 
 
 def count(files: Iterable[Path]) -> Counts:
-    """Return the counts of what files hold.
-
-    Raises:
-        InputError: A row is malformed, or there is none.
-    """
+    """Return the counts of what files hold; an `InputError` where that is nothing, or a row is malformed."""
     found = Counts()
     for item in items_of(files):
         found.kinds[item.kind] += 1
@@ -190,7 +182,6 @@ def _score(row: dict[str, Any]) -> float | None:
 
 
 def _state(run: Path) -> str:
-    with suppress(OSError, ValueError, AttributeError):
-        if json.loads((run / "run.json").read_text("utf-8")).get("finished") is False:
-            return " (unfinished)"
+    with suppress(OSError, InputError):
+        return " (unfinished)" * (read_run_file(run).get("finished") is False)
     return ""

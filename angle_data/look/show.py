@@ -30,19 +30,12 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 def look(
     path: Path, *, n: int, reason: str | None = None, annotator: str | None = None, seed: int = 0
 ) -> dict[str, Any]:
-    """Return the counts of what stands at `path`, and `items`: `n` spread over kinds, reasons and groups.
+    """Return the counts of what stands at `path`, and `items`: at most `n`, spread over kinds and groups.
 
-    `count` is of all items, `matching` of those with the `reason` and of the `annotator`.
-
-    Each stratum begins with the same texts, so that what was kept and rejected of a text comes together. The
-    items are those of `read.Item` as dictionaries, of one first text next to each other.
-
-    Args:
-        path: A run, ensemble, data set or file of pairs.
-        n: How many items at most.
-        reason: A kind, group or mark; the sample is of these only.
-        annotator: The sample is of this one's items only.
-        seed: Another one draws other items.
+    The sample is of one `reason` (a kind, group or mark) and one `annotator`, if given. `count` is of all
+    items, `matching` of those that it is drawn from. Each stratum begins with the same texts, so that what
+    was kept and rejected of a text comes together. The items are those of `read.Item` as dictionaries, of one
+    first text next to each other.
 
     Raises:
         InputError: There is nothing to look at, `n` is below 1, or no item has the reason or annotator.
@@ -104,8 +97,7 @@ def print_look(found: dict[str, Any]) -> None:
     console.width = min(console.width, _WIDTHS[1]) if console.is_terminal else _WIDTHS[0]
     wrapper = textwrap.TextWrapper(console.width, subsequent_indent=" " * 20, break_on_hyphens=False)
     rows = [(kind, row["count"], row["of"]) for kind, row in found["kinds"].items()]
-    if by := found["annotators"]:
-        rows.append(("by", len(by), by))
+    rows += [("by", len(by), by)] if (by := found["annotators"]) else []
     before = None
     with console.capture() as shown:
         console.print(_line(found["title"]))

@@ -115,16 +115,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
-    head = (
-        "split",
-        "polarity",
-        "pairs",
-        "texts1",
-        "mean words 1",
-        "mean words 2",
-        "mean overlap",
-        "near copies",
-    )
+    means = ("mean words 1", "mean words 2", "mean overlap")
     lines = []
     for name, pairs in splits.items():
         for polarity in sorted({pair.polarity or pair.supervision for pair in pairs}):
@@ -135,7 +126,7 @@ def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
             sources = len({pair.text1 for pair in rows})
             copies = sum("near_copy" in pair.flags for pair in rows)
             lines.append((name, polarity, len(rows), sources, *lengths, f"{overlap:.2f}", copies))
-    return table(head, lines)
+    return table(("split", "polarity", "pairs", "texts1", *means, "near copies"), lines)
 
 
 def _model_table(pairs: Iterable[LabelledPair]) -> str:

@@ -40,8 +40,7 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
     """Yield an empty folder (with `data/`) to fill, which takes the place of `directory` at the end.
 
     Of a link, the folder that it leads to is replaced. What a killed process left beside it is cleared first.
-    When anything fails or is interrupted, the earlier data set stays or is put back. One process at a time
-    may write there.
+    When anything fails or is interrupted, the earlier data set stays or is put back. One process may write.
 
     Raises:
         InputError: `directory` is a file or a link to nothing, or cannot be written.
@@ -60,9 +59,8 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
         directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.parent))
     except OSError as error:
-        raise InputError(
-            f"cannot write to {directory.parent}: {error.strerror}; choose another folder"
-        ) from None
+        place = directory.parent
+        raise InputError(f"cannot write to {place}: {error.strerror}; choose another folder") from None
     try:
         new, old = temporary / "new", temporary / "old"
         (new / "data").mkdir(parents=True)

@@ -47,7 +47,8 @@ from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
 from angle_data.gis.crawl.archive import load_archives  # noqa: E402
-from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
+from angle_data.gis.crawl.crawl import crawl_repos  # noqa: E402
+from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
@@ -97,7 +98,7 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
         out = Path(name)
         crawl(world, out)
         started = time.perf_counter()
-        summary = build.build_gis(build.BuildConfig(out, seed=seed, cross_repo=True))
+        summary = build.build_gis(GisConfig(out, seed=seed, cross_repo=True))
         seconds = time.perf_counter() - started
         links = {
             ends(world, row["duplicate"], row["canonical"])
@@ -138,7 +139,7 @@ def crawl(world: World, out: Path) -> None:
     os.environ["GITHUB_TOKEN"] = "made-up"
     (out / "list.txt").write_text("\n".join(repo.full_name for repo in world.repos.values()))
     with FakeGitHub(world) as github:
-        crawl_repos(CrawlConfig(out / "list.txt", out, api_url=github.url))
+        crawl_repos(GisConfig(out, out / "list.txt", api_url=github.url))
 
 
 def ends(world: World, url1: str, url2: str) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -227,7 +228,7 @@ def time_build(out: Path) -> dict[str, Any]:
             return load_archives(store, [out], ["org/one"])
 
     def make() -> dict[str, Any]:
-        report = build.build_gis(build.BuildConfig(out)).report
+        report = build.build_gis(GisConfig(out)).report
         pairs = sum(split["pairs"] for split in report["splits"].values())
         return {**report["store"], "statements": report["links"]["statements"], "pairs": pairs}
 

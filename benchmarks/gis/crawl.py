@@ -27,7 +27,8 @@ from fake_github import FakeGitHub  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
 from shapes import add_shapes  # noqa: E402
 
-from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast  # noqa: E402
+from angle_data.gis.crawl.crawl import crawl_repos, forecast  # noqa: E402
+from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 
 
 def main() -> None:
@@ -75,7 +76,7 @@ def measure(world: World, folder: Path) -> dict[str, float]:
 def crawl(world: World, folder: Path, strategy: Any) -> tuple[int, int, float]:
     """Crawl into `folder/strategy`; returns the requests forecast and those that arrived, and the seconds."""
     with FakeGitHub(world) as github:
-        config = CrawlConfig(folder / "list.txt", folder / strategy, strategy, api_url=github.url)
+        config = GisConfig(folder / strategy, folder / "list.txt", strategy, api_url=github.url)
         plan = forecast(config)
         github.seen.clear()
         started = time.perf_counter()

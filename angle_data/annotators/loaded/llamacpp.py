@@ -54,9 +54,9 @@ class LlamaLocal(LoadedModel):
                 raise InputError(f"{spec.file} is no GGUF file, which is what --engine local loads")
         options = dict(spec.engine_options)
         check_options(options, _OURS)
-        large = spec.file.stat().st_size > _LARGE_BYTES
-        counts = {"n_ctx": _CONTEXT, "n_parallel": 1, "n_threads": (os.cpu_count() or 1) if large else 1}
-        counts = {name: take_count(options, name, default) for name, default in counts.items()}
+        threads = (os.cpu_count() or 1) if spec.file.stat().st_size > _LARGE_BYTES else 1
+        usual = {"n_ctx": _CONTEXT, "n_parallel": 1, "n_threads": threads}
+        counts = {name: take_count(options, name, default) for name, default in usual.items()}
         arguments = {**counts, "model": str(spec.file), "options": options}
         super().__init__(LLAMA_CPP, arguments, counts["n_parallel"], spec.run)
 

@@ -57,12 +57,7 @@ class RayOffline:
         self._answers: Iterator[str] = iter(())
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Answer chunk by chunk, as they are ready, each in the order of its requests.
-
-        Raises:
-            InputError: vLLM does not know one of the options.
-            AnnotatorError: The model cannot be loaded, all is refused alike, or Ray failed.
-        """
+        """Answer chunk by chunk, as they are ready; raises as `LoadedModel.stream`, and where Ray failed."""
         source = iter(requests)
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
         if not first:
@@ -144,12 +139,8 @@ class RayOffline:
         sizes = (self._arguments.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
         wanted = math.prod(map(int, sizes))
         if wanted * self._engines > available:
-            log.warning(
-                "%d engines of %d GPUs each, but the cluster has %d: some wait until it grows",
-                self._engines,
-                wanted,
-                available,
-            )
+            said = "%d engines of %d GPUs each, but the cluster has %d: some wait until it grows"
+            log.warning(said, self._engines, wanted, available)
         return wanted
 
 

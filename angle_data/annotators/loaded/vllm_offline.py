@@ -116,10 +116,9 @@ class VLLMEngine:
             )
 
     def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
-        """Answer a chunk in one call of vLLM; a request that cannot be asked costs none of the others.
-
-        Returns the outcomes in the order of the requests.
-        """
+        """Answer a chunk in one call of vLLM; see `worker.Engine`."""
+        if not requests:  # only to be loaded
+            return []
         started = time.monotonic()
         outcomes: dict[str, Reply | Failure] = {}
         fitting = []
@@ -146,15 +145,12 @@ class VLLMEngine:
             )
             for request in requests
         ]
-        if not prompts:
-            return []
         return [len(ids) for ids in self._tokenizer(prompts, add_special_tokens=False)["input_ids"]]
 
     def _chat(self, requests: list[ChatRequest]) -> list[tuple[ChatRequest, Any]]:
         """Return a vLLM output or a failure for each request.
 
-        vLLM checks every request before it starts on the first, and refuses all for the fault of one: the
-        faulty ones are found by halving.
+        vLLM refuses all for the fault of one, before it starts: the faulty ones are found by halving.
         """
         if not requests:
             return []

@@ -137,11 +137,7 @@ class LoadedModel:
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], chunk: str) -> list[Reply | Failure]:
-        """Send an encoded chunk and wait for its outcomes.
-
-        Raises:
-            AngleError: The engine could not be loaded, or it failed.
-        """
+        """Send an encoded chunk and return its outcomes, or raise why the engine could not load or failed."""
         _send(process, chunk)
         assert process.stdout is not None
         name, answer = self._kind.name, process.stdout.readline()
@@ -223,10 +219,8 @@ class ChunkServer:
             except Exception as error:
                 # A defect of the model's code or of its engine: the log has its traceback, the user one line.
                 log.exception("%s failed", self._name)
-                self._error = {
-                    "error": "AnnotatorError",
-                    "message": f"{self._name} failed: {one_line(error)}",
-                }
+                said = f"{self._name} failed: {one_line(error)}"
+                self._error = {"error": "AnnotatorError", "message": said}
         return json.dumps(self._error)
 
 
@@ -241,11 +235,7 @@ def _request(row: dict[str, Any]) -> ChatRequest:
 
 
 def decode(line: str | bytes) -> list[Reply | Failure]:
-    """Return the outcomes of an encoded answer, in the order of the chunk.
-
-    Raises:
-        AngleError: The error that the engine ended with.
-    """
+    """Return the outcomes of an encoded answer, or raise the `AngleError` that the engine ended with."""
     answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
         kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
@@ -261,12 +251,9 @@ class Refusals:
         self._failed: list[tuple[str, str]] = []
 
     def check(self, outcomes: list[Reply | Failure]) -> None:
-        """End a run in which a whole chunk, and five requests at least, were refused for one reason.
+        """Raise an error where a whole chunk, and five requests at least, were refused for one reason.
 
         A few refusals say nothing of the others, and none does once something was answered.
-
-        Raises:
-            AnnotatorError: All was refused for the same reason.
         """
         failed = [(each.kind, each.message) for each in outcomes if isinstance(each, Failure)]
         self._replied = self._replied or len(failed) < len(outcomes)

@@ -8,16 +8,15 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from angle_data.calls import check_least
 from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms, write_rows
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
 from angle_data.gis.build.links import Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
@@ -35,46 +34,16 @@ from angle_data.gis.build.report import (
     positive_counts,
     token_counter,
 )
-from angle_data.gis.build.splits import SPLIT_BY, place_issues
-from angle_data.gis.crawl.selection import Selection
+from angle_data.gis.build.splits import place_issues
+from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
+from angle_data.publish.dataset import write_rows
 from angle_data.splits import check_ratios, missed_shares
 from angle_data.text import content_id, stable_hash
 
 log = logging.getLogger("angle")
-
-
-@dataclass(frozen=True, slots=True)
-class BuildConfig:
-    """What to build from `out`/crawl.sqlite; checks itself.
-
-    `negatives` are wanted for each positive pair. `split_by` is `cluster`, `time` or `repo`, `ratios` the
-    shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
-    `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
-    tokenizer file for the statistics of lengths (see `report.token_counter`). `selection` says what of the
-    store counts.
-    """
-
-    out: Path
-    seed: int = 0
-    negatives: float = 1.0
-    split_by: str = "cluster"
-    ratios: tuple[float, ...] = (0.86, 0.07, 0.07)
-    max_pairs_per_cluster: int = 10
-    cross_repo: bool = False
-    ids_only: bool = False
-    tokenizer: str | None = None
-    selection: Selection = field(default_factory=Selection)
-
-    def __post_init__(self) -> None:
-        if self.split_by not in SPLIT_BY:
-            raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
-        if not 0 <= self.negatives <= 100:
-            raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
-        check_least(self, 1, "max_pairs_per_cluster")
-        check_ratios(self.ratios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +55,16 @@ class GisSummary:
     report: dict[str, Any]
 
 
-def build_gis(config: BuildConfig) -> GisSummary:
+def build_gis(config: GisConfig) -> GisSummary:
     """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`; the card shows the figures.
 
     Raises:
         InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
     """
-    measures = Measures(*token_counter(config.tokenizer))
+    measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=config.selection)
+            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=selection)
         texts = Texts(store, scan.forms)
         state = crawl_state(store, scan.repos.values())
         unfinished = [name for name, found in state.items() if found["read"] == "unfinished"]
@@ -103,11 +72,11 @@ def build_gis(config: BuildConfig) -> GisSummary:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
             log.warning("not read to the end: %s; run without --no-crawl to go on there", names)
         splits, report = _pairs(config, scan, texts)
-        report["crawl"] = state
+        report = {"options": _options(config, selection), **report, "crawl": state}
         return _write(config, scan, texts, measures, splits, report)
 
 
-def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
+def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
     """Return the pairs of every split that has some, and the counts; write the audit."""
     # Who duplicates whom.
     links = judge(scan, texts, cross_repo=config.cross_repo)
@@ -146,7 +115,6 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
     report: dict[str, Any] = {
-        "options": _options(config),
         "left_out": scan.left_out,
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
         "links": link_counts(links),
@@ -166,7 +134,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
 
 
 def _write(
-    config: BuildConfig,
+    config: GisConfig,
     scan: Scan,
     texts: Texts,
     measures: Measures,
@@ -189,7 +157,7 @@ def _write(
 
 
 def _rows(
-    config: BuildConfig, scan: Scan, texts: Texts, measures: Measures, split: str, pairs: Iterable[Pair]
+    config: GisConfig, scan: Scan, texts: Texts, measures: Measures, split: str, pairs: Iterable[Pair]
 ) -> Iterator[Row]:
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
@@ -243,17 +211,16 @@ def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list
     write_jsonl(folder / "rejected.jsonl", [*rejected, *pairs])
 
 
-def _options(config: BuildConfig) -> dict[str, Any]:
+def _options(config: GisConfig, selection: Selection) -> dict[str, Any]:
     names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only")
-    repos = config.selection.repos
     chosen = {name: getattr(config, name) for name in names} | {"ratios": list(config.ratios)}
-    selection = {**asdict(config.selection), "repos": None if repos is None else list(repos)}
-    return {**chosen, **selection, "command": _command({**chosen, **selection})}
+    chosen |= asdict(selection) | {"repos": selection.repos and list(selection.repos)}
+    return {**chosen, "command": _command(chosen)}
 
 
 def _command(options: Mapping[str, Any]) -> str:
     """The command that builds the same from the same store."""
-    usual = {field.name: field.default for field in (*fields(BuildConfig), *fields(Selection))}
+    usual = {field.name: field.default for field in fields(GisConfig)}
     parts = ["angle-data gis --no-crawl --out FOLDER"]
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
@@ -268,7 +235,7 @@ def _command(options: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _nothing(config: BuildConfig, scan: Scan) -> str:
+def _nothing(config: GisConfig, scan: Scan) -> str:
     left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
     if not scan.heads and not scan.outside:
         return (
@@ -285,11 +252,9 @@ def _summary(report: Mapping[str, Any]) -> dict[str, int]:
     links, splits = report["links"], report["splits"]
     counts = {
         "links_accepted": links["accepted"],
-        "links_tentative": sum(links["tentative"].values()),
-        "links_rejected": sum(links["rejected"].values()),
+        **{f"links_{status}": sum(links[status].values()) for status in ("tentative", "rejected")},
         "clusters": report["clusters"]["clusters"],
         "pairs_left_out": sum(report["pairs"]["dropped"].values()),
-        "positives": sum(found["positives"] for found in splits.values()),
-        "negatives": sum(found["negatives"] for found in splits.values()),
+        **{name: sum(found[name] for found in splits.values()) for name in ("positives", "negatives")},
     }
     return {**counts, **{name: found["pairs"] for name, found in splits.items()}}

@@ -44,17 +44,14 @@ _PAPER_REPOSITORIES, _PAPER_UNCLEAR = 55, 7
 def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -> str:
     """Return the card as Markdown with YAML front matter.
 
-    `report` is what `report.json` holds, `figures` are names of files in the folder `figures/` beside the
-    card.
+    `report` is what `report.json` holds, `figures` are names of files in `figures/` beside the card.
     """
     splits, links = report["splits"], report["links"]
     options, tokens = report["options"], report["tokens"]
-    ids_only = options["ids_only"]
+    ids_only, total = options["ids_only"], sum(found["pairs"] for found in splits.values())
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     return template.format(
-        front=front_matter(
-            sum(found["pairs"] for found in splits.values()), "duplicate-detection", _NO_LICENCE
-        ),
+        front=front_matter(total, "duplicate-detection", _NO_LICENCE),
         repository_count=len(report["repositories"]),
         ids_note=IDS_NOTE if ids_only else "",
         columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),

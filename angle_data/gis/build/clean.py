@@ -181,14 +181,10 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
         last = match.end()
     parts.append(_prose(without_forms(body[last:], forms)))
     body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
-    return _capped(f"{title}\n\n{body}".strip())
-
-
-def _capped(text: str) -> str:
-    """A text that is too long up to the end of a line near the limit, with `CUT` behind it."""
+    text = f"{title}\n\n{body}".strip()
     if len(text) <= LONGEST:
         return text
-    end = text.rfind("\n", LONGEST // 2, LONGEST)
+    end = text.rfind("\n", LONGEST // 2, LONGEST)  # of a line near the limit
     return text[: end if end > 0 else LONGEST].rstrip() + CUT
 
 
@@ -279,8 +275,7 @@ def _cut_tags(title: str) -> str:
 def _cut_statements(text: str) -> str:
     """Return `text` without the sentences that say that the issue is, or is not, a duplicate."""
     for _ in range(_ROUNDS):
-        spans = _statements(text)
-        if not spans:
+        if not (spans := _statements(text)):
             break
         text = _without(text, spans)
     return text
@@ -318,16 +313,13 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 class Texts:
     """Cleaned texts, read from the store when asked for; the last few thousand are kept in memory.
 
-    `forms` has the lines of issue forms that go, by repository id.
+    `forms` has the lines of issue forms that go, by repository id. `get` returns the cleaned text of an
+    issue, an empty one if it is not stored.
     """
 
     def __init__(self, store: Store, forms: Mapping[int, Collection[str]] | None = None) -> None:
         self._store, self._forms = store, forms or {}
-        self._cleaned = lru_cache(_KEPT)(self._clean)
-
-    def get(self, node: Node) -> str:
-        """Return the cleaned text of an issue, an empty one if it is not stored."""
-        return self._cleaned(node)
+        self.get = lru_cache(_KEPT)(self._clean)
 
     def of_repository(self, repo_id: int) -> Iterator[tuple[Issue, str]]:
         """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""

@@ -1,10 +1,9 @@
-"""Rows of the data set to parquet, a batch at a time, and back."""
+"""The columns of the data set, the files beside its rows, and its rows read again."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,30 +46,6 @@ IDS_COLUMNS: dict[str, str] = {
 FORMS = "form-lines.jsonl"
 """The lines that cleaning removed because they are of issue forms, which `gis rehydrate` removes too."""
 
-_NUMBERS = frozenset({"label", "number1", "number2"})
-_BATCH = 1_000
-
-
-def write_rows(
-    directory: Path, splits: Mapping[str, Iterable[Row]], columns: Iterable[str], card: Callable[[Path], str]
-) -> None:
-    """Write `splits` to `directory` in place of an earlier data set; no split may be empty.
-
-    `card` is called for the content of `README.md` when all rows are written, with the folder that becomes
-    `directory`, to which it may add `figures/*.png`.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in columns])
-    with replace_dataset(directory) as folder:
-        for name, rows in splits.items():
-            with parquet.ParquetWriter(folder / data_file(name), schema) as writer:
-                stream = iter(rows)
-                while batch := list(islice(stream, _BATCH)):
-                    writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-        (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
-
 
 def replace_card(directory: Path, card: str) -> None:
     """Give a data set another card."""
@@ -94,7 +69,7 @@ def read_forms(directory: Path) -> dict[str, dict[str, int]]:
 
 
 def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (split, row) of a data set written by `write_rows`.
+    """Yield (split, row) of a data set written by `publish.dataset.write_rows`.
 
     Raises:
         InputError: The folder holds no data set of issue pairs.

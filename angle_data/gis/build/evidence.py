@@ -302,7 +302,12 @@ def _withdraw_marks(found: Scan, statements: int, denied: int) -> None:
 def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -> None:
     """Note what the issue and its comments say; `unmarked` cancels what was written before a mark went."""
     name, number, hosts = thread.repo.name, thread.issue.number, hosts_of(found.web)
-    comments = [_opening(found, thread)]
+    issue = thread.issue  # its own text is the first comment
+    opening = Comment(
+        0, issue.repo_id, number, issue.author, issue.author_association, issue.text, issue.created_at,
+        issue.updated_at, found.url(thread.here),
+    )  # fmt: skip
+    comments = [opening]
     comments += [comment for comment in thread.comments if comment.minimized not in _HIDDEN]
     if not any(may_refer(comment.body) for comment in comments):
         return
@@ -365,15 +370,6 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
             )  # fmt: skip
     if not originals and not said.links:
         _read_bare_reference(found, thread, comments[1:])
-
-
-def _opening(found: Scan, thread: _Thread) -> Comment:
-    """The issue's own text as the first comment of the thread."""
-    issue = thread.issue
-    return Comment(
-        0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text, issue.created_at,
-        issue.updated_at, found.url(thread.here),
-    )  # fmt: skip
 
 
 def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) -> None:

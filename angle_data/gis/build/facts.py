@@ -90,11 +90,6 @@ class Facts:
         """Whether label or reason call the issue a duplicate, and nobody names another original."""
         return (self.labelled or self.state_reason) and not self.elsewhere
 
-    @property
-    def corroborated(self) -> bool:
-        """Whether anything besides the comment says so."""
-        return self.event or self.resolved or self.closed_by_writer
-
 
 def is_duplicate_label(name: str) -> bool:
     """Whether a label calls the issue a duplicate: `duplicate`, `Resolution-Duplicate` and the like."""
@@ -111,7 +106,7 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
         return Rank.CONFIRMED if facts.confirmed or settled else Rank.TENTATIVE
     if facts.association in WRITE_ROLES:
         return Rank.WRITE_ROLE
-    if facts.corroborated:
+    if facts.resolved or facts.closed_by_writer:
         return Rank.CORROBORATED
     return Rank.ADMITTED if facts.admitted else Rank.STATED
 

@@ -63,9 +63,7 @@ def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     """Return the pairs said to be no duplicates, each once, and how many denials make none, by reason."""
     found: dict[tuple[Node, Node], Pair] = {}
     dropped: Counter[str] = Counter()
-    for denied in sorted(
-        scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.target_number)
-    ):
+    for denied in sorted(scan.denied, key=lambda said: (said.created_at, said.url, said.target_number)):
         here, (other, reason) = denied.here, resolve(scan, denied.target_repo, denied.target_number)
         if denied.kind == "outlived":
             dropped["outlived"] += 1

@@ -83,14 +83,13 @@ class NearTexts:
         """Return the neighbours of an issue, and the hash and the signature of its text."""
         text = normalise(self._texts.get(node))
         key, own = stable_hash(text), _grams(text)
-        signature, copy = self._signature(own), self._copies.get(key)
+        mixed = self._factors * (own ^ (own >> 29))[None, :]
+        signature: Grams = (mixed ^ (mixed >> 31)).min(axis=1)
+        copy = self._copies.get(key)
         found = [] if copy is None or copy == node else [copy]
         like = (other for other in self._like(signature) if other not in (node, copy))
-        return (
-            [*found, *(other for other in like if overlap(own, self._grams(other)) >= NEAR)],
-            key,
-            signature,
-        )
+        found += (other for other in like if overlap(own, self._grams(other)) >= NEAR)
+        return found, key, signature
 
     def _like(self, signature: Grams) -> list[Node]:
         """The indexed issues that may be near; of those that share a bucket, most of one template are not."""
@@ -111,11 +110,6 @@ class NearTexts:
         self._nodes.append(node)
         for key in _keys(signature):
             self._buckets.setdefault(key, []).append(place)
-
-    def _signature(self, own: Grams) -> Grams:
-        mixed = self._factors * (own ^ (own >> 29))[None, :]
-        found: Grams = (mixed ^ (mixed >> 31)).min(axis=1)
-        return found
 
 
 def _keys(signature: Grams) -> list[tuple[int, bytes]]:

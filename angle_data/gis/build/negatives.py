@@ -227,7 +227,8 @@ def draw_negatives(
     draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
     for name in order:
         missing = min(wanted[name] - len(draw.found[name]), round(MOST_RANDOM * wanted[name]))
-        draw.take_random(name, (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing])
+        for anchor in (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing]:
+            draw.take(name, anchor, "random", draw.like_the_original(name, anchor))
         draw.dropped["no_partner"] += wanted[name] - len(draw.found[name])
     return {name: draw.found[name] for name in positives}, +draw.dropped
 
@@ -292,15 +293,10 @@ class _Draw:
                     *self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
                     *self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
                 ]
-                self._take(split, anchor, "hard", sorted(near, key=self._preference(anchor, words)))
+                self.take(split, anchor, "hard", sorted(near, key=self._preference(anchor, words)))
             log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
-    def take_random(self, split: str, anchors: list[Pair]) -> None:
-        """Give every anchor a partner that resembles its original in age and labels."""
-        for anchor in anchors:
-            self._take(split, anchor, "random", self._like_the_original(split, anchor))
-
-    def _take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
+    def take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
         """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
         for node, evidence in partners:
             if self._candidates.fits(anchor.one, node, split):
@@ -329,7 +325,8 @@ class _Draw:
 
         return preference
 
-    def _like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
+    def like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
+        """Yield partners that resemble an anchor's original in age and labels, the likest first."""
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
         labels = set(original.labels)
 
@@ -424,8 +421,8 @@ def _subjects(issue: Issue, text: str) -> str:
     """What an issue is about beside its words, a word each: labels, files, errors, reporter and week."""
     week = "week{}x{}".format(*date.fromisoformat(issue.created_at[:10]).isocalendar()[:2])
     found = [f"label {name}" for name in issue.labels] + [f"by {issue.author}"] * bool(issue.author)
-    found += [f"file {name}" for name in _FILE.findall(text)[:_NAMED]]
-    found += [f"error {name}" for name in _ERROR.findall(text)[:_NAMED]]
+    for kind, pattern in (("file", _FILE), ("error", _ERROR)):
+        found += [f"{kind} {name}" for name in pattern.findall(text)[:_NAMED]]
     return " ".join([week, *(re.sub(r"\W+", "_", name) for name in found)])
 
 

@@ -83,11 +83,9 @@ def find_clusters(links: Iterable[Statement]) -> Clusters:
 def positive_pairs(
     clusters: Clusters, texts: Texts, *, most: int, seed: int
 ) -> tuple[list[Pair], list[tuple[str, Pair]], int]:
-    """Return the positive pairs, at most `most` a cluster, and those left out with the reason.
+    """Return the positive pairs, at most `most` a cluster, and those left out with a key of `DROPPED`.
 
-    Reasons: `cluster_cap`; `near_identical`, all but one pair a cluster whose texts are nearly the same
-    (double submissions teach nothing); `closure`, more pairs of duplicates than there are links. The last
-    value counts the pairs of duplicates in hubs, which are not even formed.
+    The last value counts the pairs of duplicates in hubs, which are not even formed.
     """
     sizes, pairs, dropped, hubs = clusters.sizes(), list[Pair](), list[tuple[str, Pair]](), 0
     edges: defaultdict[Node, list[Statement]] = defaultdict(list)

@@ -129,11 +129,9 @@ class Lexical:
 
 def _area(positives: list[float], others: list[float]) -> float:
     """The chance that a positive has a higher score than another; `positives` in order."""
-    below = sum(
-        2 * len(positives) - bisect_left(positives, score) - bisect_right(positives, score)
-        for score in others
-    )
-    return below / (2 * len(positives) * len(others))
+    above = (bisect_left(positives, score) + bisect_right(positives, score) for score in others)
+    whole = 2 * len(positives) * len(others)
+    return (whole - sum(above)) / whole
 
 
 @dataclass
@@ -174,10 +172,7 @@ class Measures:
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
             "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
-            "tokens": {
-                "tokenizer": self.tokenizer,
-                **{name: _lengths(found) for name, found in self.lengths.items()},
-            },
+            "tokens": {"tokenizer": self.tokenizer} | {k: _lengths(v) for k, v in self.lengths.items()},
             "overlap": {
                 "duplicates" if label else "non-duplicates": {
                     f"{n}-gram": round(100 * total / self.labels[label], 1)
@@ -202,18 +197,12 @@ def _sample(row: Row) -> dict[str, str]:
 
 
 def crawl_state(store: Store, repos: Iterable[Repo]) -> dict[str, dict[str, Any]]:
-    """Return for each repository how many issues and comments are stored and how far it was read.
-
-    See `Store.standing`.
-    """
-    return {
-        repo.name: {
-            "issues": store.count("issues", repo.id),
-            "comments": store.count("comments", repo.id),
-            "read": store.standing(repo),
-        }
-        for repo in repos
-    }
+    """Return for each repository how many issues and comments are stored, and its `Store.standing`."""
+    found: dict[str, dict[str, Any]] = {}
+    for repo in repos:
+        issues, comments = store.count("issues", repo.id), store.count("comments", repo.id)
+        found[repo.name] = {"issues": issues, "comments": comments, "read": store.standing(repo)}
+    return found
 
 
 def link_counts(links: Iterable[Statement]) -> dict[str, Any]:
@@ -250,14 +239,9 @@ def positive_counts(
 def negative_counts(
     negatives: Mapping[str, list[Pair]], vain: Counter[str], denials: Counter[str]
 ) -> dict[str, Any]:
-    """Return how many negative pairs there are, and why others are none.
-
-    `vain` are those wanted in vain, `denials` the statements that make no pair, both by reason.
-    """
-    return {
-        "kept": sum(map(len, negatives.values())),
-        "dropped": dict(sorted((vain + Counter({f"denial_{k}": v for k, v in denials.items()})).items())),
-    }
+    """Return how many negative pairs there are, and by reason what was wanted in `vain` or makes none."""
+    dropped = vain + Counter({f"denial_{reason}": count for reason, count in denials.items()})
+    return {"kept": sum(map(len, negatives.values())), "dropped": dict(sorted(dropped.items()))}
 
 
 def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int]]:
@@ -318,11 +302,7 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
-    """Draw the lengths of every split, the middle half and the range of nine tenths; `tokens` as in a report.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the lengths of every split, the middle half and nine tenths; `tokens` as in a report."""
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure

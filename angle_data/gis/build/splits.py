@@ -1,10 +1,9 @@
 """Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
-Together belong the issues of a cluster and near-identical texts.
-By `cluster` and `repo` the groups fill the shares (`angle_data.splits`). By `time`
-every split is a stretch of time, such that every pair lies in one of them whole: a cluster belongs to the
-period of its latest issue, a pair of it that reaches back over the border is left out, and the borders are
-placed so that the pairs that remain come near the shares.
+Together belong the issues of a cluster and near-identical texts. By `cluster` and `repo` the groups fill the
+shares (`angle_data.splits`). By `time` every split is a stretch of time, such that every pair lies in one of
+them whole: a cluster belongs to the period of its latest issue, a pair of it that reaches back over the
+border is left out, and the borders are placed so that the pairs that remain come near the shares.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.splits import fill_shares
-
-SPLIT_BY = ("cluster", "time", "repo")
 
 _BORDERS = 60
 _START, _END = "", "~"  # before and after every time stamp
@@ -70,7 +67,7 @@ def place_issues(
     """Place every issue that links connect, and index their texts in `near`.
 
     Clusters of which an issue is said to be no duplicate of one of the other go to one split, so that the
-    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
+    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is the value of --split-by.
 
     Raises:
         InputError: Splits by repository need more repositories than there are.

@@ -134,7 +134,7 @@ _NO_SUCH = (
 )
 # What takes a phrase (§) back: an objection after it, or the remark that the mark was a mistake.
 # Finds: "it is a §, but that one is different"
-_TAKEN_BACK = expand(
+TAKEN_BACK = expand(
     (
         r"§(?:,? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|"
         r"whereas|except|which|that)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|nothing to "
@@ -151,8 +151,9 @@ _TAKEN_BACK = expand(
         r"two)\b[^.;]{0,20}\b(?:different|separate|unrelated|distinct)"
     ).replace("{NO_SUCH}", _NO_SUCH)
 )
+# A sentence that denies what the one before it said.
 # Finds: "It isn't."
-_DENIED_NEXT = expand(
+DENIED_NEXT = expand(
     r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
@@ -183,16 +184,6 @@ def is_negated(left: str, *, asked: bool) -> bool:
         if not (asked and (opens or _ASKS.fullmatch(match[0]))):
             return True
     return False
-
-
-def is_taken_back(left: str, right: str) -> bool:
-    """Whether the words around a phrase refute it ("…, but that one is about fonts", "… by mistake")."""
-    return _TAKEN_BACK.search(f"{left}§{right}") is not None
-
-
-def denies_the_last(sentence: str) -> bool:
-    """Whether a sentence denies what the one before it said ("It isn't.")."""
-    return _DENIED_NEXT.match(sentence) is not None
 
 
 # Doubted, asked, conditional, hearsay
@@ -285,7 +276,7 @@ _CLOSES = expand(
 )
 # What would be, advice, a form, or a part: § is the phrase.
 # Finds: "it would be a § if it were on v2"
-_UNSAID = expand(
+UNSAID = expand(
     r"(?:\bwould|'d)\b(?: \w+){0,4} ?§[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|"
     r"weren't|wasn't|hadn't|didn't)\b|\b(?:if|whether)\b[^.;]*§[)\"']? before (?:you )?(?:post|open|submit|"
     r"creat|fil|report|rais|ask|comment)|(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}§[)\"']?,?"
@@ -293,11 +284,6 @@ _UNSAID = expand(
     r"faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)\w*\b[^.;:]{0,20}:.*§|"
     r"§[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|another|different|separate)\b"
 )
-
-
-def is_unsaid(left: str, right: str) -> bool:
-    """Whether a phrase would hold in another case ("would be … if it were") or advises ("if so, close")."""
-    return _UNSAID.search(f"{left}§{right}") is not None
 
 
 def is_conditional(left: str) -> bool:
@@ -319,15 +305,10 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
         ("but", "so", "because", "since", "although", "though", "however")
     )
     short = opening if len(opening.split()) <= 4 and not joined else ""
-    if (
-        _STRONG.search(near)
-        or (closing is not None and (_HEARSAY.search(clause) or _BY_PROGRAM.match(right)))
-        or _IF.search(clause)
-        or _STRONG.search(short)
-        or _IF.search(short)
-    ):
+    told = closing is not None and (_HEARSAY.search(clause) or _BY_PROGRAM.match(right))
+    if told or any(_STRONG.search(said) for said in (near, short)) or _MISTAKEN.search(sentence):
         return True
-    if _MISTAKEN.search(sentence):
+    if _IF.search(clause) or _IF.search(short):
         return True
     return not closing and bool(_WEAK.search(near) or _TAIL_DOUBT.match(right) or _WEAK.search(short))
 

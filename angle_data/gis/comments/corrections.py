@@ -69,18 +69,14 @@ _REGRETS = expand(
     r"mistake\w*|my bad|update|apolog\w+|turns? out|looking (?:again|closer|at it again)|on second thought|"
     r"misread|i see now|remov(?:e|ing)|ignore|disregard|hold on|wait)\b"
 )
+# What the text of a comment holds that can take anything back: for a quick look before it is taken apart.
 # Finds: "different issue"
-_MAY_TAKE_BACK = re.compile(
+MAY_TAKE_BACK = re.compile(
     r"dup|dou?bl|дубл|重|중복|(?:different|separate|distinct|unrelated|wrong) \w|mistak|was wrong|mind\b|nvm|"
     r"scratch|ignore|disregard|edit|update|correction|unmark|accident|in error|undo|revert|retract|"
     r"withdr[ae]w|\bback\b|re-?open",
     re.IGNORECASE,
 )
-
-
-def may_take_back(body: str) -> bool:
-    """Whether the text of a comment can take anything back: a quick look before it is taken apart."""
-    return _MAY_TAKE_BACK.search(body) is not None
 
 
 def takes_back(sentence: Sentence) -> bool:

@@ -14,16 +14,16 @@ from itertools import islice
 from typing import Any, Literal
 
 from angle_data.gis.comments.context import (
+    DENIED_NEXT,
+    TAKEN_BACK,
+    UNSAID,
     about_another,
     about_this,
     closes,
-    denies_the_last,
     is_conditional,
     is_doubted,
     is_negated,
     is_question,
-    is_taken_back,
-    is_unsaid,
 )
 from angle_data.gis.comments.corrections import corrections, outlived, withdraws
 from angle_data.gis.comments.phrases import PHRASES, Phrase
@@ -178,7 +178,7 @@ def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -
         found = found or [_mention(ref, "denied") for ref in sentence.refs]
     elif survivor:
         return [*found, _mention(survivor, "denied", "outlived")]
-    elif not denies_the_last(following):
+    elif not DENIED_NEXT.match(following):
         return found
     return [replace(hit, certainty="denied") for hit in found]
 
@@ -238,7 +238,7 @@ def _judge(
     asked = is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if is_unsaid(left, right) and not is_negated(left, asked=asked):
+    if UNSAID.search(f"{left}§{right}") and not is_negated(left, asked=asked):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         # "the duplicate of #5 is #6"
@@ -247,7 +247,7 @@ def _judge(
             return "another"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if is_conditional(left) or asked else "denied"
-    if " not " in text[match.end("r") : end] or is_taken_back(left, right):
+    if " not " in text[match.end("r") : end] or TAKEN_BACK.search(f"{left}§{right}"):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
     if not named and not (closing and closes(right)):
@@ -318,7 +318,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
         return None
     if is_negated(left, asked=asked):
         return None if asked or is_conditional(left) else "denied"
-    if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
+    if TAKEN_BACK.search(f"§{text[match.end() :]}") or (asked and _WHY.search(left)):
         return None
     if _ADJECTIVE.search(left) or not about_this(left):
         return None
@@ -352,7 +352,7 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Certainty) -> lis
     found: list[MarkerLink] = []
     position = text.find(REF, low, high)
     while position >= 0:
-        before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]
+        before = _CLAUSE_END.split(text[low if low < position else 0 : position])[-1]
         ref = sentence.refs_between(position, position + 1)[0]
         other = _NOT_TARGET.search(before) or _FIX_FOLLOWS.match(text, position + 1)
         if verdict == "denied" or not other:

@@ -7,7 +7,7 @@ is the offset in the comment. Every step is linear in the length of the comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -74,9 +74,9 @@ def own_words(body: str) -> str:
     """
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
     if "<!--" in text:
-        text = _blank(text, (match.span() for match in _COMMENT.finditer(text)))
+        text = _blank(text, _spans(_COMMENT)(text))
     text = _mask_lines(text, body).replace("\t", " ")
-    steps = (("`", _code), ("<", _block_tags), ("~~", _struck), ("", _mails), ("", _speeches))
+    steps = (("`", _spans(_CODE)), ("<", _block_tags), ("~~", _spans(_STRIKE)), ("", _mails), ("", _speeches))
     for sign, spans in steps:
         text = _blank(text, spans(text)) if sign in text else text
     return text
@@ -128,8 +128,8 @@ def _is_foreign(line: str) -> bool:
     return "?" in line and _HEADING_QUESTION.match(line) is not None
 
 
-def _code(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _CODE.finditer(text))
+def _spans(pattern: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
+    return lambda text: (match.span() for match in pattern.finditer(text))
 
 
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:
@@ -145,10 +145,6 @@ def _block_tags(text: str) -> Iterator[tuple[int, int]]:
                 yield start, match.end()
     if depth and name in ("details", "blockquote", "pre"):
         yield start, len(text)
-
-
-def _struck(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _STRIKE.finditer(text))
 
 
 def _mails(text: str) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from angle_data.gis.comments.corrections import may_take_back, regrets, takes_back
+from angle_data.gis.comments.corrections import MAY_TAKE_BACK, regrets, takes_back
 from angle_data.gis.comments.grammar import MarkerLink, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
@@ -41,12 +41,11 @@ def read_comment(
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
     `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates
-    decide nothing. `hosts` are those whose addresses count (see `references`). A reference to the issue
-    itself is no link.
+    decide nothing. `hosts` are those whose addresses count. A reference to the issue itself is no link.
     """
     body = body[:LONGEST]
     refers = may_refer(body)
-    if not refers and not may_take_back(body):
+    if not refers and not MAY_TAKE_BACK.search(body):
         return Reading()
     text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
@@ -144,10 +143,8 @@ def read_thread(
             if old.retracted_by is None and (all_of_them or old.link.target in denied):
                 own = author is not None and author == authors[old.comment]
                 entitled = own or association in WRITE_ROLES
-                if entitled:
-                    thread.links[index] = replace(old, retracted_by=position)
-                else:
-                    thread.links[index] = replace(old, disputed=True)
+                change = {"retracted_by": position} if entitled else {"disputed": True}
+                thread.links[index] = replace(old, **change)
         thread.links.extend(ThreadLink(link, position) for link in reading.links)
         thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
     return thread

@@ -2,8 +2,7 @@
 
 Follows GitHub's own autolinks
 (https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls)
-and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Whether the issue
-exists is not checked.
+and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Checks no existence.
 """
 
 from __future__ import annotations

@@ -41,8 +41,7 @@ class Sentence:
     """One sentence, white space and emphasis squeezed, each reference one `REF` character.
 
     `refs` are the references in order of their `REF`s; `ending` is the character that closes the sentence
-    (`?`, `.`, `:` or empty); `item`: it stands in a list or table; `paragraph` counts the blocks of the
-    comment.
+    (`?`, `.`, `:` or empty); `item`: it stands in a list or table; `paragraph` counts the comment's blocks.
     """
 
     text: str
@@ -135,9 +134,7 @@ def _squeeze(
     marked: str, start: int, end: int, refs: tuple[Reference, ...], item: bool, paragraph: int
 ) -> Sentence | None:
     raw = marked[start:end].translate(_FOLD)
-    parts: list[str] = []
-    place: list[int] = [0]
-    origin: list[int] = [start]
+    parts, place, origin = list[str](), [0], [start]
     length = last = 0
     for match in _SQUEEZE.finditer(raw):
         parts.append(raw[last : match.start()])

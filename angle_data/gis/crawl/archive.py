@@ -4,8 +4,7 @@ Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was the
 wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
 hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
 
-With the extra `duckdb`, DuckDB finds the lines of use. The rows are the same; but gzip's checksums are not
-checked.
+Nine lines of ten are of other types, which is seen without decoding them.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ import json
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl.listings import Rows
@@ -30,22 +28,10 @@ from angle_data.text import counted, stable_hash
 
 _EVENTS_A_PAGE = 1_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")
-# A line is NULL where its type or time says that it is of no use. Times are compared with their quotes, so
-# that no number is one: whatever looks odd is left to `_Load`.
-_QUERY = f"""
-SELECT json, TRY_CAST(json->>'$.repo.id' AS BIGINT), json->>'$.repo.name'
-FROM (
-  SELECT CASE WHEN json->>'$.type' NOT IN {_TYPES} OR CAST(json->'$.created_at' AS VARCHAR) < ? THEN NULL
-    ELSE json END AS json
-  FROM read_ndjson_objects(?, compression = ?))
-"""
-_LARGEST = 1 << 28  # bytes of a file, packed or not, whose lines of use are kept in memory
+_NAMES = tuple(f'"{name}"'.encode() for name in _TYPES)
 _COUNTS = ("lines", "used", "bad", "other", "damaged", "known")
 
 log = logging.getLogger("angle")
-
-_Row = tuple[str | None, int | None, str | None]
-"""What `_QUERY` finds of a line: the line, and the id and name of its repository."""
 
 
 @dataclass
@@ -66,14 +52,15 @@ class _Load:
     repos: list[Repo] = field(default_factory=list)
     rows: Rows = field(default_factory=Rows)
 
-    def read(self, path: Path, rows: Iterable[_Row] | None) -> bool:
-        """Take every line of a file, or the `rows` of all; return whether it could be read to its end."""
+    def read(self, path: Path) -> bool:
+        """Take every line of a file; return whether it could be read to its end."""
         bad, whole, self.spoilt = self.counts["bad"], True, ""
         try:
-            for line in _lines(path) if rows is None else self._of_use(rows):
-                self.take(line)
-                if len(self.rows.issues) >= _EVENTS_A_PAGE:
-                    self.flush()
+            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+                for line in filter(bytes.strip, stream):
+                    self.take(line)
+                    if len(self.rows.issues) >= _EVENTS_A_PAGE:
+                        self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             whole = False
             self.counts["damaged"] += 1
@@ -84,51 +71,33 @@ class _Load:
             log.warning("%s: %s left out; the first %s", path, lines, self.spoilt)
         return whole
 
-    def take(self, line: str) -> None:
-        """Sort one line into the counts and, if it is of use, into the page."""
+    def take(self, line: bytes) -> None:
+        """Sort one line into the counts and, if it is of use, into the page; bytes beyond UTF-8 spoil it."""
         self.counts["lines"] += 1
         try:
-            self.counts[self._sort(json.loads(line))] += 1
+            used = not _is_other(line) and self._sort(json.loads(line.decode(errors="replace")))
+            self.counts["used" if used else "other"] += 1
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.counts["bad"] += 1
             missing = f"lacks {error}" if isinstance(error, KeyError) else "has a value of a wrong kind"
             no_json = isinstance(error, json.JSONDecodeError)
             self.spoilt = self.spoilt or ("is no JSON" if no_json else missing)
 
-    def _of_use(self, rows: Iterable[_Row]) -> Iterator[str]:
-        """Yield the lines that may be of use, and count the others."""
-        others = 0
-        for line, repo_id, name in rows:
-            if line is None or (repo_id is not None and name is not None and not self._holds(repo_id, name)):
-                others += 1
-            else:
-                yield line
-        self.counts.update(lines=others, other=others)
-
-    def _holds(self, repo_id: int, name: str) -> bool:
-        return not self.wanted or repo_id in self.ids or name.lower() in self.wanted
-
     def flush(self) -> None:
-        """Write the page.
-
-        Raises:
-            InputError: The issues are of another site than those in the store.
-        """
+        """Write the page; `Store.note_site` refuses issues of another site."""
         self.store.note_site(self.page)
         for repo in self.repos:
             self.store.save_repo(repo)
         self.rows.save(self.store)
         self.repos, self.rows = [], Rows()
 
-    def _sort(self, event: Mapping[str, Any]) -> Literal["used", "other"]:
-        if event["type"] not in _TYPES:
-            return "other"
-        created = event["created_at"]
-        if created < (self.since or ""):
-            return "other"
+    def _sort(self, event: Mapping[str, Any]) -> bool:
+        """Add the rows of an event to the page; False if it is of another type, date or repository."""
+        if event["type"] not in _TYPES or (created := event["created_at"]) < (self.since or ""):
+            return False
         repo_id, name = event["repo"]["id"], event["repo"]["name"]
-        if not self._holds(repo_id, name):
-            return "other"
+        if self.wanted and repo_id not in self.ids and name.lower() not in self.wanted:
+            return False
         payload = event["payload"]
         issue = issue_from_rest(payload["issue"], repo_id)
         action = payload["action"]
@@ -151,7 +120,7 @@ class _Load:
         if (repo_id, name) not in self.named:
             self.named.add((repo_id, name))
             self.repos.append(Repo(repo_id, name, name))
-        return "used"
+        return True
 
 
 def load_archives(
@@ -173,15 +142,13 @@ def load_archives(
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
     part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
 
-    files = [file for path in paths for file in _files(path)]
-    with _searcher(since) as search:
-        for file in files:
-            with file.open("rb") as stream:
-                note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
-            if store.meta(note):
-                load.counts["known"] += 1
-            elif load.read(file, search(file)):
-                store.set_meta(note, "read")
+    for file in [file for path in paths for file in _files(path)]:
+        with file.open("rb") as stream:
+            note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
+        if store.meta(note):
+            load.counts["known"] += 1
+        elif load.read(file):
+            store.set_meta(note, "read")
     return {name: load.counts[name] for name in _COUNTS if load.counts[name]}
 
 
@@ -192,39 +159,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-@contextmanager
-def _searcher(since: str | None) -> Iterator[Callable[[Path], list[_Row] | None]]:
-    """Give what finds the rows of a file's lines, or None where DuckDB is missing or fails."""
-    try:
-        import duckdb
-    except ImportError:
-        yield lambda path: None
-        return
-    after = f'"{since}"' if since else None
-
-    def search(path: Path) -> list[_Row] | None:
-        # Brackets and stars would stand for other files.
-        if path.stat().st_size > _LARGEST or set("*?[") & set(str(path)):
-            return None
-        compression = "gzip" if _is_gzip(path) else "none"
-        try:
-            rows: list[_Row] = database.execute(_QUERY, (after, str(path), compression)).fetchall()
-        except duckdb.Error as error:  # damage, or a line that is no JSON
-            log.debug("%s: read without DuckDB (%s)", path, error)
-            return None
-        return rows
-
-    with duckdb.connect(config={"threads": 1}) as database:
-        yield search
-
-
-def _is_gzip(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The non-blank lines; bytes that are no UTF-8 spoil their line, not the file."""
-    with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as stream:
-        for line in stream:
-            if line.strip():
-                yield line.decode("utf-8", "replace")
+def _is_other(line: bytes) -> bool:
+    """Whether a line is whole and surely of none of our types; decoding it would cost most of all."""
+    whole = line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"type"' in line
+    return whole and not any(name in line for name in _NAMES)

@@ -22,12 +22,12 @@ from typing import Any
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
+from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler, queries_for, read_listing, read_threads
 from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, PER_PAGE, POINTS_PER_PAGE
 from angle_data.gis.crawl.rows import Repo
-from angle_data.gis.crawl.selection import Selection, Signals, read_repos
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
 
@@ -35,36 +35,6 @@ _ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
 _REST_S, _GRAPHQL_S = 0.6, 3.0  # usual time of a full page, one request after the other (estimate)
 
 log = logging.getLogger("angle")
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlConfig:
-    """What to crawl and how; checks itself.
-
-    `repos` is a list of repositories, `out` the folder of the store. `strategy` says what is read beside
-    the issues: `events` (GraphQL marks), `comments`, or `both`. `since` is the first day (`2024-01-31`) on
-    which an item was updated; an issue opened on that day or later was. `archives` are event dumps to read
-    instead of the API. The token itself is read from the environment variable `token_env` and never kept.
-    """
-
-    repos: Path | None
-    out: Path
-    strategy: Signals = "both"
-    api_url: str = PUBLIC_API
-    token_env: str = "GITHUB_TOKEN"
-    since: str | None = None
-    max_requests: int | None = None
-    archives: tuple[Path, ...] = ()
-
-    def __post_init__(self) -> None:
-        Selection(since=self.since, strategy=self.strategy)
-        if self.repos is None and not self.archives:
-            raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
-
-    @property
-    def start(self) -> str | None:
-        """`since` as a time stamp."""
-        return f"{self.since}T00:00:00Z" if self.since else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +59,12 @@ class CrawlSummary:
 
 
 def connect(
-    config: CrawlConfig, *, sleep: Callable[[float], None], now: Callable[[], float]
-) -> tuple[GitHubClient, Signals]:
+    config: GisConfig, *, sleep: Callable[[float], None], now: Callable[[], float]
+) -> tuple[GitHubClient, str]:
     """Return the client that the options describe, and the signals that it can read.
 
-    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one.
-
-    Raises:
-        InputError: An option cannot be used, or events alone were asked for without a token.
+    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
+    `InputError` where an option cannot be used, or events alone were asked for without a token.
     """
     connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
     client = GitHubClient(connection, sleep=sleep, now=now)
@@ -112,11 +80,7 @@ def connect(
 
 
 def check_readable(statuses: Mapping[str, str]) -> None:
-    """Check that not every status, by listed name, is an error.
-
-    Raises:
-        InputError: Nothing of the list can be read.
-    """
+    """Raise an `InputError` if every status, by listed name, is an error."""
     if statuses and all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
         raise InputError(
@@ -126,10 +90,7 @@ def check_readable(statuses: Mapping[str, str]) -> None:
 
 
 def crawl_repos(
-    config: CrawlConfig,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.time,
+    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> CrawlSummary:
     """Bring the store in `config.out` up to date and return what it holds.
 
@@ -139,7 +100,7 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    names = read_repos(config.repos, config.api_url, tell=True)
+    names = config.names()
     if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
         raise InputError(
             f"--out {config.out} holds a data set and no {STORE_NAME}; give another, or delete it"
@@ -171,10 +132,10 @@ def crawl_repos(
 class _Crawl:
     """One run over the list."""
 
-    config: CrawlConfig
+    config: GisConfig
     store: Store
     client: GitHubClient
-    signals: Signals
+    signals: str
     round: Round
     day: str
     expected: float = 0.0
@@ -266,10 +227,7 @@ class _Crawl:
 
 
 def forecast(
-    config: CrawlConfig,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.time,
+    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> dict[str, Any]:
     """Ask how many issues every listed repository has and return what a first crawl of them will take.
 
@@ -281,7 +239,7 @@ def forecast(
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl_repos`.
     """
-    names = read_repos(config.repos, config.api_url, tell=True)
+    names = config.names()
     client, signals = connect(config, sleep=sleep, now=now)
     count = _count_over_rest if signals == "comments" else _count_over_graphql
     nothing = {"issues": 0, "comments": 0, "rest": 0, "graphql": 0.0, "status": "ok"}

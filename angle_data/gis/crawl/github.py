@@ -25,13 +25,11 @@ from urllib.parse import urlsplit
 
 from angle_data.calls import check_least
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
+from angle_data.gis.crawl.selection import PUBLIC_API
 from angle_data.http import retry_after
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
-
-PUBLIC_API = "https://api.github.com"
-"""The REST address of GitHub itself."""
 
 Resource = Literal["core", "graphql"]
 """GitHub's two budgets: REST requests and GraphQL points."""
@@ -96,13 +94,11 @@ class Budget:
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Budget | None:
         """Read the `x-ratelimit-*` headers, None where they are missing or no numbers."""
-        try:
-            limit, remaining, reset = (
-                float(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset")
-            )
-        except (KeyError, ValueError):
-            return None
-        return cls(int(limit), int(remaining), reset)
+        with suppress(KeyError, ValueError):
+            names = ("limit", "remaining", "reset")
+            limit, remaining, reset = (float(headers[f"x-ratelimit-{name}"]) for name in names)
+            return cls(int(limit), int(remaining), reset)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +201,7 @@ class GitHubClient:
 
         Raises:
             Refused: The answer is an error that stays one (403, 404, 410, 422, 451 ...).
-            CredentialsError: The token is not accepted.
-            StoppedError: `max_requests` is reached, or the server keeps failing.
+            CredentialsError, StoppedError: As of `crawl_repos`.
         """
         from requests.utils import parse_header_links
 
@@ -276,21 +271,14 @@ class GitHubClient:
                 reraise=True,
             )(call)
         except Transient as error:
-            if not self._answers:
-                raise InputError(
-                    f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
-                ) from None
-            raise StoppedError(
-                f"GitHub keeps failing ({error}); all so far is kept, run again later"
-            ) from None
+            if self._answers:
+                said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
+                raise StoppedError(said) from None
+            said = f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
+            raise InputError(said) from None
 
     def _send(
-        self,
-        resource: Resource,
-        verb: str,
-        path: str,
-        headers: dict[str, str],
-        body: dict[str, Any] | None,
+        self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
@@ -314,7 +302,9 @@ class GitHubClient:
             data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
-            raise self._rejected()
+            name, url = self.connection.token_env, self.connection.api_url
+            said = f"rejected the token in {name}" if self.authenticated else "wants a token"
+            raise CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
         problem = judge_status(status, answer, message, self._server_now())
         if problem is not None:
             raise problem
@@ -328,9 +318,9 @@ class GitHubClient:
             raise StoppedError(
                 f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
             )
-        seconds = pause_before(self.budgets.get(resource), self._server_now())
-        if seconds > 0:
-            self.pause(seconds, f"no requests left of the {resource} limit")
+        budget, now = self.budgets.get(resource), self._server_now()
+        if budget is not None and budget.remaining <= 0 and now < budget.reset:
+            self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
         self.spent[resource] += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
@@ -343,20 +333,8 @@ class GitHubClient:
     def _server_now(self) -> float:
         return self._now() + self._skew_s
 
-    def _rejected(self) -> CredentialsError:
-        name, url = self.connection.token_env, self.connection.api_url
-        said = f"rejected the token in {name}" if self.authenticated else "wants a token"
-        return CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
-
 
 # What an answer means, and how long to wait
-
-
-def pause_before(budget: Budget | None, now: float) -> float:
-    """Return the seconds to wait before the next request: until the reset where nothing is left."""
-    if budget is None or budget.remaining > 0 or now >= budget.reset:
-        return 0.0
-    return budget.reset - now + _MARGIN_S
 
 
 def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
@@ -367,11 +345,8 @@ def judge_status(status: int, headers: Mapping[str, str], message: str, now: flo
     if status < 300 or status == 304:
         return None
     budget = Budget.from_headers(headers)
-    limits = (
-        "retry-after" in headers
-        or (budget is not None and budget.remaining <= 0)
-        or "rate limit" in message.lower()
-    )
+    limits = "retry-after" in headers or "rate limit" in message.lower()
+    limits = limits or (budget is not None and budget.remaining <= 0)
     if status == 429 or (status == 403 and limits):
         return _limited(headers, now)
     if status >= 500:

@@ -131,10 +131,6 @@ class Place:
         since = _second_before(newest)
         return Place(since) if self.since is None or since > self.since else Place(self.since, next_page)
 
-    def restarted(self) -> Place:
-        """A place in GraphQL by time instead of by cursor."""
-        return Place(_second_before(self.newest) if self.newest else self.since, newest=self.newest)
-
 
 def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comments"]) -> None:
     """Read the texts, or the comments, of all issues and pull requests over REST."""
@@ -200,8 +196,11 @@ def read_threads(crawler: Crawler, repo: Repo) -> None:
         crawler.expected += 0.0 if begun else queries_for(total, comments=crawler.comments)
         more, begun = bool(info["hasNextPage"]), True
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
-        place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))
-        cursor = Cursor(repo.id, listing, str(place if more else place.restarted()), not more, cursor.start)
+        if more:
+            place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))
+        else:  # the next time by time, not by cursor
+            place = Place(_second_before(newest) if newest else place.since, newest=newest)
+        cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)
         rows_of(crawler, repo, [node for node in nodes if "id" in node]).save(crawler.store, cursor)
         crawler.tell(repo.name)
         if not more:
@@ -212,12 +211,9 @@ def _ask_issues(
     crawler: Crawler, repo: Repo, place: Place, first: int, *, texts: bool = True
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "texts": texts}
-    variables["comments"] = crawler.comments
-    if place.since:
-        variables["filter"] = {"since": place.since}
-    if place.after:
-        variables["after"] = place.after
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "after": place.after}
+    variables |= {"texts": texts, "comments": crawler.comments}
+    variables["filter"] = {"since": place.since} if place.since else None
     repository = crawler.client.graphql(ISSUES_QUERY, variables, smaller=texts)["repository"]
     if repository is None:
         raise Refused(404, "not found by GraphQL")

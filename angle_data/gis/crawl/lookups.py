@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
-from angle_data.gis.crawl.listings import Crawler, rows_of
+from angle_data.gis.crawl.listings import Crawler, Rows, rows_of
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_query, numbers_query
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
 from angle_data.gis.crawl.store import Store, hosts_of
@@ -119,10 +119,7 @@ def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> 
     for first in range(0, len(numbers), NUMBERS_A_QUERY):
         chunk = numbers[first : first + NUMBERS_A_QUERY]
         if graphql:
-            nodes, moved = ask_numbers(crawler.client, repo, chunk, comments=crawler.comments)
-            rows = rows_of(crawler, repo, nodes)
-            rows.issues += moved
-            rows.save(store)
+            rows = _read_numbers(crawler, repo, chunk)
             crawler.tell(repo.name)
             chunk = sorted(set(chunk) - {issue.number for issue in rows.issues})
         for number in chunk:
@@ -132,35 +129,31 @@ def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> 
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
     for _, number, _ in crawler.store.all_set_aside(repo.id):
-        nodes, moved = ask_numbers(crawler.client, repo, [number], comments=crawler.comments)
-        rows = rows_of(crawler, repo, nodes)
-        rows.issues += moved
-        rows.save(crawler.store)
+        rows = _read_numbers(crawler, repo, [number])
         if not rows.issues:
             _ask_alone(crawler, repo, number)
         elif not rows.heavy:
             crawler.store.set_aside(repo.id, number, None)
 
 
-def ask_numbers(
-    client: GitHubClient, repo: Repo, numbers: list[int], *, comments: bool = False
-) -> tuple[list[Node], list[Issue]]:
-    """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
+def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
+    """Store the issues and pull requests of these numbers that `repo` still has, and return their rows.
 
     Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
-    a token. What GitHub cannot serve in time is asked for in halves, and a single issue that is still too
-    heavy is left out.
+    a token. What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out.
     """
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "comments": comments}
+    variables: dict[str, Any] = {"owner": owner, "name": name, "comments": crawler.comments}
     variables |= {f"n{i}": number for i, number in enumerate(numbers)}
     try:
-        found = client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+        found = crawler.client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
     except TooHeavy:
-        half = len(numbers) // 2
-        halves = (numbers[:half], numbers[half:]) if half else ()
-        parts = [ask_numbers(client, repo, part, comments=comments) for part in halves]
-        return [node for nodes, _ in parts for node in nodes], [row for _, moved in parts for row in moved]
+        half, rows = len(numbers) // 2, Rows()
+        for part in (numbers[:half], numbers[half:]) if half else ():
+            read = _read_numbers(crawler, repo, part)
+            rows.issues += read.issues
+            rows.heavy += read.heavy
+        return rows
     nodes: list[Node] = []
     moved: list[Issue] = []
     for i, number in enumerate(numbers if found and found["databaseId"] == repo.id else ()):
@@ -170,7 +163,10 @@ def ask_numbers(
                 nodes.append(node)
             else:
                 moved.append(tombstone(repo.id, number, f"transferred:{home['nameWithOwner']}#{there}"))
-    return nodes, moved
+    rows = rows_of(crawler, repo, nodes)
+    rows.issues += moved
+    rows.save(crawler.store)
+    return rows
 
 
 def _ask_name(client: GitHubClient, name: str) -> Node | None:
@@ -183,30 +179,21 @@ def _ask_name(client: GitHubClient, name: str) -> Node | None:
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
-    """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
-    try:
-        crawler.store.upsert_page(issues=[_ask_number(crawler.client, repo, number)])
-    except Refused as error:
-        log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.tell(repo.name)
+    """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted.
 
-
-def _ask_number(client: GitHubClient, repo: Repo, number: int) -> Issue:
-    """Return an issue by one REST request, or a tombstone where it moved or was deleted.
-
-    Raises:
-        Refused: GitHub does not answer for another reason.
+    Nothing is stored where GitHub refuses to show it.
     """
+    issues = []
     try:
-        page = client.get(f"/repositories/{repo.id}/issues/{number}")
+        page = crawler.client.get(f"/repositories/{repo.id}/issues/{number}")
+        assert page is not None
+        name = "/".join(page.data["repository_url"].rsplit("/", 2)[1:])
+        if page.data["number"] == number and name.lower() in repo.names:
+            issues = [issue_from_rest(page.data, repo.id)]
+        else:  # where it is now, the listing of that repository has it, if it is wanted at all
+            issues = [tombstone(repo.id, number, f"transferred:{name}#{page.data['number']}")]
     except Refused as error:
-        if error.status not in GONE:
-            raise
-        return tombstone(repo.id, number, "deleted")
-    assert page is not None
-    raw = page.data
-    name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
-    if raw["number"] == number and name.lower() in repo.names:
-        return issue_from_rest(raw, repo.id)
-    # Where it is now, the listing of that repository has it, if that repository is wanted at all.
-    return tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")
+        issues = [tombstone(repo.id, number, "deleted")] if error.status in GONE else []
+        log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+    crawler.store.upsert_page(issues=issues)
+    crawler.tell(repo.name)

@@ -36,8 +36,7 @@ class Repo:
     """A repository, keyed by GitHub's numeric id, which survives renames and moves.
 
     `name` is the present `owner/name`, `asked` the name in the list, `aliases` every other name it is known
-    by (sorted); links in old comments use them. `status` is `ok` or `error:...`; `etag` is that of its
-    description.
+    by (sorted), as in old comments. `status` is `ok` or `error:...`; `etag` is that of its description.
     """
 
     id: int
@@ -134,8 +133,7 @@ class Event:
 class Cursor:
     """Where a listing stands: `cursor` leads to the next page, `done` says that the last page was read.
 
-    `start` is the `--since` the listing began with (None: the beginning); `etag` is that of the last page
-    read.
+    `start` is the `--since` the listing began with (None: the beginning); `etag` is the last page's.
     """
 
     repo_id: int
@@ -223,8 +221,7 @@ def comment_from_node(node: Json, repo_id: int, number: int) -> Comment:
 def issue_from_node(node: Json, repo_id: int) -> Issue:
     """Return the row of an issue of `ISSUES_QUERY`, or of a pull request of `numbers_query` (see `queries`).
 
-    The last closing of an issue tells who closed it. Labels, reason and events of pull requests are not asked
-    for.
+    The last closing of an issue tells who closed it. Pull requests come without labels, reason and events.
     """
     is_pull = "prState" in node
     state = "open" if node["prState" if is_pull else "state"] == "OPEN" else "closed"

@@ -1,4 +1,4 @@
-"""What part of GitHub counts: which repositories, issues of which days, and marks or words.
+"""The options of `gis`, and what part of GitHub counts: repositories, issues of which days, marks or words.
 
 The list of repositories has one `owner/name` or URL a line; comments and blank lines are allowed. The crawl
 finds out whether a repository exists and what it is called today. The build leaves out what lies outside a
@@ -12,14 +12,20 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
+from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text
+from angle_data.splits import check_ratios, parse_ratios
 
-Signals = Literal["events", "comments", "both"]
-"""What says that issues are duplicates (`--strategy`): GitHub's marks, what people write, or both."""
+PUBLIC_API = "https://api.github.com"
+"""The REST address of GitHub itself."""
+
+API_HELP = "REST API URL; for GitHub Enterprise: https://HOST/api/v3."
+TOKEN_HELP = "Environment variable with the token."
+LIMIT_HELP = "Stop after this many requests; rerun the same command to resume."
+SPLIT_BY = ("cluster", "time", "repo")
 
 # https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
 _ADDRESS = re.compile(r"https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/", re.IGNORECASE)
@@ -46,17 +52,15 @@ def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     return f"{owner}/{name}"
 
 
-def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
+def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
     """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
     An address must lie on github.com or on the host of `api_url`; `tell` warns of lines that name no
-    repository, which are left out. None is an empty list.
+    repository, which are left out.
 
     Raises:
         InputError: The file cannot be read or names no repository.
     """
-    if path is None:
-        return ()
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
@@ -91,14 +95,14 @@ class Selection:
     repos: tuple[str, ...] | None = None
     since: str | None = None
     until: str | None = None
-    strategy: Signals = "both"
+    strategy: str = "both"
 
     def __post_init__(self) -> None:
         if self.strategy not in ("events", "comments", "both"):
             raise InputError(f"--strategy must be events, comments or both, got {self.strategy!r}")
-        for option, value in (("--since", self.since), ("--until", self.until)):
+        for flag, value in (("--since", self.since), ("--until", self.until)):
             if value is not None and not _is_day(value):
-                raise InputError(f"{option} {value!r} is no date; write it as 2024-01-31")
+                raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
         if self.since and self.until and self.until < self.since:
             raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
 
@@ -113,3 +117,90 @@ def _is_day(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class GisConfig:
+    """All options of `gis`, those of the crawl first; the help of each field says what it means.
+
+    Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by. The
+    token is read from the environment variable and never kept.
+    """
+
+    out: Path = option("Output folder for crawl.sqlite, dataset/, audit/ and report.json.")  # noqa: RUF009
+    repos: Path | None = option(  # noqa: RUF009
+        "File of repositories, one owner/name or GitHub URL per line.", None
+    )
+    strategy: str = option(
+        "events: marks made with GitHub's own button. comments: what people write. both.", "both"
+    )
+    api_url: str = option(API_HELP, PUBLIC_API)
+    token_env: str = option(TOKEN_HELP, "GITHUB_TOKEN")
+    since: str | None = option(
+        "Use only issues opened on or after this day, such as 2024-01-31; the crawl skips issues not updated "
+        "since.",
+        None,
+    )
+    until: str | None = option(
+        "Use only issues opened on or before this day, whenever they were marked.", None
+    )
+    max_requests: int | None = option(LIMIT_HELP, None)
+    archives: tuple[Path, ...] = option(
+        "Event dump (GH Archive, .json or .json.gz), or a folder of them, to read instead of the API. "
+        "Repeatable.",
+        (),
+        flag="archive",
+        metavar="PATH",
+        read=read_paths,
+        many=True,
+    )
+    dry_run: bool = option("Forecast requests and time; takes a request or two with a token.", False)
+    no_crawl: bool = option("Build from an earlier crawl.", False)
+    seed: int = option("Random seed for negatives, splits and order.", 0)
+    negatives: float = option("Negative pairs per positive pair.", 1.0)
+    split_by: str = option(
+        "cluster, repo or time; with time, pairs that cross a split boundary are left out.", "cluster"
+    )
+    ratios: tuple[float, ...] = option(
+        "Shares of train, validation and test.",
+        (0.86, 0.07, 0.07),
+        shown="0.86,0.07,0.07",
+        read=parse_ratios,
+    )
+    max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10)
+    cross_repo: bool = option("Allow duplicates across two repositories.", False)
+    ids_only: bool = option("Leave out the texts; gis rehydrate fetches them again.", False)
+    tokenizer: str | None = option(
+        "Tokenizer for length statistics: tokenizer.json, its folder, a hub name, or estimate.",
+        None,
+        shown="bert-base-uncased with the train extra, else an estimate",
+    )
+
+    def __post_init__(self) -> None:
+        if self.dry_run and self.no_crawl:
+            raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
+        if self.dry_run and self.archives:
+            raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
+        Selection(None, self.since, self.until, self.strategy)
+        if self.split_by not in SPLIT_BY:
+            raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
+        if not 0 <= self.negatives <= 100:
+            raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
+        check_least(self, 1, "max_pairs_per_cluster")
+        check_ratios(self.ratios)
+
+    @property
+    def start(self) -> str | None:
+        """`since` as a time stamp."""
+        return f"{self.since}T00:00:00Z" if self.since else None
+
+    def names(self) -> tuple[str, ...]:
+        """Return the listed repositories to crawl; an `InputError` without a list and an archive."""
+        if self.repos is None and not self.archives:
+            raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
+        return () if self.repos is None else read_repos(self.repos, self.api_url, tell=True)
+
+    def selection(self, *, tell: bool = False) -> Selection:
+        """Return what of the store counts; `tell` warns of lines of the list that name no repository."""
+        names = None if self.repos is None else read_repos(self.repos, self.api_url, tell=tell)
+        return Selection(names, self.since, self.until, self.strategy)

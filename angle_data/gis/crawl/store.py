@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -70,15 +69,10 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 
 _VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
 
-# What is kept when an item is written again: the younger version, and who closed it (REST lists leave that
-# out, the timeline has it).
-_KEEP = {
-    "issues": {
-        "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
-        "ELSE coalesce(excluded.closed_by, issues.closed_by) END",
-    },
-    "comments": {},
-    "events": {},
+# Who closed an issue is kept when it is written again: REST lists leave that out, the timeline has it.
+_CHANGES = {
+    "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
+    "ELSE coalesce(excluded.closed_by, issues.closed_by) END"
 }
 _ORDER = {"issues": "repo_id, number", "comments": "repo_id, number, created_at, id"}
 _ORDER["events"] = _ORDER["comments"]
@@ -141,29 +135,20 @@ class Store:
                 connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_VERSION} COMMIT")
             found = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
         except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"{path} cannot be used as a crawl store ({error}); give another --out"
-            ) from None
-        if found is None or found[0] != str(SCHEMA_VERSION):
-            version = found[0] if found else "unknown"
+            said = f"cannot be used as a crawl store ({error})"
+            raise InputError(f"{path} {said}; give another --out") from None
+        version = found[0] if found else "unknown"
+        if version != str(SCHEMA_VERSION):
             connection.close()
-            raise InputError(
-                f"{path} has version {version} of the store format, this program writes {SCHEMA_VERSION}; "
-                "give another --out"
-            )
+            said = f"has version {version} of the store format, this program writes {SCHEMA_VERSION}"
+            raise InputError(f"{path} {said}; give another --out")
         return cls(connection, path)
-
-    def close(self) -> None:
-        """Close the file; pending readers must be done."""
-        self.database.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.database.close()  # pending readers must be done
         # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
             raise InputError(
@@ -211,13 +196,9 @@ class Store:
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
         pulls = int(self.database.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])
-        return {
-            "repos": self.count("repos"),
-            "issues": self.count("issues") - pulls,
-            "pull_requests": pulls,
-            "comments": self.count("comments"),
-            "events": self.count("events"),
-        }
+        issues = {"issues": self.count("issues") - pulls, "pull_requests": pulls}
+        others = {"comments": self.count("comments"), "events": self.count("events")}
+        return {"repos": self.count("repos"), **issues, **others}
 
     def count(self, table: Table, repo_id: int | None = None) -> int:
         """Return how many rows `table` has, of one repository if given."""
@@ -280,10 +261,8 @@ class Store:
                 self.database.execute(_UPSERTS["issues"], _values(issue))
             self.database.executemany(_UPSERTS["comments"], map(_values, comments))
             self.database.executemany(_UPSERTS["events"], map(_values, events))
-            if cursor is not None:
-                self.database.execute(
-                    "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", _values(cursor)
-                )
+            cursors = [] if cursor is None else [_values(cursor)]
+            self.database.executemany("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", cursors)
 
     def save_repo(self, repo: Repo) -> None:
         """Write what is known of a repository; earlier names stay among its aliases."""
@@ -338,9 +317,8 @@ class Store:
         """
         site, noted = _site(page), self.meta(_WEB)
         if noted is not None and site not in ("", noted):
-            raise InputError(
-                f"{self.path} holds issues of {noted}, and these are of {site}; give another --out"
-            )
+            said = f"holds issues of {noted}, and these are of {site}"
+            raise InputError(f"{self.path} {said}; give another --out")
         if noted is None and site:
             self.set_meta(_WEB, site)
         if api_url is not None and self.meta(_SERVER) != api_url:
@@ -378,8 +356,7 @@ class Round:
 
     While a round is under way, what it has finished is not asked again, so that every run gets further
     however early it is stopped. A new round, which asks only for what changed, begins when the last is
-    complete or was made for other `options`. Every entry is a row, so that noting one costs the same however
-    many there are.
+    complete or was made for other `options`. Every entry is a row, so that noting one always costs the same.
     """
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
@@ -414,7 +391,7 @@ def _site(address: str) -> str:
 
 def _upsert(table: str, record: type[Any]) -> str:
     names = [field.name for field in fields(record)]
-    changes = ", ".join(f"{name} = {_KEEP[table].get(name, f'excluded.{name}')}" for name in names[1:])
+    changes = ", ".join(f"{name} = {_CHANGES.get(name, f'excluded.{name}')}" for name in names[1:])
     younger = "" if table == "events" else f" WHERE excluded.updated_at >= {table}.updated_at"
     return (
         f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "

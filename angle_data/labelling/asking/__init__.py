@@ -2,10 +2,9 @@
 
 In reading order:
 
-- `session`: what a command brings, and one session of asking from start to verdict
+- `session`: what a command brings, one session of asking from start to verdict, and its forecast
 - `collect`: the asking itself: open requests, limits, interrupts
 - `journal`: the replies on disk, found again by the key of their request (`annotators.base.request_key`)
 - `budget`: token counts, and what the limits still allow
 - `runfile`: run.json
-- `forecast`: what a session would ask and cost
 """

@@ -1,7 +1,6 @@
 """What a run folder may spend: token counts, the account of what was spent, and what the limits still allow.
 
-Tokens are guessed from the length of a text. Chat templates add a few tokens a message, which count as a
-constant.
+Tokens are guessed from the length of a text; the few of chat templates count as a constant a message.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ _ENOUGH = 8
 # What is in flight may turn out longer than the mean.
 _MARGIN = 1.1
 _SMOOTHING = 0.02
-
-
-# --- counting -----------------------------------------------------------------------------------------
 
 
 NO_TOKENS = Tokens()
@@ -42,9 +38,6 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
     reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
     return Tokens(prompt_tokens(request), reply)
-
-
-# --- spending -----------------------------------------------------------------------------------------
 
 
 class Ledger:

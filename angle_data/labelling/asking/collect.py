@@ -77,11 +77,7 @@ class Collector:
         return self._next is not None
 
     def ask(self, annotator: Annotator) -> None:
-        """Ask everything open and journal what comes.
-
-        Raises:
-            AnnotatorError: The annotator cannot go on.
-        """
+        """Ask everything open and journal what comes; what ends the annotator is raised."""
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
@@ -119,10 +115,10 @@ class Collector:
 
     def _say_what_for(self) -> None:
         spec = self._spec
-        loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
-        address = ", ".join(spec.base_urls) or "the OpenAI API"
-        asked = f"{address}; it may be loading {spec.checkpoint}, out of order, or limiting requests"
-        what = loads if spec.loads else asked
+        what = ", ".join(spec.base_urls) or "the OpenAI API"
+        what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
+        if spec.loads:
+            what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 
     @property
@@ -137,8 +133,8 @@ class Collector:
 
         So it goes with texts that get no reply, if the replies are at least as many, and with what failed in
         the last session too (`failed_before`, keys), if that is one for ten replies at most: a service out of
-        order fails with all. Nothing is kept unless some request has a reply, nor if all refusals are
-        alike: the fault may then lie with the service.
+        order fails with all. Nothing is kept unless some request has a reply, nor if all refusals are alike:
+        the fault may then lie with the service.
         """
         if not self.has_reply or self.refused_alike:
             return []
@@ -187,13 +183,10 @@ class Collector:
                     return
                 self._ledger.reserve(request, guess)
             self._next = None
-            yield self._pull(request, guess)
-
-    def _pull(self, request: ChatRequest, guess: Tokens) -> ChatRequest:
-        """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
-        self._in_flight[request.key] = (replace(request, messages=()), guess)
-        self._pulled += 1
-        return request
+            # Without its messages: an annotator may pull all before it answers.
+            self._in_flight[request.key] = (replace(request, messages=()), guess)
+            self._pulled += 1
+            yield request
 
     def _open_requests(self, *, again: bool = False) -> Iterator[ChatRequest]:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
@@ -214,8 +207,7 @@ class Collector:
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
-        if guess is not None:
-            self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
+        self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
@@ -271,10 +263,9 @@ class Collector:
     def _interruptible(self, annotator: Annotator) -> Iterator[None]:
         """Let the first Ctrl-C, SIGTERM or SIGHUP end the sending and wait for replies, the second all.
 
-        An annotator whose `drains` is False stops at the first: the next run fetches its batches. One that is
-        about to try again gives up. Afterwards the signals get their earlier handlers back: asyncio would
-        leave SIGTERM with its default, which kills the process without a message. A SIGHUP that is ignored
-        (nohup) stays so. Beside a running loop (a notebook's), `calls` passes each Ctrl-C on.
+        An annotator whose `drains` is False stops at the first: the next run fetches its batches. Afterwards
+        the signals get their earlier handlers back: asyncio would leave SIGTERM with its default, which kills
+        without a message. A SIGHUP that is ignored (nohup) stays so. `calls` passes a notebook's Ctrl-C on.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 

@@ -146,11 +146,7 @@ class Journal:
             self._written += len(self.unwritten.pop(0))
 
     def row(self, key: str) -> dict[str, Any] | None:
-        """Return the row of a request, or None when it is not finished.
-
-        Raises:
-            InputError: The row is damaged.
-        """
+        """Return the row of a request, None when it is not finished; an `InputError` if it is damaged."""
         offset = self._offsets.get(hash(key), _MISSING)
         if offset < 0:
             return None
@@ -230,11 +226,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
 
 @contextmanager
 def read_journal(run: Path, model: str) -> Iterator[Journal]:
-    """Open the journal for reading, without locking or changing anything; a missing one is empty.
-
-    Raises:
-        InputError: The run belongs to another model, or a line is damaged.
-    """
+    """As `open_journal`, for reading, without locking or changing anything; a missing one is empty."""
     path = run / _FILE
     with (path if path.exists() else Path(os.devnull)).open("rb", buffering=_READ_AHEAD) as file:
         yield Journal(file, model)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from angle_data.annotators.batch_state import open_requests
 from angle_data.calls import IN_MEMORY
 from angle_data.errors import InputError
-from angle_data.jsonl import write_text
+from angle_data.jsonl import write_json
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
@@ -85,14 +85,9 @@ class RunFile:
         most, before = (
             inf if limit is None else limit for limit in (asked.get("limit"), self._before.get("limit"))
         )
-        changed = [
-            name
-            for name, value in asked.items()
-            if name in self._before
-            and _differs(self._before[name], value)
-            and (name != "limit" or most < before)
-        ]
-        if changed:
+        asked = {name: value for name, value in asked.items() if name != "limit" or most < before}
+        known = self._before
+        if changed := [name for name in asked if name in known and _differs(known[name], asked[name])]:
             said = (
                 "warning: %s was run with other settings (%s): its results will be those of the new ones "
                 "only; another --out keeps both. The earlier replies stay in the journal, and the earlier "
@@ -105,15 +100,10 @@ class RunFile:
 
         What an earlier session wrote stays, as its files do.
         """
-        self._save({**(self._before or self._head()), "finished": False})
+        write_json(self._path, {**(self._before or self._head()), "finished": False})
 
     def write(
-        self,
-        counts: Mapping[str, Any],
-        ledger: Ledger,
-        *,
-        finished: bool,
-        stopped_by: str | None,
+        self, counts: Mapping[str, Any], ledger: Ledger, *, finished: bool, stopped_by: str | None
     ) -> None:
         """Write the file at the end of a session.
 
@@ -139,11 +129,7 @@ class RunFile:
             "stopped_by": stopped_by,
             "versions": _versions(),
         }
-        self._save(content)
-
-    def _save(self, content: Mapping[str, Any]) -> None:
-        shown = json.dumps(content, ensure_ascii=False, indent=2, default=str)  # paths
-        write_text(self._path, shown + "\n")
+        write_json(self._path, content)
 
     def _head(self) -> dict[str, Any]:
         """Return the entries that are known before anything is asked."""

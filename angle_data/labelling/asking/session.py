@@ -1,7 +1,7 @@
 """One session of asking: every open request of a run folder is asked once, and its files are written.
 
 A command brings a `Job`: its requests, and how its files follow from the replies. The session brings the
-journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_all` says what it would ask.
+journal, the limits, the interrupt and run.json. `ask_all` asks; `plan_all` says what it would ask and cost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,13 +23,16 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import Ledger
+from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, prompt_tokens
 from angle_data.labelling.asking.collect import Collector
-from angle_data.labelling.asking.journal import Journal, open_journal
+from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal
 from angle_data.labelling.asking.runfile import RunFile
 from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
+
+# Reading rows back takes longer than all else; this many answered requests tell what the others take.
+_SAMPLE = 2000
 
 
 class Job(ABC):
@@ -149,11 +152,7 @@ def as_table(rows: Mapping[str, int]) -> str:
 
 
 def prepare(spec: AnnotatorSpec, *, needed: bool) -> Annotator | None:
-    """Return the annotator; one that is not `needed` may lack its key or package, and is None then.
-
-    Raises:
-        InputError: An option of the engine cannot be used, whether anything is left to ask or not.
-    """
+    """Return the annotator; one that is not `needed` may lack its key or package, and is None then."""
     try:
         return load_annotator(spec)
     except (CredentialsError, MissingExtraError):
@@ -189,9 +188,8 @@ def ask_all(job: Job) -> SessionResult:
         runfile.warn_of_changes()
         for why, number in job.passed_over.items():
             if number:
-                log.log(
-                    logging.WARNING if why == "blank" else logging.INFO, "%d %s rows skipped", number, why
-                )
+                level = logging.WARNING if why == "blank" else logging.INFO
+                log.log(level, "%d %s rows skipped", number, why)
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
@@ -221,14 +219,9 @@ def ask_all(job: Job) -> SessionResult:
         counts = {**job.derive(journal), "asked": collector.asked}
         error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
         finished = error is None and not counts["unanswered"]
-        worthless = _judge_yield(counts, job)
-        error = error or worthless
-        runfile.write(
-            counts,
-            ledger,
-            finished=finished,
-            stopped_by=_stopped_by(error),
-        )
+        error = _judge_yield(counts, job, error)
+        stopped_by = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) if error else None
+        runfile.write(counts, ledger, finished=finished, stopped_by=stopped_by)
     if error is not None:
         raise error
     return SessionResult(job.run, spec.name, counts, seconds)
@@ -266,11 +259,11 @@ def _verdict(
     return None
 
 
-def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
-    """Return the error of a run that has replies, but none of any use; warn where few are of use."""
+def _judge_yield(counts: Mapping[str, Any], job: Job, error: BaseException | None) -> BaseException | None:
+    """Return `error`, or that of a run that has replies but none of use; warn where few are of use."""
     answered, wanted = counts["replied"] + counts.get("refused", 0), job.asked_for(counts)
     if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
-        return None
+        return error
     reasons = Counter(counts["rejected"]).most_common(3)
     most = ", ".join(f"{name} {count:,}" for name, count in reasons)
     most = f"most: {most}); see rejected.jsonl, then" if reasons else "the rest is missing);"
@@ -282,11 +275,11 @@ def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
         advice = "add the others to the file of --replies"
     if not counts["kept"]:
         replies = "1 reply" if answered == 1 else f"{answered:,} replies"
-        return AnnotatorError(f"no reply is of use ({replies}, {most} {advice}")
+        return error or AnnotatorError(f"no reply is of use ({replies}, {most} {advice}")
     share = 100 * counts["kept"] / wanted
     said = "only %.0f %% of what was asked for is of use (%s of %s; %s %s"
     log.warning(said, share, f"{counts['kept']:,}", f"{wanted:,}", most, advice)
-    return None
+    return error
 
 
 def _failed_before(run: Path) -> frozenset[str]:
@@ -297,12 +290,129 @@ def _failed_before(run: Path) -> frozenset[str]:
     return frozenset(row["key"] for _, row in read_jsonl(path) if row.get("reason") == "request_failed")
 
 
-def _stopped_by(error: BaseException | None) -> str | None:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
-    return None if error is None else str(error)
-
-
 def _commonest(failures: Iterable[Failure]) -> str:
     counts = Counter(f"{failure.kind}: {failure.message}" for failure in failures)
     return counts.most_common(1)[0][0] if counts else "no message"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
+
+    `shared` counts requests that equal another one that is asked: one reply serves them all. `counted_by`
+    names the source of the token counts. `usd` is None when no price is known or the model is not `paid`.
+    `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of the
+    input that are not asked about, by reason.
+    """
+
+    model: str
+    requests: int
+    from_journal: int
+    shared: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float | None
+    counted_by: str
+    spent_tokens: float
+    spent_usd: float | None
+    paid: bool
+    passed_over: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def to_ask(self) -> int:
+        """Return how many requests are left."""
+        return self.requests - self.from_journal - self.shared
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return all of it as one table."""
+        counts: dict[str, Any] = {**asdict(self), "to_ask": self.to_ask}
+        counts.update(counts.pop("passed_over"))
+        return counts
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        about = ("model", "counted_by", "paid", "usd", "spent_usd")
+        lines = [as_table({name: count for name, count in self.counts.items() if name not in about})]
+        if self.usd is not None:
+            spent = f" ({self.spent_usd:.4f} USD spent so far)" if self.spent_usd else ""
+            lines.append(f"about {self.usd:.4f} USD{spent}")
+        elif self.paid:
+            lines.append(f"cost unknown: no price is listed for {self.model}; give --price IN,OUT")
+        return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
+
+
+@dataclass(slots=True)
+class _Survey:
+    """One reading of the requests: what is open, and what some answered ones took beside what was guessed."""
+
+    requests: int = 0
+    shared: int = 0
+    open: int = 0
+    guessed: Tokens = NO_TOKENS
+    known: int = 0
+    known_guess: float = 0.0
+    known_tokens: Tokens = NO_TOKENS
+
+
+def plan_all(job: Job) -> SessionPlan:
+    """Forecast what `ask_all` would do with this job; reads files only.
+
+    Tokens are those that the service reported for this run folder so far, or else guessed from the length.
+    Equal requests are asked and counted once. What the asking would refuse is refused, but a missing API key.
+
+    Raises:
+        InputError: The settings, the requests or the journal cannot be used.
+        MissingExtraError: The engine needs a package that is not installed.
+    """
+    spec = job.spec
+    price = price_of(spec)
+    RunFile(job).check()
+    with read_journal(job.run, spec.name) as journal:
+        found = _read(job, journal)
+        spent = journal.spent
+    try:
+        prepare(spec, needed=found.open > 0)
+    except CredentialsError as error:
+        log.warning("the run itself will end with: %s", error)
+    prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
+    source = "an estimate by characters"
+    if found.known:
+        source = "the service's own counts in the journal"
+        prompt = round(found.guessed.prompt * found.known_tokens.prompt / found.known_guess)
+        completion = round(found.open * found.known_tokens.completion / found.known)
+    return SessionPlan(
+        model=spec.checkpoint,
+        requests=found.requests,
+        from_journal=found.requests - found.open - found.shared,
+        shared=found.shared,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        usd=None if price is None else price.of(prompt, completion),
+        counted_by=source,
+        spent_tokens=spent.total,
+        spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
+        paid=spec.paid,
+        passed_over=dict(job.passed_over),
+    )
+
+
+def _read(job: Job, journal: Journal) -> _Survey:
+    found, rejected = _Survey(), set[str]()
+    for request in filter(job.asks, job.requests(journal)):
+        found.requests += 1
+        if not journal.claim(request.key):
+            row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None
+            usage = (row or {}).get("usage") or {}
+            if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
+                found.known += 1
+                found.known_guess += prompt_tokens(request)
+                found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+            anew = row is not None and job.retry_rejected and job.is_rejected(request, row)
+            if not anew or request.key in rejected:
+                found.shared += anew or request.key not in journal
+                continue
+            rejected.add(request.key)
+        found.open += 1
+        found.guessed += guess_tokens(request, job.reply_chars(request))
+    return found

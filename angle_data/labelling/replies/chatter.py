@@ -200,8 +200,7 @@ def polarity_named(text: str) -> Polarity | None:
 def may_be_refusal(line: str, source: str) -> bool:
     """Whether the line declines in words that a sentence of the domain might have as well.
 
-    "We are unable to process this request" is a refusal when it is all that came back for a text about
-    something else.
+    "We are unable to process this request" is a refusal if it is all that a text about other things got.
     """
     return _WEAK_REFUSAL.search(_plain(line)) is not None and not _shares_content(line, source)
 

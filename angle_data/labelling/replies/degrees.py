@@ -153,10 +153,8 @@ def _degree_of(field: Field) -> int | None:
 
 
 def _of_lines(lines: Sequence[str]) -> list[Piece]:
-    """Return the items of a labelled list and the lines around them; empty when no two lines have labels.
-
-    Numbers without a word such as "degree" must fall; from 5 another set of sentences may begin.
-    """
+    """Return the items of a labelled list and the lines around them; empty when no two lines have labels."""
+    # Numbers without a word such as "degree" must fall; from 5 another set of sentences may begin.
     lines = [line.strip(" |") if line.lstrip().startswith("|") else line for line in lines]  # a table
     found = {i: match for i, line in enumerate(lines) if (match := _LABEL.match(line))}
     named = {i: match for i, match in found.items() if match["word"]}

@@ -10,8 +10,7 @@ from typing import Any
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
 from angle_data.labelling.replies.structured import decode, starts
-
-TOP_GRADE = 5.0
+from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
     "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
@@ -93,8 +92,7 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
 def _json_values(text: str) -> Iterator[Any]:
     """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
 
-    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
-    pair.
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark.
     """
     done = 0
     for start in starts(text):
@@ -102,12 +100,9 @@ def _json_values(text: str) -> Iterator[Any]:
         if decoded is None:
             continue
         value, done = decoded
-        if isinstance(value, dict) or _is_objects(value) or (start, done) == (0, len(text)):
+        objects = isinstance(value, dict) or (value and all(isinstance(item, dict) for item in value))
+        if objects or (start, done) == (0, len(text)):
             yield value
-
-
-def _is_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
 def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:

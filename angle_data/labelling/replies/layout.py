@@ -86,11 +86,10 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    starts = {i: match.end() for i, match in found.items()}
-    split = None
-    if len(found) == 1:
-        split = partial(_split_inline, value=_value(found[first]), source=source, size=size)
-    items = list_items(lines, starts, split)
+    split = partial(_split_inline, value=_value(found[first]), source=source, size=size)
+    items = list_items(
+        lines, {i: match.end() for i, match in found.items()}, split if len(found) == 1 else None
+    )
     texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):

@@ -211,26 +211,20 @@ def _cut_off(pieces: list[Piece], source: str, finish_reason: str) -> int | None
         return index
     if last.kind not in ("marked", "line") or _is_complete(last.text):
         return None
-    if finish_reason == "length" or _opens_quote(last.text):
+    bare = last.text.strip(" *_")
+    opens = (bare[:1] == '"' and bare.count('"') == 1) or (bare[:1] == "“" and "”" not in bare)
+    if finish_reason == "length" or opens:
         return index
     if finish_reason:
         return None
     fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
     expected = fellows and all(map(_is_complete, [source, *(p.text for p in fellows)]))
-    opens_like_one = _SENTENCE_START.match(_clean(last.text, source)) is not None
-    guessed = expected and opens_like_one and not is_chatter(last.text, source)
-    return index if guessed else None
+    guessed = expected and _SENTENCE_START.match(_clean(last.text, source))
+    return index if guessed and not is_chatter(last.text, source) else None
 
 
 def _is_complete(text: str) -> bool:
     return text.rstrip(" \t\r\n\"”'’»」*_)]`").endswith(_END_MARKS)
-
-
-def _opens_quote(text: str) -> bool:
-    stripped = text.strip(" *_")
-    return (stripped.startswith('"') and stripped.count('"') == 1) or (
-        stripped.startswith("“") and "”" not in stripped
-    )
 
 
 def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
@@ -270,18 +264,13 @@ def _unwrap(text: str) -> str:
         # A full stop outside the closing mark belongs inside.
         stop = "." if len(body) > 3 and body[-1] == "." and body[-2] in _QUOTES.values() else ""
         body = body.removesuffix(stop)
-        if len(body) < 3 or _QUOTES.get(body[0]) != body[-1] or _closes_early(body):
+        if len(body) < 3 or _QUOTES.get(body[0]) != body[-1]:
+            break
+        # In `"a" is not "b"` the pair wraps nothing; an apostrophe is no closing mark.
+        if body[-1] in (_APOSTROPHE.sub("", body[1:-1]) if body[-1] == "'" else body[1:-1]):
             break
         text = body[1:-1].strip() + stop
     return text
-
-
-def _closes_early(quoted: str) -> bool:
-    """Whether the first mark closes before the end, as in `"a" is not "b"`, so the pair wraps nothing."""
-    closing, inner = _QUOTES[quoted[0]], quoted[1:-1]
-    if closing == "'":  # an apostrophe is no closing mark
-        inner = _APOSTROPHE.sub("", inner)
-    return closing in inner
 
 
 def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -> str | None:

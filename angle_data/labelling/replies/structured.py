@@ -1,7 +1,6 @@
 """Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off.
 
-It decides where a piece begins and ends and which fields hold the sentences. `parse` judges what a piece is
-worth.
+It decides where a piece begins and ends and which fields hold the sentences. `parse` judges the pieces.
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         value, end = decoded
         sentences, others = _sentences(value, source, polarity)
         if text.strip() == text[start:end].strip():
-            unread = (not sentences and value != [] and not _is_empty(value)) or _holds_list(sentences)
-            if unread:
+            empty = value == [] or (isinstance(value, dict) and value and not any(value.values()))
+            if not (sentences or empty) or any(map(_LIST_INSIDE.search, sentences)):
                 return None if source.startswith(("{", "[")) else [Piece(text, "data")]
         elif not sentences or not _stands_alone(text, start, end, value, source):
             continue
@@ -94,14 +93,6 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         return found + around(text[done:])
     broken = _broken_json(text, source)
     return [Piece(text, "data")] if broken is None and _OPENS.match(text) and "{" not in source else broken
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value) and not any(value.values())
-
-
-def _holds_list(sentences: list[str]) -> bool:
-    return any(_LIST_INSIDE.search(sentence) for sentence in sentences)
 
 
 def _stands_alone(text: str, start: int, end: int, value: Any, source: str) -> bool:
@@ -183,10 +174,7 @@ def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list
 
 
 def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
-    """Return how telling the names of a string are, the most telling first, and what list or objects hold it.
-
-    None for a string that its name does not offer.
-    """
+    """Return how telling a string's names are, most telling first, and what holds it; None if not offered."""
     name = field.names[-1] if field.names else ""
     if field.within and not TEXT_KEY.fullmatch(name):
         return None

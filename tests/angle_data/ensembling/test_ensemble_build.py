@@ -252,7 +252,7 @@ def test_build_refuses_bad_runs(runs, tmp_path):
         ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
         ((runs[0], runs[0]), "alpha is given twice; name each once"),
         ((broken,), "run.json: not valid JSON"),
-        ((graded,), r"graded holds grades, no candidates; give it with --scores"),
+        ((graded,), r"graded holds grades, no candidates; `ensemble` takes it with --scores"),
         ((built,), r"built is a data set; give the runs that it was made of"),
         ((built / "dataset",), r"dataset is a data set; give the runs"),
         ((runs[0] / "candidates.jsonl",), r"candidates.jsonl is a file; give the folder of the run"),

@@ -14,10 +14,10 @@ from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
 
 from angle_data.errors import InputError
-from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
 from angle_data.gis.build.links import REASONS
-from angle_data.gis.crawl.selection import Selection
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Store
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
@@ -37,7 +37,7 @@ def built(tmp_path_factory):
     """A built world: the folder and the summary."""
     out = tmp_path_factory.mktemp("gis")
     store_world(WORLD, out)
-    return out, build_gis(BuildConfig(out))
+    return out, build_gis(GisConfig(out))
 
 
 @pytest.fixture
@@ -134,8 +134,9 @@ def test_counts_in_are_kept_and_dropped(built):
 BUILD = """
 import sys
 from pathlib import Path
-from angle_data.gis.build.build import BuildConfig, build_gis
-build_gis(BuildConfig(Path(sys.argv[1])))
+from angle_data.gis.build.build import build_gis
+from angle_data.gis.crawl.selection import GisConfig
+build_gis(GisConfig(Path(sys.argv[1])))
 """
 
 
@@ -148,10 +149,10 @@ def test_same_store_same_bytes_in_another_process(built, crawled):
 
 @pytest.mark.usefixtures("plain")
 def test_another_seed_gives_other_rows_and_a_rebuild_keeps_what_the_user_added(crawled, rows):
-    assert list(read_dataset(build_gis(BuildConfig(crawled, seed=1)).dataset)) != rows
+    assert list(read_dataset(build_gis(GisConfig(crawled, seed=1)).dataset)) != rows
     for name in (".DS_Store", "thesis.txt", "data/._train-00000-of-00001.parquet"):
         (crawled / "dataset" / name).write_text("mine")
-    assert list(read_dataset(build_gis(BuildConfig(crawled)).dataset)) == rows
+    assert list(read_dataset(build_gis(GisConfig(crawled)).dataset)) == rows
     assert (crawled / "dataset" / "thesis.txt").read_text() == "mine"
 
 
@@ -168,7 +169,7 @@ def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     with caplog.at_level("WARNING", logger="angle"):
-        build_gis(BuildConfig(crawled))
+        build_gis(GisConfig(crawled))
     assert 'no figures: drawing them needs the "figures" extra' in caplog.text
     assert (crawled / "report.json").exists()
     assert not (crawled / "figures").exists()
@@ -177,7 +178,7 @@ def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
 
 @pytest.mark.usefixtures("plain")
 def test_ids_only(crawled, built):
-    summary = build_gis(BuildConfig(crawled, ids_only=True))
+    summary = build_gis(GisConfig(crawled, ids_only=True))
     found = list(read_dataset(summary.dataset))
     assert list(found[0][1]) == list(IDS_COLUMNS)
     title = next(iter(WORLD.repos.values())).issues[1].title
@@ -196,12 +197,12 @@ def test_ids_only(crawled, built):
 def test_by_repository_needs_as_many_as_splits(tmp_path):
     store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path)
     with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
-        build_gis(BuildConfig(tmp_path, split_by="repo"))
+        build_gis(GisConfig(tmp_path, split_by="repo"))
 
 
 @pytest.mark.usefixtures("plain")
 def test_by_time(crawled):
-    summary = build_gis(BuildConfig(crawled, split_by="time", ratios=(0.6, 0.2, 0.2)))
+    summary = build_gis(GisConfig(crawled, split_by="time", ratios=(0.6, 0.2, 0.2)))
     times = {}
     for split, row in read_dataset(summary.dataset):
         times.setdefault(split, set()).update((row["created1"], row["created2"]))
@@ -231,14 +232,18 @@ def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
     issues[10] = make_issue(12, issues[0].title, issues[0].body)  # of 2, in another cluster
     write_store(tmp_path, issues=issues, comments=comments)
     for seed in range(5):
-        summary = build_gis(BuildConfig(tmp_path, seed=seed, ratios=(0.4, 0.3, 0.3), negatives=0))
+        summary = build_gis(GisConfig(tmp_path, seed=seed, ratios=(0.4, 0.3, 0.3), negatives=0))
         places = {row["number2"]: split for split, row in read_dataset(summary.dataset)}
         assert places[2] == places[12]
 
 
-def rows_of(out, **chosen):
+def rows_of(out, repos=None, **chosen):
     """The rows that a build of part of the store gives."""
-    summary = build_gis(BuildConfig(out, ratios=(0.6, 0.4), selection=Selection(**chosen)))
+    path = None
+    if repos:
+        path = out / "list.txt"
+        path.write_text("\n".join(repos))
+    summary = build_gis(GisConfig(out, path, ratios=(0.6, 0.4), **chosen))
     return [row for _, row in read_dataset(summary.dataset)], summary
 
 
@@ -298,7 +303,7 @@ def test_repositories_that_github_no_longer_shows_are_left_out(crawled):
 def test_a_store_without_issues_says_what_may_be_wrong(tmp_path):
     write_store(tmp_path, issues=[])
     with pytest.raises(InputError, match="holds no issues of these repositories; check --repos"):
-        build_gis(BuildConfig(tmp_path))
+        build_gis(GisConfig(tmp_path))
 
 
 def test_nothing_to_build(tmp_path):
@@ -306,7 +311,7 @@ def test_nothing_to_build(tmp_path):
         tmp_path, issues=[make_issue(1), make_issue(2)], comments=[make_comment(5, 2, "dup of #77", 9)]
     )
     with pytest.raises(InputError, match="no duplicates among 2 issues with 1 comments; see audit/"):
-        build_gis(BuildConfig(tmp_path))
+        build_gis(GisConfig(tmp_path))
     assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()
 
 
@@ -314,7 +319,7 @@ def test_nothing_to_build(tmp_path):
 def test_too_few_clusters_leave_splits_out(tmp_path):
     comment = make_comment(5, 2, "Duplicate of #1", 9)
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
-    summary = build_gis(BuildConfig(tmp_path))
+    summary = build_gis(GisConfig(tmp_path))
     assert summary.counts["train"] == summary.counts["positives"] == 1
     assert "test" not in summary.counts
     assert summary.report["negatives"]["dropped"] == {"no_hard_partner": 1, "no_partner": 1}

@@ -8,10 +8,11 @@ import pytest
 from fake_gis_store import make_comment, make_issue, write_store
 
 from angle_data.errors import InputError
-from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import ESTIMATE, USUAL, Measures, token_counter
+from angle_data.gis.crawl.selection import GisConfig
 
 
 def make_row(text1, text2, kind="duplicate"):
@@ -91,7 +92,7 @@ def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backin
     issues = [make_issue(n, body=bodies[n], labels=labels if n > 1 else ()) for n in bodies]
     comments = [make_comment(n, n, "Duplicate of #1", 9, **{"author": "joe", **backing}) for n in (2, 3)]
     write_store(tmp_path, issues=issues, comments=comments)
-    summary = build_gis(BuildConfig(tmp_path, negatives=0, ratios=(1.0,)))
+    summary = build_gis(GisConfig(tmp_path, negatives=0, ratios=(1.0,)))
     assert summary.report["splits"]["train"]["positives"] == 3
     meaning = (summary.dataset / "README.md").read_text().partition("Label 1: ")[2].partition("Label 0")[0]
     assert who in " ".join(meaning.split())

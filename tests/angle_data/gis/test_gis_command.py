@@ -121,7 +121,10 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
 
 def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
     code, _, errors = run("--repos", listed)
-    assert (code, errors) == (1, "angle-data: error: give --out, the folder to write to\n")
+    assert (code, errors) == (
+        1,
+        "angle-data: error: give --out: Output folder for crawl.sqlite, dataset/, audit/ and report.json.\n",
+    )
     assert run("other") == (0, "another command\n", "")
 
 

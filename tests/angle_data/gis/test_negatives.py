@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
-from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.build.evidence import scan_store
@@ -15,6 +15,7 @@ from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 
 TOPICS = [" ".join(f"t{topic}w{i}" for i in range(8)) for topic in range(6)]
@@ -84,7 +85,7 @@ def world(tmp_path):
 
     yield make
     for store in opened:
-        store.close()
+        store.database.close()
 
 
 @pytest.fixture
@@ -264,7 +265,7 @@ def test_clusters_said_to_differ_lie_in_one_split(tmp_path):
     marks = [make_comment(n, n, f"Duplicate of #{n - 100}", 900) for n in range(101, 201)]
     denials = [make_comment(1_000 + n, n, f"Not a duplicate of #{n + 1}", 901) for n in range(101, 200, 10)]
     path = write_store(tmp_path, issues=issues, comments=[*marks, *denials])
-    summary = build_gis(BuildConfig(path.parent, ratios=(0.5, 0.25, 0.25)))
+    summary = build_gis(GisConfig(path.parent, ratios=(0.5, 0.25, 0.25)))
     kinds = [row["kind"] for _, row in read_dataset(summary.dataset)]
     assert kinds.count("explicit_non_duplicate") >= 8
     assert "denial_two_splits" not in summary.report["negatives"]["dropped"]

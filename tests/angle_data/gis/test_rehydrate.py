@@ -12,10 +12,11 @@ from fake_github_world import make_world
 from programs import run_here
 
 from angle_data.errors import InputError, StoppedError
-from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.command import rehydrate
 from angle_data.gis.crawl.github import Connection
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.rehydrate import rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
@@ -28,7 +29,7 @@ def sets(tmp_path_factory):
     for ids_only in (False, True):
         out = tmp_path_factory.mktemp("gis")
         store_world(WORLD, out)
-        found.append(build_gis(BuildConfig(out, ids_only=ids_only)).dataset)
+        found.append(build_gis(GisConfig(out, ids_only=ids_only)).dataset)
     return found
 
 

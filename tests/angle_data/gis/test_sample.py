@@ -10,10 +10,12 @@ from fake_github_world import make_world
 from typer.testing import CliRunner
 
 from angle_data.errors import InputError
-from angle_data.gis.build.build import BuildConfig, build_gis
-from angle_data.gis.build.dataset import COLUMNS, write_rows
+from angle_data.gis.build.build import build_gis
+from angle_data.gis.build.dataset import COLUMNS
 from angle_data.gis.command import sample
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.sample import FIELDS, read_verdicts, wilson, write_sample
+from angle_data.publish.dataset import write_rows
 
 APP = typer.Typer()
 APP.command()(sample)
@@ -116,7 +118,7 @@ def test_the_command_draws_and_counts(out):
 
 def test_verdicts_reach_the_top_of_the_card(tmp_path):
     store_world(make_world(4, repos=1, issues=90, duplicates=0.4), tmp_path)
-    build_gis(BuildConfig(tmp_path, tokenizer="estimate"))
+    build_gis(GisConfig(tmp_path, tokenizer="estimate"))
     card, runner = tmp_path / "dataset" / "README.md", CliRunner()
     before = card.read_text()
     assert "Nobody has read a sample" in before

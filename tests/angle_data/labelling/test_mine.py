@@ -53,7 +53,7 @@ def overlap(row):
 def test_pairs_are_near_between_and_random(tmp_path):
     result, rows = draw(tmp_path, sentences(), n=400)
     assert all(list(row) == ["text1", "text2", "kind"] for row in rows)
-    assert Counter(row["kind"] for row in rows) == result.pairs == {"near": 240, "between": 120, "random": 40}
+    assert Counter(row["kind"] for row in rows) == result == {"near": 240, "between": 120, "random": 40}
     means = [np.mean([overlap(row) for row in rows if row["kind"] == kind]) for kind in KINDS]
     assert means[0] > means[1] + 0.05 > means[2] + 0.1
     assert PairFile(tmp_path / "mined.jsonl").count == 400  # as llm-score reads it
@@ -66,7 +66,7 @@ def test_every_text_takes_part_and_none_dominates(tmp_path):
     assert max(uses.values()) <= 5  # twice the mean, rounded up
     alike = [f"The router stopped in Lyon for good {i}." for i in range(100)]
     crowd, rows = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
-    assert (len(uses_of(rows)), crowd.pairs["near"]) == (200, 120)
+    assert (len(uses_of(rows)), crowd["near"]) == (200, 120)
     assert len(uses_of(draw(tmp_path, sentences(), n=60)[1])) > 90
 
 
@@ -85,7 +85,7 @@ def test_no_pair_comes_twice_up_to_all_there_are(tmp_path, texts):
     for n in (1, distinct, possible - 1, possible):
         result, rows = draw(tmp_path, texts, n=n)
         keys = {pair_key(row["text1"], row["text2"]) for row in rows}
-        assert len(keys) == len(rows) == n == sum(result.pairs.values())
+        assert len(keys) == len(rows) == n == sum(result.values())
         assert all(one != other for one, other in keys)
         assert n < distinct or len(uses_of(rows)) == distinct
     with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs of"):
@@ -223,12 +223,12 @@ def test_pairs_of_what_was_written_are_of_one_text_and_each_text_in_turn(tmp_pat
     assert {row["kind"] for row in rows} == {"written"}
     assert all(one[-1] == other[-1] for one, other in map(words_of, rows))
     assert sorted(Counter(words_of(row)[0][-1] for row in rows).values()) == [5] * 5 + [6] * 3
-    assert result.pairs == {"written": 43}
+    assert result == {"written": 43}
     assert len({pair_key(row["text1"], row["text2"]) for row in rows}) == 43
     before = out.read_bytes()
     mine(MineConfig(out, runs=runs[::-1], n=43))
     assert out.read_bytes() == before
-    assert draw_new(out, runs=runs, n=43, seed=1)[0].pairs == {"written": 43}
+    assert draw_new(out, runs=runs, n=43, seed=1)[0] == {"written": 43}
     assert out.read_bytes() != before
 
 
@@ -250,9 +250,9 @@ def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
         row | {"source": "TEXT 0", "text": row["text"].upper().replace("OF 1", "OF 0")} for row in shouted
     ]
     file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in shouted[:10]))
-    assert draw_new(out, runs=(run,))[0].pairs == {"written": 30}
+    assert draw_new(out, runs=(run,))[0] == {"written": 30}
     file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
-    assert draw_new(out, runs=(run,))[0].pairs == {"written": 10}
+    assert draw_new(out, runs=(run,))[0] == {"written": 10}
     with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
         mine(MineConfig(out, runs=(run,), n=11))
 
@@ -265,14 +265,14 @@ def test_a_sentence_that_was_asked_for_at_two_degrees_is_not_about_something_els
     for said in (first["text"].upper(), first["text"]):  # the spelling of either degree may come first
         rows = [first | {"text": said}, other, second | {"text": first["text"].lower()}]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        assert draw_new(out, runs=(run,))[0].pairs == {"written": 1}
+        assert draw_new(out, runs=(run,))[0] == {"written": 1}
 
 
 def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     """Of the 44 pairs of a text (45 less that of the two of degree 1), 16 have one of degree 1."""
     runs = run_of(tmp_path / "a", "Ann", texts=300), run_of(tmp_path / "b", "Bob", texts=300)
     out = tmp_path / "written.jsonl"
-    assert mine(MineConfig(out, runs=runs, n=300 * 44)).pairs == {"written": 300 * 44}
+    assert mine(MineConfig(out, runs=runs, n=300 * 44)) == {"written": 300 * 44}
     degrees = [[side[2] for side in words_of(row)] for row in draw_new(out, runs=runs, n=300 * 5)[1]]
     assert 0.05 < sum("1" in pair for pair in degrees) / 1500 < 0.2  # 0.36 if all were as likely
     assert ["1", "1"] not in degrees
@@ -286,9 +286,9 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
         ({"runs": ["a"], "limit": 3}, "--limit, --embeddings and --text-field are for --texts"),
         ({"runs": ["a"], "text_field": "body"}, "--text-field are for --texts"),
         ({"runs": ["a", "empty"]}, "candidates.jsonl holds no candidates; see rejected.jsonl beside it"),
-        ({"runs": ["a/candidates.jsonl"]}, "candidates.jsonl is a file; give its folder"),
+        ({"runs": ["a/candidates.jsonl"]}, "candidates.jsonl is a file; give the folder of the run"),
         ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
-        ({"runs": ["none"]}, "none holds no candidates.jsonl; give folders of `angle-data llm-label`"),
+        ({"runs": ["none"]}, "none holds no candidates.jsonl; make it with `angle-data llm-label"),
         ({"runs": ["one"]}, "no text has two sentences in these run folders .two of degree 1 do not count"),
         ({"runs": ["a", "a"]}, "a is given twice; name each once"),
         ({"runs": ["odd"]}, "odd/candidates.jsonl:1: text: Input should be a valid string"),

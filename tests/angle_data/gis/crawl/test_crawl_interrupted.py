@@ -54,8 +54,9 @@ def test_a_schedule_of_faults_loses_nothing(tmp_path):
 CRAWLER = """
 import sys
 from pathlib import Path
-from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
-crawl_repos(CrawlConfig(Path(sys.argv[1]), Path(sys.argv[2]), api_url=sys.argv[3]))
+from angle_data.gis.crawl.crawl import crawl_repos
+from angle_data.gis.crawl.selection import GisConfig
+crawl_repos(GisConfig(Path(sys.argv[2]), Path(sys.argv[1]), api_url=sys.argv[3]))
 """
 
 
