@@ -27,10 +27,8 @@ class Service:
         refused = self.level < 1
         wait = (1 - self.level) / self.per_s
         self.level -= not refused
-        told = {"none": None, "ms": math.ceil(wait * 1000) / 1000, "header": float(math.ceil(wait))}[
-            self.told
-        ]
-        return refused, told
+        told = {"none": None, "ms": math.ceil(wait * 1000) / 1000, "header": float(math.ceil(wait))}
+        return refused, told[self.told]
 
 
 def simulate(limiter, service, *, number=2000, concurrency=64, latency_s=0.05, sigma=0.3, start=0.0):

@@ -121,10 +121,8 @@ def test_llm_label_end_to_end(url, texts, tmp_path):
 
 def test_schema_and_seed(url):
     model = MODELS[ALIAS].checkpoint
-    bound = [
-        chat_request(f"Text {n}", n, model=model, seed=n, schema=CHOICE, max_tokens=64) for n in range(8)
-    ]
-    replies = ask(server(url, concurrency=8), bound)
+    options = {"model": model, "schema": CHOICE, "max_tokens": 64}
+    replies = ask(server(url, 8), [chat_request(f"Text {n}", n, seed=n, **options) for n in range(8)])
     assert len(replies) == 8
     assert {json.loads(reply.text)["answer"] for reply in replies} <= {"yes", "no"}
     draws = [chat_request("Go on.", n, model=model, seed=3 + n) for n in range(2)]

@@ -51,11 +51,8 @@ def runs(tmp_path):
 
 
 def tree(out):
-    return {
-        p.relative_to(out).as_posix(): p.read_bytes()
-        for p in sorted(out.rglob("*"))
-        if p.is_file() and p.name != LOCK_NAME
-    }
+    files = (path for path in sorted(out.rglob("*")) if path.is_file() and path.name != LOCK_NAME)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
 
 
 def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
@@ -66,11 +63,8 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
     rows = [*splits["train"], *splits["validation"]]
     # Per text: one synonym of each annotator, one shared synonym, one shared antonym, one random pair.
     assert Counter(r["polarity"] for r in rows) == {"synonym": 36, "antonym": 12, "random": 12}
-    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
-        ("synonym", 1, 1.0),
-        ("antonym", 0, 0.5),
-        ("random", 0, 0.0),
-    }
+    found = {(r["polarity"], r["label"], r["score"]) for r in rows}
+    assert found == {("synonym", 1, 1.0), ("antonym", 0, 0.5), ("random", 0, 0.0)}
     shared = next(r for r in rows if r["text2"] == "Our disk recovered on host0 before window0.")
     assert shared == {
         "text1": "Our disk crashed on host0 before window0.",
@@ -107,9 +101,8 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path, strategy):
                 row(text, "antonym", f"the {word} of {i}{own} ran on without a hitch", "m"),
             ]
     run, out = write_run(tmp_path / "run", rows), tmp_path / "out"
-    build_ensemble(
-        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
-    )
+    options = {"random_per_source": 4, "ratios": (1.0,), "max_per_source": 1}
+    build_ensemble(EnsembleConfig((run,), out, strategy, **options))
     pairs = [r for r in split_rows(out)["train"] if r["polarity"] == "random"]
     assert len(pairs) > 20
     assert not [p for p in pairs if p["text1"].split()[1] == p["text2"].split()[1]]
@@ -118,32 +111,20 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path, strategy):
 def test_build_accounts_for_every_candidate(runs, tmp_path):
     source = "Our disk crashed on host0 before window0."
     odd = (source.lower(), source.replace("crashed", "recovered"))
-    gamma = write_run(
-        tmp_path / "runs" / "gamma", [row(source, "synonym", text, "gamma", "t0") for text in odd]
-    )
-    out = tmp_path / "out"
+    rows = [row(source, "synonym", text, "gamma", "t0") for text in odd]
+    gamma, out = write_run(tmp_path / "runs" / "gamma", rows), tmp_path / "out"
     build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
     found, rejected = report(out), read_rows(out / "rejected.jsonl")
     assert found["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
     assert found["candidates"] == 74 == found["kept"] + len(rejected)
     assert Counter(r["reason"] for r in rejected) == found["dropped"]
     assert found["reasons"].keys() == found["dropped"].keys()
-    assert found["annotators"]["gamma"] == {
-        "candidates": 2,
-        "kept": 0,
-        "supports": 0,
-        "dropped": {"conflict": 1, "identical": 1},
-    }
+    dropped = {"conflict": 1, "identical": 1}
+    assert found["annotators"]["gamma"] == {"candidates": 2, "kept": 0, "supports": 0, "dropped": dropped}
     for counts in found["annotators"].values():
         assert counts["candidates"] == counts["kept"] + sum(counts["dropped"].values())
-    assert found["runs"][0] | {"sha256": ""} == {
-        "annotator": "alpha",
-        "candidates": 36,
-        "sha256": "",
-        "checkpoint": "org/alpha",
-        "size": 2,
-        "sampling": {"seed": None},
-    }
+    known = {"annotator": "alpha", "candidates": 36, "checkpoint": "org/alpha", "size": 2}
+    assert found["runs"][0] | {"sha256": ""} == known | {"sampling": {"seed": None}, "sha256": ""}
 
 
 def test_build_is_byte_identical_in_any_order(runs, tmp_path):
@@ -154,24 +135,15 @@ def test_build_is_byte_identical_in_any_order(runs, tmp_path):
         (run / "candidates.jsonl").write_text("".join(reversed(lines)))
     build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", **options))
     one, two = tree(tmp_path / "one"), tree(tmp_path / "two")
-    assert sorted(one) == [
-        "dataset/README.md",
-        "dataset/data/test-00000-of-00001.parquet",
-        "dataset/data/train-00000-of-00001.parquet",
-        "dataset/data/validation-00000-of-00001.parquet",
-        "rejected.jsonl",
-        "report.json",
-    ]
+    data = [f"dataset/data/{name}-00000-of-00001.parquet" for name in ("test", "train", "validation")]
+    assert sorted(one) == ["dataset/README.md", *data, "rejected.jsonl", "report.json"]
     assert one == two
     build_ensemble(EnsembleConfig(runs, tmp_path / "two", **(options | {"seed": 6})))  # in place of the old
-    assert one["dataset/data/train-00000-of-00001.parquet"] != tree(tmp_path / "two").get(
-        "dataset/data/train-00000-of-00001.parquet"
-    )
+    assert one[data[1]] != tree(tmp_path / "two")[data[1]]
 
 
-TEXT = st.sampled_from(
-    ["Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "..."]
-)
+TEXTS = ("Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "...")
+TEXT = st.sampled_from(TEXTS)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -223,10 +195,7 @@ GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n
     ("content", "message"),
     [
         ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
-        (
-            GOOD + "{broken\n",
-            r"candidates.jsonl:2: not valid JSON.*; run the .* llm-label. command of .* again",
-        ),
+        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON.*; run the .* llm-label. command of .* ag"),
         (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id: Input should be a valid string"),
         (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
         (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
@@ -372,10 +341,8 @@ def write_scores(path, rows, model="judge"):
 def test_graded_labels_follow_the_grades(runs, tmp_path):
     graded = [r for r in rows_of("alpha") if r["source_id"] != "t3"]
     scores = (write_scores(tmp_path / "s1", graded), write_scores(tmp_path / "s2", graded, "jury"))
-    config = EnsembleConfig(
-        runs, tmp_path / "out", labels="graded", scores=scores, antonym_score=0.4, ratios=(1.0,)
-    )
-    build_ensemble(config)
+    options = {"labels": "graded", "scores": scores, "antonym_score": 0.4, "ratios": (1.0,)}
+    build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
     rows = split_rows(tmp_path / "out")["train"]
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
@@ -387,11 +354,8 @@ def test_graded_labels_follow_the_grades(runs, tmp_path):
     assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
     assert ungraded["weight"] < antonym["weight"] < 1
     assert 0.85 < by_text["Before window2 beta saw the node of host2 crash."]["score"] < 1.0
-    synonyms = [
-        by_text[f"host{i}: {subject} crash, ahead of window{i}"]["score"]
-        for i, subject in enumerate(SUBJECTS)
-    ]
-    del synonyms[3]
+    said = [f"host{i}: {subject} crash, ahead of window{i}" for i, subject in enumerate(SUBJECTS) if i != 3]
+    synonyms = [by_text[text]["score"] for text in said]
     assert synonyms == sorted(synonyms)
     assert synonyms[0] < synonyms[-1] <= 1
     assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points

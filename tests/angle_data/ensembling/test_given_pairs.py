@@ -12,9 +12,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_data.text import normalise, pair_key
 
-TEXTS = [
-    f"The {thing} of unit{i} is down." for i, thing in enumerate(("disk", "fan", "node", "link", "probe") * 6)
-]
+THINGS = ("disk", "fan", "node", "link", "probe") * 6
+TEXTS = [f"The {thing} of unit{i} is down." for i, thing in enumerate(THINGS)]
 
 
 @pytest.fixture
@@ -62,11 +61,8 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     assert summary.given == {"kept": 20, "blank": 1, "identical": 1, "repeated": 1, "ungraded": 10}
     assert (summary.candidates, summary.kept, summary.dropped) == (60, 60, {})
     rows = [row for row in rows_of(run)["train"] if row["supervision"] == "grades"]
-    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
-        ("", 0, 0.0),
-        ("", 0, 0.7),
-        ("", 1, 0.8),
-    }
+    found = {(r["polarity"], r["label"], r["score"]) for r in rows}
+    assert found == {("", 0, 0.0), ("", 0, 0.7), ("", 1, 0.8)}
     assert Counter(flag for r in rows for flag in r["flags"]) == {"near": 10, "random": 10}
     assert {r["source_id"] for r in rows if r["text1"] == TEXTS[3]} == {"t3"}
     rejected = Counter(row["reason"] for row in read_rows(run.parent / "out" / "rejected.jsonl"))
@@ -75,9 +71,7 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     assert report(run.parent / "out")["scores"]["unknown_pairs"] == 0
     unchecked, said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert unchecked.startswith("x graded given pairs and fewer than 20 candidates of either polarity: its")
-    assert said.startswith(
-        "10 of 33 given pairs have no grade that is used and are left out: `angle-data llm-"
-    )
+    assert said.startswith("10 of 33 given pairs have no grade that is used and are left out: `angle-data ")
     accounts = "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n"
     assert accounts in card(run.parent / "out")
 
@@ -118,11 +112,8 @@ def test_random_pairs_are_none_of_the_given_ones_nor_alike_by_them(run, tmp_path
     scores = grade(tmp_path / "scores", chain, (5.0,))
     build(run, [*chain, *others], scores, ratios=(1.0,), random_per_source=5)
     place = {text: i % 3 for i, text in enumerate(TEXTS)}
-    kinds = {
-        frozenset((place[r["text1"]], place[r["text2"]]))
-        for r in rows_of(run)["train"]
-        if r["supervision"] == "random"
-    }
+    drawn = (row for row in rows_of(run)["train"] if row["supervision"] == "random")
+    kinds = {frozenset((place[row["text1"]], place[row["text2"]])) for row in drawn}
     assert kinds == {frozenset((0, 2)), frozenset((1, 2))}
 
 

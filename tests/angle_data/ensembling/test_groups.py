@@ -50,12 +50,8 @@ def work(task):
     ],
 )
 def test_group_sources_of_one_template_are_not_all_compared(templates):
-    few, many = (
-        work(
-            lambda count=count: group_sources(
-                {template.format(n): [] for n in range(count) for template in templates}
-            )
-        )
-        for count in (150, 600)
-    )
+    def sources(count):
+        return {template.format(n): [] for n in range(count) for template in templates}
+
+    few, many = (work(lambda count=count: group_sources(sources(count))) for count in (150, 600))
     assert many < 6 * few  # four times the texts; 16 times the comparisons

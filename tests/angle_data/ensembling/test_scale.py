@@ -107,14 +107,8 @@ def test_levels_and_their_variances_are_posterior_means_by_hand():
 def test_a_grade_is_read_on_straight_lines_between_what_is_known():
     same, other = choices("a", "synonym"), choices("a", "antonym")
     low, high = (30 * 1 + 5 * 1.5) / 35, (30 * 4 + 5 * 4.5) / 35  # five pairs say 1.5 and 4.5 beforehand
-    read = {
-        0.0: 0.0,
-        low / 2: low / 2,
-        low: low,
-        (low + high) / 2: (low + 4.5) / 2,
-        (high + 5) / 2: 4.75,
-        5: 5,
-    }
+    read = {0.0: 0.0, low / 2: low / 2, low: low}
+    read |= {(low + high) / 2: (low + 4.5) / 2, (high + 5) / 2: 4.75, 5: 5}
     given = [GivenPair("one text", f"text {grade}") for grade in read]
     grades = {**graded(same, 4.0), **graded(other, 1.0)}
     grades |= {pair.key: {"x": grade} for pair, grade in zip(given, read, strict=True)}

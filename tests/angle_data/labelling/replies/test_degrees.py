@@ -21,6 +21,7 @@ MEANING = {
     2: "Not the same, but shares some details",
     1: "Only the topic is the same",
 }
+REFUSAL = "I'm sorry, but I can't assist with that."
 KEYS = {str(degree): text for degree, text in SENTENCES.items()}
 OBJECTS = [{"degree": degree, "sentence": text} for degree, text in SENTENCES.items()]
 
@@ -55,9 +56,7 @@ LAYOUTS = {
     "json, list of small objects": json.dumps([{d: s} for d, s in SENTENCES.items()]),
     "json, one object after the other": "\n".join(json.dumps({d: s}) for d, s in SENTENCES.items()),
     "json, objects within": json.dumps({d: {"sentence": s} for d, s in SENTENCES.items()}),
-    "json, other name for degree": json.dumps(
-        [{"similarity": f"{d}/5", "text": s} for d, s in SENTENCES.items()]
-    ),
+    "json, other names": json.dumps([{"similarity": f"{d}/5", "text": s} for d, s in SENTENCES.items()]),
     "single quotes": str({str(d): s for d, s in SENTENCES.items()}),
     "missing commas": json.dumps(KEYS, indent=1).replace('",\n', '"\n'),
     "trailing comma": json.dumps(KEYS)[:-1] + ",}",
@@ -166,20 +165,13 @@ def without(*degrees):
         (json.dumps(KEYS | {"5": [SENTENCES[5], "A b c."]}), SENTENCES, [(5, "surplus", "A b c.")]),
         (f"{lines('{d}: {s}')}\n5: Other words.", SENTENCES, [(5, "surplus", "Other words.")]),
         (json.dumps(KEYS | {"note": "Why so."}), SENTENCES, [(None, "other_data", "Why so.")]),
-        (json.dumps({"notes": ["Why so."], "sentences": KEYS}), SENTENCES,
-         [(None, "other_data", "Why so.")]),
+        (json.dumps({"notes": ["Why."], "sentences": KEYS}), SENTENCES, [(None, "other_data", "Why.")]),
         (lines("{d}: {s}") + "\n\n" + lines("{d}: {m}."), SENTENCES,
          [(d, "surplus", f"{MEANING[d]}.") for d in SENTENCES]),
-        (
-            json.dumps([item | {"why": "So."} for item in OBJECTS[:1]]),
-            without(4, 3, 2, 1),
-            [(None, "other_data", "So.")],
-        ),
-        (json.dumps(KEYS | {"3": "I'm sorry, but I can't assist with that."}), without(3),
-         [(3, "refusal", "I'm sorry, but I can't assist with that.")]),
+        (json.dumps([OBJECTS[0] | {"why": "So."}]), without(4, 3, 2, 1), [(None, "other_data", "So.")]),
+        (json.dumps(KEYS | {"3": REFUSAL}), without(3), [(3, "refusal", REFUSAL)]),
         ("", {}, [(None, "empty", "")]),
-        ("I'm sorry, but I can't assist with that.", {},
-         [(None, "refusal", "I'm sorry, but I can't assist with that.")]),
+        (REFUSAL, {}, [(None, "refusal", REFUSAL)]),
     ],
 )  # fmt: skip
 def test_partial_replies_and_reasons(raw, kept, dropped):
@@ -191,8 +183,7 @@ def test_partial_replies_and_reasons(raw, kept, dropped):
     [
         (cut(json.dumps(KEYS)), None, without(1), [(1, "truncated", "Backups are ke")]),
         (cut(json.dumps(KEYS)), "length", without(1), [(1, "truncated", "Backups are ke")]),
-        (cut(json.dumps({"sentences": KEYS}, indent=1)), "length", without(1),
-         [(1, "truncated", "Backups are ke")]),
+        (cut(json.dumps({"a": KEYS}, indent=1)), "length", without(1), [(1, "truncated", "Backups are ke")]),
         (cut(json.dumps(OBJECTS)), "length", without(1),
          [(None, "chatter", cut(json.dumps(OBJECTS)).split("}")[-1])]),
         (cut(lines("{d}: {s}")), "length", without(1), [(1, "truncated", "Backups are ke")]),

@@ -90,11 +90,8 @@ def test_the_number_of_a_pair_in_a_reply_that_was_cut_off_is_not_its_grade(befor
 
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_reply_that_was_cut_off_anywhere_keeps_only_whole_grades(cut):
-    for whole in (
-        '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}',
-        "1: 2.5\n2: 3.5",
-        "[2.5, 3.5]",
-    ):
+    asked_for = '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}'
+    for whole in (asked_for, "1: 2.5\n2: 3.5", "[2.5, 3.5]"):
         for found, true in zip(grades(whole[:-cut], 2, "length"), (2.5, 3.5), strict=True):
             assert found in (true, "truncated")
     assert grades('{"grades": [{"id": 1, "score": 2}, {"id": 2, "sco', 2, "length") == [2.0, "truncated"]

@@ -9,10 +9,8 @@ from angle_data.labelling.replies.parse import parse_reply
 from angle_data.text import longest_answer
 
 SOURCE = "Failover to the standby took nine minutes."
-A, B = (
-    "Switching to the standby needed nine minutes.",
-    "It took nine minutes until the standby was in charge.",
-)
+A = "Switching to the standby needed nine minutes."
+B = "It took nine minutes until the standby was in charge."
 
 
 class Parsed(NamedTuple):
@@ -136,9 +134,7 @@ CLOSERS = [
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
-@pytest.mark.parametrize(
-    "body", [f"1. {A}\n2. {B}", f"- {A}\n- {B}", f"{A}\n{B}"], ids=["list", "bullets", "lines"]
-)
+@pytest.mark.parametrize("body", [f"1. {A}\n2. {B}", f"- {A}\n- {B}", f"{A}\n{B}"])
 def test_headings_are_dropped_and_kept_as_chatter(heading, body):
     parsed = parse(f"{heading}\n\n{body}")
     assert parsed.sentences == (A, B)
@@ -271,12 +267,7 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
         ("<think>endless", "length", (), "<think>endless"),
         (f'{{"sentences": ["{A}", "It took', "length", (A,), "It took"),
         (f'{{"sentences": ["{A}", "It took', None, (A,), "It took"),
-        (
-            json.dumps({"sentences": ["no end mark", "none here"]}),
-            "length",
-            ("no end mark", "none here"),
-            None,
-        ),
+        (json.dumps({"sentences": ["no mark", "none here"]}), "length", ("no mark", "none here"), None),
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
         (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
         (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
@@ -286,12 +277,7 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
         # The model says that it stopped by itself: a missing full stop is its style.
         (f"1. {A}\n2. It took nine minutes", "stop", (A, "It took nine minutes"), None),
         # No sentence of the reply has an end mark, or the first already lacks it.
-        (
-            "1. took nine minutes\n2. nine minutes it took",
-            None,
-            ("took nine minutes", "nine minutes it took"),
-            None,
-        ),
+        ("1. took nine minutes\n2. nine it took", None, ("took nine minutes", "nine it took"), None),
         (f"1. took nine\n2. {B}", None, ("took nine", B), None),
         (f"1. {A}\n2. {B}\n\nLet me know", "length", (A, B), None),
     ],
@@ -299,14 +285,10 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
 def test_cut_off_sentences(raw, finish_reason, kept, cut):
     parsed = parse(raw, finish_reason=finish_reason)
     assert parsed.sentences == kept
-    assert [text for reason, text in parsed.rejected if reason == "truncated"] == (
-        [] if cut is None else [cut]
-    )
+    assert [text for reason, text in parsed.rejected if reason == "truncated"] == [cut] * (cut is not None)
 
 
-@pytest.mark.parametrize(
-    "sentence", ["[02:41] no primary", "+8 workers", "standby took over", "Ticket: no standby"]
-)
+@pytest.mark.parametrize("sentence", ["[02:41] no primary", "+8 workers", "it took over", "Ticket: no power"])
 def test_a_log_line_or_ticket_gives_no_evidence_of_a_cut(sentence):
     assert parse(f"{A}\n{sentence}").sentences == (A, sentence)
 
@@ -504,21 +486,13 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
 @pytest.mark.parametrize(
     ("raw", "source", "kept"),
     [
-        ("Option A: wait.\nOption B: go.", "Option A: stay", ("Option A: wait.", "Option B: go.")),
-        (
-            "It sends <|im_end|> twice.\nTwice it sends <|im_end|>.",
-            "The node writes <|im_end|> two times.",
-            ("It sends <|im_end|> twice.", "Twice it sends <|im_end|>."),
-        ),
-        ("| up | node1 |\n| up | node2 |", "| down | node1 |", ("| up | node1 |", "| up | node2 |")),
+        ("Option A: wait.\nOption B: go.", "Option A: stay", None),
+        ("It sends <|im_end|>.\nIt ends <|im_end|>.", "The node writes <|im_end|> two times.", None),
+        ("| up | node1 |\n| up | node2 |", "| down | node1 |", None),
         ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
-        ("Got it!\nUnderstood.", "OK, got it.", ("Got it!", "Understood.")),
-        ("Assistant: please reboot.", "Assistant: please restart.", ("Assistant: please reboot.",)),
-        (
-            'It says {"sentences": ["a b c"]} now.',
-            'The call returned {"code": 7}.',
-            ('It says {"sentences": ["a b c"]} now.',),
-        ),
+        ("Got it!\nUnderstood.", "OK, got it.", None),
+        ("Assistant: please reboot.", "Assistant: please restart.", None),
+        ('It says {"sentences": ["a b c"]} now.', 'The call returned {"code": 7}.', None),
         # No refusals: who asked says no, or speaks of a service that does.
         ("I cannot assist in the migration.", "I can't help with the migration.", None),
         ("I'm sorry, but I will not answer any pages.", "Sorry, I won't answer pages tonight.", None),
@@ -527,4 +501,4 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
     ],
 )
 def test_what_the_source_says_as_well_is_part_of_the_sentence(raw, source, kept):
-    assert parse(raw, source=source).sentences == (kept or (raw,))
+    assert parse(raw, source=source).sentences == (kept or tuple(raw.splitlines()))
