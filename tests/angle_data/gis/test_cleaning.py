@@ -32,10 +32,7 @@ from angle_data.gis.build.scrub import scrub
         ("https://github.com/o/r/issues/5#issuecomment-7", "[issue]"),
         ("> Possible duplicate of #12", "> [issue]"),
         ("See step #2 and [this](../issues/5).", "See step #2 and [issue]."),
-        (
-            "See o/r/issues/5 and [it](https://github.com/o/r/issues/5).",
-            "See [issue] and [issue].",
-        ),
+        ("See o/r/issues/5 and [it](https://github.com/o/r/issues/5).", "See [issue] and [issue]."),
         ("colour #fff, page.html#12, C#", "colour #fff, page.html#12, C#"),
         ("_Originally posted by @x in #3_\nCrash.", "Crash."),
         ("Ask @octocat or a.b@c.example", "Ask @user or [email]"),

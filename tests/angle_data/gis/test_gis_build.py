@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
+from labelling_runs import read_rows
 
 from angle_data.errors import InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
@@ -113,17 +114,13 @@ def test_half_of_the_pairs_are_negative_in_every_split_and_none_is_there_twice(r
 def test_counts_in_are_kept_and_dropped(built):
     out, summary = built
     links = summary.report["links"]
-    files = {
-        name: (out / "audit" / f"{name}.jsonl").read_text().splitlines()
-        for name in ("links", "tentative", "rejected")
-    }
-    rejected = [json.loads(line) for line in files["rejected"]]
-    assert links["accepted"] == len(files["links"]) == sum(links["by_evidence"].values())
-    assert sum(links["tentative"].values()) == len(files["tentative"])
-    assert sum(links["rejected"].values()) == sum(row["source"] != "pair" for row in rejected)
-    assert links["statements"] == links["accepted"] + len(files["tentative"]) + sum(
-        links["rejected"].values()
-    )
+    files = ("links", "tentative", "rejected")
+    accepted, tentative, rejected = (read_rows(out / "audit" / f"{name}.jsonl") for name in files)
+    refused = sum(row["source"] != "pair" for row in rejected)
+    assert links["accepted"] == len(accepted) == sum(links["by_evidence"].values())
+    assert sum(links["tentative"].values()) == len(tentative)
+    assert sum(links["rejected"].values()) == refused
+    assert links["statements"] == len(accepted) + len(tentative) + refused
     pairs = summary.report["pairs"]
     assert pairs["possible"] == pairs["kept"] + sum(pairs["dropped"].values())
     assert sum(row["source"] == "pair" for row in rejected) == sum(pairs["dropped"].values())
@@ -256,9 +253,8 @@ def test_only_the_listed_repositories_count_under_any_of_their_names(tmp_path):
     alone.repos = {id: repo for id, repo in alone.repos.items() if repo.full_name == names[0]}
     store_world(alone, tmp_path / "one")
     there, _ = rows_of(tmp_path / "one")
-    assert [(row["number1"], row["number2"]) for row in rows] == [
-        (row["number1"], row["number2"]) for row in there
-    ]
+    here, there = ([(row["number1"], row["number2"]) for row in found] for found in (rows, there))
+    assert here == there
 
 
 @pytest.mark.usefixtures("plain")
@@ -302,9 +298,8 @@ def test_a_store_without_issues_says_what_may_be_wrong(tmp_path):
 
 
 def test_nothing_to_build(tmp_path):
-    write_store(
-        tmp_path, issues=[make_issue(1), make_issue(2)], comments=[make_comment(5, 2, "dup of #77", 9)]
-    )
+    comments = [make_comment(5, 2, "dup of #77", 9)]
+    write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=comments)
     with pytest.raises(InputError, match="no duplicates among 2 issues with 1 comments; see audit/"):
         build_gis(BuildConfig(tmp_path))
     assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()

@@ -66,13 +66,11 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path, 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
-    said = (
-        r"^no reply is of use \(1 reply, most: chatter 1, echo_source 1, truncated 1\); see rejected.jsonl, "
-    )
-    said += "then choose another model or prompt, or ask anew with --retry-rejected$"
-    with FakeOpenAI(lambda body: raw, finish_reason="length") as server:
-        with pytest.raises(AnnotatorError, match=said):
-            label(config(tmp_path, server, polarity="synonym"))
+    said = r"^no reply is of use \(1 reply, most: chatter 1, echo_source 1, truncated 1\); see rejected"
+    said += r"\.jsonl, then choose another model or prompt, or ask anew with --retry-rejected$"
+    refused = pytest.raises(AnnotatorError, match=said)
+    with FakeOpenAI(lambda body: raw, finish_reason="length") as server, refused:
+        label(config(tmp_path, server, polarity="synonym"))
     rejected = rows(tmp_path / "run" / "rejected.jsonl")
     assert [(row["reason"], row["text"]) for row in rejected] == [
         ("chatter", "Sure!"),
@@ -226,7 +224,7 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
                 label(config(tmp_path, server, max_usd=limit, **priced))
             assert len(server.seen) == asked
         assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
-        with pytest.raises(InputError, match="--max-usd needs a price, and that of 'tiny' at http:.* is not"):
+        with pytest.raises(InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is"):
             label(config(tmp_path, server, max_usd=1.0))
 
 

@@ -141,7 +141,7 @@ def test_a_way_with_grades_is_spelt_out(texts):
         ({"budget_usd": 1e-6}, "--budget-usd 1e-06 does not pay for a single text; raise it"),
         ({"prompts": "degrees"}, "--plan decides what to ask for: leave out --prompts"),
         ({"polarity": "synonym"}, "--plan decides what to ask for: leave out --polarity"),
-        ({"model": "new", "budget_usd": 5}, "--budget-usd needs a price, .* unknown: give --price IN,OUT.*"),
+        ({"model": "new", "budget_usd": 5}, "--budget-usd needs a price, .* for new: give --price IN,OUT.*"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(texts, options, message):

@@ -1,6 +1,7 @@
 """The markers on labelled comments, and what holds for every comment."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,18 @@ REPO, NUMBER = "lumen/editor", 9000
 
 def score(rows):
     """Explicit (hits, false ones, misses, wrong directions) over labelled comments."""
-    count = [0, 0, 0, 0]
+    count = Counter()
     for row in rows:
-        labels = {
-            (x["repo"].casefold(), x["number"]): x["direction"]
-            for x in row["links"]
-            if x["certainty"] == "explicit"
-        }
+        labelled = [link for link in row["links"] if link["certainty"] == "explicit"]
+        labels = {(link["repo"].casefold(), link["number"]): link["direction"] for link in labelled}
         links = read_comment(row["body"], row["repo"], row["number"], author=row["author"]).links
         found = {link.target: link.direction for link in links if link.certainty == "explicit"}
         both = labels.keys() & found.keys()
         wrong = sum(found[target] != labels[target] for target in both)
-        for place, number in enumerate((len(both), len(found) - len(both), len(labels) - len(both), wrong)):
-            count[place] += number
-    return count
+        count.update(
+            hits=len(both), false=len(found.keys() - both), missed=len(labels.keys() - both), wrong=wrong
+        )
+    return [count[name] for name in ("hits", "false", "missed", "wrong")]
 
 
 @pytest.mark.parametrize("path", [*FILES.values(), FURTHER], ids=lambda path: path.stem)

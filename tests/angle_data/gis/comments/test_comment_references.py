@@ -68,10 +68,8 @@ def test_what_only_looks_like_a_reference_is_none(text):
 
 
 def test_pull_requests_are_told_apart():
-    found = find_references(
-        "PR #1, #2, https://github.com/lumen/editor/pull/3, a/b/issues/4, a/b/pull/5", REPO
-    )
-    assert [ref.pull for ref in found] == [True, False, True, False, True]
+    text = "PR #1, #2, https://github.com/lumen/editor/pull/3, a/b/issues/4, a/b/pull/5"
+    assert [ref.pull for ref in find_references(text, REPO)] == [True, False, True, False, True]
 
 
 @pytest.mark.parametrize(

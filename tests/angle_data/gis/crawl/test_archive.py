@@ -28,15 +28,8 @@ def event(
     payload = {"action": action, "issue": issue(about, REPO, "https://api.github.com")}
     if said:
         payload["comment"] = comment(said, REPO, "https://api.github.com", on_pull=about.is_pull)
-    return {
-        "id": id,
-        "type": kind,
-        "actor": {"id": 1, "login": actor},
-        "repo": {"id": REPO.id, "name": name},
-        "payload": payload,
-        "public": True,
-        "created_at": created_at,
-    }
+    by = {"actor": {"id": 1, "login": actor}, "repo": {"id": REPO.id, "name": name}}
+    return {"id": id, "type": kind, **by, "payload": payload, "public": True, "created_at": created_at}
 
 
 def said(id, number, body="Duplicate of #1"):
@@ -60,13 +53,9 @@ def test_issues_comments_and_closings_are_read(tmp_path, store, name):
         event("IssuesEvent", "closed", closed, id="44", created_at="2024-01-03T00:00:00Z"),
     )
 
-    counts = load_archives(store, [path])
-
-    assert counts == {"lines": 3, "used": 3}
-    assert [(i.number, i.state, i.closed_by) for i in store.issues(77)] == [
-        (1, "open", None),
-        (2, "closed", "bob"),
-    ]
+    assert load_archives(store, [path]) == {"lines": 3, "used": 3}
+    found = [(issue.number, issue.state, issue.closed_by) for issue in store.issues(77)]
+    assert found == [(1, "open", None), (2, "closed", "bob")]
     assert [(c.id, c.number, c.body) for c in store.comments(77)] == [(9, 2, "Duplicate of #1")]
     closing = Event("archive:44", "closed", 77, 2, None, None, "bob", "2024-01-03T00:00:00Z")
     assert list(store.events(77)) == [closing]
@@ -120,12 +109,9 @@ def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_wh
     whole = write(tmp_path / "hour.json.gz", *events)
     data = whole.read_bytes()
     whole.write_bytes(data[: len(data) * 3 // 4])
-
-    counts = load_archives(store, [whole])
-    assert counts["damaged"] == 1
+    assert load_archives(store, [whole])["damaged"] == 1
     assert "is damaged" in caplog.text
     assert 0 < store.count("issues") < 2_501
-
     whole.write_bytes(data)
     assert load_archives(store, [whole])["used"] == store.count("issues") == 2_501
 
@@ -174,14 +160,9 @@ def test_dumps_of_another_site_are_refused(tmp_path, store):
 
 
 def test_a_first_day_bounds_the_events(tmp_path, store):
-    days = ["2024-01-01", "2024-01-02", "2024-01-03"]
-    path = write(
-        tmp_path / "day.json",
-        *(
-            event("IssuesEvent", "opened", item(n), created_at=f"{day}T12:00:00Z")
-            for n, day in enumerate(days, start=1)
-        ),
-    )
+    times = {n: f"2024-01-0{n}T12:00:00Z" for n in (1, 2, 3)}
+    events = [event("IssuesEvent", "opened", item(n), created_at=at) for n, at in times.items()]
+    path = write(tmp_path / "day.json", *events)
     load_archives(store, [path], (), "2024-01-02T00:00:00Z")
     assert [i.number for i in store.issues()] == [2, 3]
     assert load_archives(store, [path], ())["used"] == 3, "read for a later day only, so far"
@@ -212,25 +193,22 @@ def odd_dumps(folder):
     """Files with what the two ways of reading could take differently, in the order in which they are read."""
     day, renamed = "2024-01-05T10:00:00Z", "new/name"
     noise = [{"type": "PushEvent", "n": n, "payload": {"action": "IssuesEvent"}} for n in range(30)]
-    good = [
-        event("IssuesEvent", "opened", item(n, title=f"\u2028 {n} \u00e9"), id=str(n)) for n in range(1, 6)
-    ]
-    comments = [
-        event("IssueCommentEvent", "created", item(n), said=said(n, n), created_at=day) for n in (1, 2)
-    ]
+    issues = [item(n, title=f"\u2028 {n} \u00e9") for n in range(1, 6)]
+    good = [event("IssuesEvent", "opened", each, id=str(each.number)) for each in issues]
+    replies = [said(n, n) for n in (1, 2)]
+    kind = ("IssueCommentEvent", "created")
+    comments = [event(*kind, item(reply.number), said=reply, created_at=day) for reply in replies]
     elsewhere = {**good[0], "repo": {"id": 5, "name": "other/repo"}}
     write(folder / "1.json.gz", elsewhere, event("IssuesEvent", "opened", item(7), name=renamed), *noise)
     write(folder / "2.json.gz", *noise, *good, "", "  ", elsewhere, *comments)
-    write(
-        folder / "3.json", event("IssuesEvent", "opened", item(8), name=renamed), {"type": None}, "[1]", "5"
-    )
+    eighth = event("IssuesEvent", "opened", item(8), name=renamed)
+    write(folder / "3.json", eighth, {"type": None}, "[1]", "5")
     odd = [{**good[0], "type": 5}, {**good[0], "created_at": 3}, {**good[0], "repo": {"id": "77"}}, {"id": 1}]
     write(folder / "4.json", *odd, good[0])
     half = json.dumps(event("IssuesEvent", "opened", item(9, title="cut \ud83d")))
     write(folder / "5.json.gz", half, good[1], "{no json", *noise)
-    whole = write(
-        folder / "6.json.gz", *good, *(event("IssuesEvent", "opened", item(n)) for n in range(20, 90))
-    )
+    many = [event("IssuesEvent", "opened", item(n)) for n in range(20, 90)]
+    whole = write(folder / "6.json.gz", *good, *many)
     whole.write_bytes(whole.read_bytes()[:-40])
     write(folder / "7[1].json", good[2], *noise)
     write(folder / "71.json", good[3])

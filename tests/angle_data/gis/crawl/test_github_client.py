@@ -5,12 +5,7 @@ from fake_github import SECONDARY, FakeGitHub, Fault
 from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl.github import (
-    Connection,
-    GitHubClient,
-    Refused,
-    TooHeavy,
-)
+from angle_data.gis.crawl.github import Connection, GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.listings import ISSUES_QUERY
 
 TOKEN = "ghp_aVerySecretToken"
@@ -86,24 +81,13 @@ def test_waits_without_a_told_length_grow_and_end_in_a_stop(world):
         assert [round(seconds, -1) for seconds in slept[:4]] == [60, 120, 240, 300]
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (403, "Resource not accessible by personal access token"),
-        (404, "Not Found"),
-        (410, "This issue was deleted"),
-        (422, "Pagination with the page parameter is not supported for large datasets"),
-        (451, "Repository access blocked"),
-    ],
-)
-def test_a_refusal_is_not_asked_twice(world, status, message):
-    with FakeGitHub(world, faults=[Fault("status", status, message)]) as github:
+@pytest.mark.parametrize("status", [403, 404, 410, 422, 451])
+def test_a_refusal_is_not_asked_twice(world, status):
+    with FakeGitHub(world, faults=[Fault("status", status, "No, that is not accessible")]) as github:
         client, slept = client_for(github)
-        with pytest.raises(Refused, match=message) as refused:
+        with pytest.raises(Refused, match="No, that is not accessible") as refused:
             client.get(PATH)
-        assert refused.value.status == status
-        assert len(github.seen) == 1
-        assert slept == []
+        assert (refused.value.status, len(github.seen), slept) == (status, 1, [])
 
 
 def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, caplog):

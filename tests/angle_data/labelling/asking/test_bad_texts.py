@@ -126,10 +126,9 @@ def test_a_low_yield_is_a_warning_with_its_reasons(tmp_path, caplog, floor, warn
 
 def test_replies_that_reasoning_ate_want_more_tokens(tmp_path):
     write(tmp_path, 3)
-    said = r"raise --max-tokens \(now 512\), for its reasoning counts, or give"
-    with FakeOpenAI(lambda body: "", finish_reason="length", reasoning=True) as server:
-        with pytest.raises(AnnotatorError, match=said):
-            label(config(tmp_path, server, checkpoint="gpt-5-mini"))
+    said = pytest.raises(AnnotatorError, match=r"raise --max-tokens \(now 512\), for its reasoning counts")
+    with FakeOpenAI(lambda body: "", finish_reason="length", reasoning=True) as server, said:
+        label(config(tmp_path, server, checkpoint="gpt-5-mini"))
 
 
 def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
