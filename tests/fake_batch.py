@@ -172,10 +172,9 @@ class FakeBatch(FakeServer):
             return error_response(400, "unsupported endpoint or completion_window")
         if asked.get("input_file_id") not in self.files:
             return error_response(400, f"no file {asked.get('input_file_id')}")
-        batch = StoredBatch(
-            f"batch_{len(self.batches) + 1}", asked["input_file_id"], asked["metadata"], asked["endpoint"]
-        )
-        self.batches[batch.id] = batch
+        name = f"batch_{len(self.batches) + 1}"
+        batch = StoredBatch(name, asked["input_file_id"], asked["metadata"], asked["endpoint"])
+        self.batches[name] = batch
         return web.json_response(batch.to_dict())
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -236,9 +235,8 @@ class FakeBatch(FakeServer):
             elif luck >= self.failing + self.vanishing:
                 good.append(result(row, 200, completion(row["body"], self._reply(row["body"]))))
         for number in range(self._strangers):
-            good.append(
-                result({"custom_id": f"stranger-{number}"}, 200, completion({"model": "tiny"}, "hello"))
-            )
+            row = {"custom_id": f"stranger-{number}"}
+            good.append(result(row, 200, completion({"model": "tiny"}, "hello")))
         batch.output_file, batch.error_file = self._store("output", good), self._store("error", bad)
         batch.status = status
 

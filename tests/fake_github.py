@@ -179,12 +179,11 @@ class FakeGitHub(FakeServer):
         return self._page(kept, repo, request, lambda item: payloads.issue(item, repo, self.url, self._web))
 
     def _comments(self, repo: FakeRepo, request: web.Request) -> web.Response:
-        return self._page(
-            self._ordered(repo, "comments", request), repo, request, lambda item: self._comment(repo, item)
-        )
+        def show(item: object) -> dict:
+            is_pull = repo.issues[item.number].is_pull
+            return payloads.comment(item, repo, self.url, self._web, on_pull=is_pull)
 
-    def _comment(self, repo: FakeRepo, item: object) -> dict:
-        return payloads.comment(item, repo, self.url, self._web, on_pull=repo.issues[item.number].is_pull)
+        return self._page(self._ordered(repo, "comments", request), repo, request, show)
 
     def _issue(self, repo: FakeRepo, request: web.Request) -> dict | web.Response:
         number = int(request.match_info["number"])

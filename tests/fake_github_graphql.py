@@ -115,12 +115,10 @@ type IssueTimelineItemsConnection {
 union IssueTimelineItems =
   MarkedAsDuplicateEvent | UnmarkedAsDuplicateEvent | ClosedEvent | ReopenedEvent
 type MarkedAsDuplicateEvent implements Node {
-  id: ID! actor: Actor createdAt: DateTime! isCrossRepository: Boolean!
-  canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
+  id: ID! actor: Actor createdAt: DateTime! canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
 }
 type UnmarkedAsDuplicateEvent implements Node {
-  id: ID! actor: Actor createdAt: DateTime! isCrossRepository: Boolean!
-  canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
+  id: ID! actor: Actor createdAt: DateTime! canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
 }
 type ClosedEvent implements Node { id: ID! actor: Actor createdAt: DateTime! }
 type ReopenedEvent implements Node { id: ID! actor: Actor createdAt: DateTime! }
@@ -313,7 +311,6 @@ class _Answerer:
             "id": event.id,
             "actor": _actor(event.actor),
             "createdAt": event.created_at,
-            "isCrossRepository": False,
             "canonical": self._end(event.canonical),
             "duplicate": self._end(event.duplicate),
         }

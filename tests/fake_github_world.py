@@ -71,12 +71,7 @@ CHATTER = (
     "A minimal example:\n```\nrun --all\n```",
     "I have bisected it to the commit of last Tuesday.",
 )
-WRITERS = (
-    ("maintainer", "MEMBER"),
-    ("owner", "OWNER"),
-    ("helper", "COLLABORATOR"),
-    ("triager", "CONTRIBUTOR"),
-)
+ROLES = {"maintainer": "MEMBER", "owner": "OWNER", "helper": "COLLABORATOR", "triager": "CONTRIBUTOR"}
 
 
 @dataclass
@@ -151,17 +146,16 @@ class FakeRepo:
 
 @dataclass(frozen=True)
 class TrueLink:
-    """A duplicate that was marked: `how` is event, comment or both; 0 is the duplicate's own repository."""
+    """A duplicate that was marked: `how` is event, comment or both."""
 
     repo_id: int
     duplicate: int
     canonical: int
     how: str
-    canonical_repo: int = 0
 
     @property
     def ends(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return (self.repo_id, self.duplicate), (self.canonical_repo or self.repo_id, self.canonical)
+        return (self.repo_id, self.duplicate), (self.repo_id, self.canonical)
 
 
 @dataclass
@@ -177,13 +171,9 @@ class World:
 
     def named(self, name: str) -> tuple[FakeRepo, bool] | None:
         """The repository of this name and whether the name is a former one."""
-        for repo in self.repos.values():
-            if repo.full_name.lower() == name.lower():
-                return repo, False
-        for repo in self.repos.values():
-            if name.lower() in (former.lower() for former in repo.former):
-                return repo, True
-        return None
+        now = {repo.full_name.lower(): (repo, False) for repo in self.repos.values()}
+        former = {old.lower(): (repo, True) for repo in self.repos.values() for old in repo.former}
+        return now.get(name.lower()) or former.get(name.lower())
 
 
 def stamp(seconds: float) -> str:
@@ -260,7 +250,7 @@ class _Grower:
 
     def _mark(self, issue: FakeIssue, original: int, when: float) -> None:
         rng, at = self._rng, stamp(when)
-        login, role = rng.choice(WRITERS)
+        login, role = rng.choice(tuple(ROLES.items()))
         how = rng.choice(("event", "comment", "both"))
         if how != "event":
             body = rng.choice(MARKERS).format(n=original, repo=self._repo.full_name)

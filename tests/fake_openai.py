@@ -190,9 +190,7 @@ class FakeOpenAI(FakeServer):
         if fault.kind == "hang":
             await asyncio.sleep(3600)
         if fault.kind == "broken_json":
-            return web.Response(
-                text='{"id": "x", "choices": [{"index": 0, "mess', content_type="application/json"
-            )
+            return web.Response(text='{"id": "x", "choices": [{"index"', content_type="application/json")
         if fault.kind == "cut":
             cut = web.StreamResponse(headers={"Content-Length": "400", "Content-Type": "application/json"})
             await cut.prepare(request)
@@ -224,17 +222,8 @@ def plain_fault(fault: Fault, request: web.Request) -> web.Response:
 
 
 def error_response(
-    status: int,
-    message: str,
-    code: str | int | None = None,
-    headers: dict[str, str] | None = None,
-    error_type: str = "error",
+    status: int, message: str, code: str | int | None = None, headers: dict | None = None, kind: str = "error"
 ) -> web.Response:
     """An error in the shape of the real API."""
-    error = {"message": message, "type": error_type, "param": None, "code": code}
-    return web.Response(
-        text=json.dumps({"error": error}),
-        status=status,
-        headers=headers,
-        content_type="application/json",
-    )
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    return web.json_response({"error": error}, status=status, headers=headers)

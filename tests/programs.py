@@ -46,10 +46,8 @@ def started(command: list[str], limit_s: float = 60.0, **options: object) -> Ite
     So a test that reads its stderr or waits for its end fails instead of hanging.
     """
     env = os.environ | {"PYTHONFAULTHANDLER": "1"}  # on SIGABRT it writes the stacks of its threads
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, process_group=0, **{"env": env, **options}
-    )
-    with process:
+    options = {"env": env, "stderr": subprocess.PIPE, "text": True, "process_group": 0, **options}
+    with subprocess.Popen(command, **options) as process:
         timer = threading.Timer(limit_s, process.kill)
         timer.start()
         try:

@@ -57,24 +57,16 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     """The report of a run with these differences on its test sets."""
     choice = CHOICE if kept == "tuned" else CHOICE | {"chosen": 0, "confidence": 0.6321, "best": 0.45}
     name = "tuned" if kept == "tuned" else NOT_SAVED
-    results = [
-        result("picked", name, 0.5, dev, role="dev"),
-        *(
-            r
-            for i, d in enumerate(tested)
-            for r in (result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, d))
-        ),
-    ]
+    results = [result("picked", name, 0.5, dev, role="dev")]
+    for i, difference in enumerate(tested):
+        results += [result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, difference)]
     plain = FitReport(
         backbone="some/model",
         recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
         device="cpu",
         precision="fp32",
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
-        curve=[
-            {"step": 0, "epoch": 0.0, "dev": 0.5},
-            {"step": 4, "epoch": 1.0, "dev": 0.625},
-        ],
+        curve=[{"step": 0, "epoch": 0.0, "dev": 0.5}, {"step": 4, "epoch": 1.0, "dev": 0.625}],
         steps=4,
         planned_steps=8,
         best_step=4 if kept == "tuned" else 0,
@@ -122,10 +114,9 @@ def made_report():
     """A run that has everything a report can hold."""
     shown = views()
     note = DataNote("test", shown[1].name, 700, "0-5, as stated", "cd" * 32)
+    leak = {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
     details = {
-        "leaks": [
-            {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
-        ],
+        "leaks": [leak],
         "dropped": {"near copies": 1311},
         "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
         "folds": FOLDS,

@@ -54,12 +54,8 @@ def test_the_reference_holds_every_command_and_function(site):
     for name in ("fit", "eval", "grid", "encode"):
         assert f'id="angle-train-{name}"' in html["cli.html"], name
     assert "--require-better" in html["cli.html"]
-    for name in (
-        "angle_data.api.label",
-        "angle_train.api.Fitted",
-        "angle_train.objective.terms.ranking_loss",
-    ):
-        assert f'id="{name}"' in html["api.html"], name
+    for name in ("data.api.label", "train.api.Fitted", "train.objective.terms.ranking_loss"):
+        assert f'id="angle_{name}"' in html["api.html"], name
     assert "<math" in html["maths.html"]
     assert "$" not in re.sub(r"<script.*?</script>", "", html["maths.html"], flags=re.S)
     assert "off_topic" in html["files.html"]

@@ -27,9 +27,8 @@ def check(command):
     program, name, *arguments = command
     parsed = PROGRAMS[program].commands[name].make_context(name, list(arguments)).params
     if name == "fit":
-        Recipe.from_toml(find_recipe(parsed["recipe"] or "default")).with_overrides(
-            parse_settings(parsed["set"] or [])
-        )
+        recipe = Recipe.from_toml(find_recipe(parsed["recipe"] or "default"))
+        recipe.with_overrides(parse_settings(parsed["set"] or []))
     if name == "eval" and not parsed["pairs"]:
         assert expand_names(parsed["task"])
 

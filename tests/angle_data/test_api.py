@@ -29,11 +29,8 @@ def rows(examples):
 @pytest.fixture
 def recorded(examples):
     """The options of an annotator of the demo."""
-    return lambda name: {
-        "model": name,
-        "engine": "recorded",
-        "replies": str(examples / "replies" / f"{name}.jsonl"),
-    }
+    replies = examples / "replies"
+    return lambda name: {"model": name, "engine": "recorded", "replies": str(replies / f"{name}.jsonl")}
 
 
 def in_a_loop(function):
@@ -114,18 +111,10 @@ def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):
 
 
 def test_options_reach_the_server_as_those_of_the_command_do(tmp_path):
+    options = {"temperature": None, "param": {"reasoning_effort": "low"}, "polarity": "synonym"}
     with FakeOpenAI(extra=["reasoning_effort"]) as server:
-        run = in_a_loop(
-            lambda: label(
-                ["One node left."],
-                model="some-model",
-                base_url=server.url,
-                temperature=None,
-                param={"reasoning_effort": "low"},
-                polarity="synonym",
-                out=tmp_path / "run",
-            )
-        )
+        where = {"base_url": server.url, "out": tmp_path / "run"}
+        run = in_a_loop(lambda: label(["One node left."], model="some-model", **options, **where))
     [request] = [seen.body for seen in server.seen]
     assert request["reasoning_effort"] == "low"
     assert "temperature" not in request

@@ -12,11 +12,10 @@ from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
 
 CARD = Card("Title", "Summary.", ("made so", "and so"), ("a limit",))
+FULL, COPY = "the disk is full", ["near_copy"]
 PAIRS = [
-    LabelledPair("the disk is full", "no space is left", 1, 1.0, 0.9, "synonym", "t1", ["a", "b"], []),
-    LabelledPair(
-        "the disk is full", "the disk is not full", 0, 0.5, 1.0, "antonym", "t1", ["a"], ["near_copy"]
-    ),
+    LabelledPair(FULL, "no space is left", 1, 1.0, 0.9, "synonym", "t1", ["a", "b"], []),
+    LabelledPair(FULL, "the disk is not full", 0, 0.5, 1.0, "antonym", "t1", ["a"], COPY),
     LabelledPair("Größe „A“", "尺寸 A", 0, 0.0, 1.0, "random", "t2", [], []),
 ]
 
