@@ -11,17 +11,6 @@ WEB = "https://github.com"
 _USER_LINKS = """
 followers following gists starred subscriptions organizations repos events received_events
 """.split()  # noqa: SIM905 - a list of one word a line says no more
-_REPO_LINKS = """
-archive assignees blobs branches collaborators comments commits compare contents contributors
-deployments downloads events forks git_commits git_refs git_tags hooks issue_comment issue_events
-issues keys labels languages merges milestones notifications pulls releases stargazers statuses
-subscribers subscription tags teams trees
-""".split()  # noqa: SIM905 - a list of one word a line says no more
-
-_REPO_COUNTS = """
-forks forks_count network_count open_issues open_issues_count stargazers_count subscribers_count watchers
-watchers_count
-""".split()  # noqa: SIM905 - a list of one word a line says no more
 
 
 def user(login: str | None, api: str, web: str = WEB) -> dict | None:
@@ -44,43 +33,17 @@ def user(login: str | None, api: str, web: str = WEB) -> dict | None:
 
 
 def repository(repo: FakeRepo, api: str, web: str = WEB) -> dict:
-    """A full repository."""
-    url = f"{api}/repos/{repo.full_name}"
+    """A repository, as far as anybody could want it for a crawl of issues."""
     owner, name = repo.full_name.split("/")
-    page = f"{web}/{repo.full_name}"
     return {
         "id": repo.id,
         "node_id": f"R_{repo.id}",
         "name": name,
         "full_name": repo.full_name,
         "owner": user(owner, api, web),
-        "private": False,
-        "html_url": page,
-        "description": "made up",
-        "fork": False,
-        "url": url,
-        **{f"{link}_url": f"{url}/{link}" for link in _REPO_LINKS},
-        "clone_url": f"{page}.git",
-        "git_url": f"git://github.com/{repo.full_name}.git",
-        "ssh_url": f"git@github.com:{repo.full_name}.git",
-        "svn_url": page,
-        "homepage": None,
-        "mirror_url": None,
-        "language": None,
-        "license": None,
-        "default_branch": "main",
-        "archived": False,
-        "disabled": False,
+        "html_url": f"{web}/{repo.full_name}",
         "has_issues": repo.has_issues,
-        "has_projects": False,
-        "has_wiki": False,
-        "has_pages": False,
-        "has_discussions": False,
         "size": 1,
-        **dict.fromkeys(_REPO_COUNTS, 0),
-        "pushed_at": "2020-01-01T00:00:00Z",
-        "created_at": "2020-01-01T00:00:00Z",
-        "updated_at": "2020-01-01T00:00:00Z",
     }
 
 

@@ -161,8 +161,7 @@ def test_only_the_sentence_is_cut():
 CRASH = (
     "[Duplicate] Crash in #3", "Duplicate: Crash in #3", "(dup) Crash in #3", "[DUPE] Crash in #3",
     "DUPLICATE - Crash in #3", "[Duplicate of #12] Crash in #3", "Crash in #3 (duplicate of #12)",
-    "Crash in #3 [duplicate]", "Crash in #3 - duplicate", "Dup of #12: Crash in #3",
-    "[DUP] Crash in #3", "[Duplicate of #5] Crash in #3", "Crash in #3 (dup)",
+    "Crash in #3 [duplicate]", "Crash in #3 - duplicate", "Dup of #12: Crash in #3", "Crash in #3 (dup)",
 )  # fmt: skip
 NOTHING_ELSE = (
     "Duplicate", "[duplicate]", "Duplicate of #5", "dup of https://github.com/o/r/issues/5"
@@ -180,12 +179,8 @@ ABOUT = ("Duplicate entries in the list", "Insert fails (duplicate key)", "Find-
     ],
 )
 def test_a_title_does_not_tell_the_label(title, text):
-    assert clean_text(title, "") == text
+    assert clean_text(title, "### Steps\n\n<!-- how? -->\n### Logs\n") == text  # an empty template
     assert clean_text(title, "It broke.") == f"{text}\n\nIt broke.".strip()
-
-
-def test_nothing_is_left_of_an_empty_template():
-    assert clean_text("", "### Steps\n\n<!-- how? -->\n### Logs\n") == ""
 
 
 SHAPES = [
@@ -216,15 +211,10 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("secret", SHAPES)
-def test_secrets_of_known_shape(secret):
-    assert scrub(f"see {secret} there") == "see [secret] there"
-    assert scrub(secret, code=True) == "[secret]"
-
-
 @pytest.mark.parametrize(
     ("before", "secret", "after"),
     [
+        *(("see ", secret, " there") for secret in SHAPES),
         ('"api_key": "', "abcdefgh123", '"'),
         ("DB_PASSWORD=", "longenough1", ""),
         ("Authorization: Bearer ", "abcdefgh123", ""),
@@ -253,7 +243,7 @@ def test_secrets_of_known_shape(secret):
         ("https://x.example/f?sv=1&sig=", "abcdef0123456789%3D", "&se=2"),
     ],
 )
-def test_a_value_behind_a_telling_name(before, secret, after):
+def test_secrets_of_known_shape_and_values_behind_a_telling_name(before, secret, after):
     for code in (False, True):
         text = scrub(before + secret + after, code=code)
         assert text == f"{before}[secret]{after}"
@@ -314,9 +304,6 @@ def test_ordinary_code_and_prose_stay(code):
 )
 def test_people_are_not_named(text, clean):
     assert scrub(text) == clean == scrub(clean)
-
-
-def test_names_in_paths_go_from_code_too():
     assert scrub("@Override in /home/john/x.py", code=True) == "@Override in /home/[user]/x.py"
 
 

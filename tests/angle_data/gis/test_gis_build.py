@@ -291,13 +291,10 @@ def test_repositories_that_github_no_longer_shows_are_left_out(crawled):
     assert all(f"| {name} | {why} |" in card for name, why in reasons.items())
 
 
-def test_a_store_without_issues_says_what_may_be_wrong(tmp_path):
+def test_nothing_to_build(tmp_path):
     write_store(tmp_path, issues=[])
     with pytest.raises(InputError, match="holds no issues of these repositories; check --repos"):
         build_gis(BuildConfig(tmp_path))
-
-
-def test_nothing_to_build(tmp_path):
     comments = [make_comment(5, 2, "dup of #77", 9)]
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=comments)
     with pytest.raises(InputError, match="no duplicates among 2 issues with 1 comments; see audit/"):

@@ -98,49 +98,32 @@ def test_a_reply_that_was_cut_off_anywhere_keeps_only_whole_grades(cut):
     assert grades("1: 2.5\n2: 3", 2, "length") == [2.5, "truncated"]
 
 
-def test_grades_belong_to_their_numbers_not_their_places():
-    raw = '{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}'
-    assert grades(raw, 3) == [5.0, "missing_id", 0.0]
+TWO = (
+    "1: 4\n2: 0.5\n", "Pair 1: 4/5\nPair 2: 0.5/5", "1. 4\n2) 0.5", "Pair [1]: 4\nPair [2]: 0.5", "[4, 0.5]",
+    "```json\n[4, 0.5]\n```", '{"pair 1": 4, "2": {"score": "0.5"}}',
+)  # fmt: skip
+PLACES = ("[4, 3, 2]", "Both are close [3, 4].", '[{"score": 4}, {"score": 3}]')
 
 
 @pytest.mark.parametrize(
-    "raw",
+    ("raw", "found"),
     [
-        '{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}, {"id": 2, "score": 3}]}',
-        '{"grades": [{"id": 1, "score": 5}, {"id": 2, "score": 0}, {"id": 4, "score": 3}]}',
-        '{"0": 5, "1": 0, "2": 3}',
-        "0: 5\n1: 0\n2: 3",
-    ],
-    ids=["from 0", "a gap", "mapping", "lines"],
-)
-def test_a_number_that_no_pair_has_makes_every_grade_ambiguous(raw):
-    """A grader that counts from 0 would give each grade to the neighbour."""
-    assert grades(raw, 3) == ["ambiguous"] * 3
-
-
-def test_a_legend_before_the_grades_says_nothing_about_pairs():
-    assert grades("0: unrelated\n5: the same\n\n1: 4\n2: 3", 3) == [4.0, 3.0, "missing_id"]
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "1: 4\n2: 0.5\n",
-        "Pair 1: 4/5\nPair 2: 0.5/5",
-        "1. 4\n2) 0.5",
-        "Pair [1]: 4\nPair [2]: 0.5",
-        "[4, 0.5]",
-        "```json\n[4, 0.5]\n```",
-        '{"pair 1": 4, "2": {"score": "0.5"}}',
+        *((raw, [4.0, 0.5]) for raw in TWO),
+        # They belong to their numbers, and not to their places.
+        ('{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}', [5.0, "missing_id", 0.0]),
+        *((raw, ["no_number"] * 2) for raw in PLACES),
+        # A grader that counts from 0 would give each grade to the neighbour: a number that no pair has
+        # makes every grade ambiguous.
+        ('{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}]}', ["ambiguous"] * 2),
+        ('{"grades": [{"id": 1, "score": 5}, {"id": 4, "score": 3}]}', ["ambiguous"] * 2),
+        ('{"0": 5, "1": 0, "2": 3}', ["ambiguous"] * 3),
+        ("0: 5\n1: 0\n2: 3", ["ambiguous"] * 3),
+        # A legend before them says nothing about pairs.
+        ("0: unrelated\n5: the same\n\n1: 4\n2: 3", [4.0, 3.0, "missing_id"]),
     ],
 )
-def test_several_grades_without_the_asked_for_json(raw):
-    assert grades(raw, 2) == [4.0, 0.5]
-
-
-@pytest.mark.parametrize("raw", ["[4, 3, 2]", "Both are close [3, 4].", '[{"score": 4}, {"score": 3}]'])
-def test_grades_without_numbers_are_not_matched_by_place(raw):
-    assert grades(raw, 2) == ["no_number"] * 2
+def test_several_grades(raw, found):
+    assert grades(raw, len(found)) == found
 
 
 json_values = st.recursive(

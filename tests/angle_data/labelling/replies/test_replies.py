@@ -233,29 +233,11 @@ def test_refusals_give_no_sentence(raw):
     assert {reason for reason, _ in parsed.rejected} == {"refusal"}
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("I'm sorry, but I can't assist with that.", False),
-        ("I cannot help you with this.", False),
-        ("I can't answer the phone at night.", True),
-    ],
-)
-def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_it(said, kept):
-    found = parse(f"1. {said}", source="I always answer the phone at night.")
-    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "refusal"]
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}",
-        f"I'm sorry, I can't provide exact opposites. Here are two that come close:\n1. {A}\n2. {B}",
-        f"I cannot generate exact opposites.\n{json.dumps([A, B])}",
-    ],
-)
-def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
-    assert parse(raw).sentences == (A, B)
+def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_it():
+    source, kept = "I always answer the phone at night.", "I can't answer the phone at night."
+    assert parse(f"1. {kept}", source).sentences == (kept,)
+    for said in ("I'm sorry, but I can't assist with that.", "I cannot help you with this."):
+        assert parse(said, source) == ((), (("refusal", said),))
 
 
 @pytest.mark.parametrize(
@@ -286,23 +268,6 @@ def test_cut_off_sentences(raw, finish_reason, kept, cut):
     parsed = parse(raw, finish_reason=finish_reason)
     assert parsed.sentences == kept
     assert [text for reason, text in parsed.rejected if reason == "truncated"] == [cut] * (cut is not None)
-
-
-@pytest.mark.parametrize("sentence", ["[02:41] no primary", "+8 workers", "it took over", "Ticket: no power"])
-def test_a_log_line_or_ticket_gives_no_evidence_of_a_cut(sentence):
-    assert parse(f"{A}\n{sentence}").sentences == (A, sentence)
-
-
-def test_json_log_lines_survive_where_they_cannot_be_the_reply_itself():
-    line = '{"level": "warn", "msg": "disk full"}'
-    assert parse(f"1. {line}\n2. {A}").sentences == (line, A)
-    assert parse(json.dumps({"sentences": [line, A]})).sentences == (line, A)
-    assert parse(line, source='{"level": "warn", "msg": "no space"}').sentences == (line,)
-
-
-def test_a_source_without_end_mark_gives_no_evidence_of_a_cut():
-    parsed = parse("1. At 02:41 the primary is away.\n2. [02:41] no primary", source="[02:41] primary gone")
-    assert parsed.sentences == ("At 02:41 the primary is away.", "[02:41] no primary")
 
 
 @pytest.mark.parametrize(
@@ -352,11 +317,6 @@ def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside)
     assert list(parsed.rejected) == [("other_data", text) for text in beside]
 
 
-def test_a_full_stop_after_the_closing_quotation_mark_is_the_sentence_s_own():
-    assert parse(f'1. "{A[:-1]}".\n2. “{B[:-1]}”.').sentences == (A, B)
-    assert parse(f'1. "{A[:-1]}"\n2. “{B[:-1]}”').sentences == (A[:-1], B[:-1])
-
-
 PROMPT = """Write {size} sentences that say exactly the same as the sentence at the end.
 
 - Keep the terms of its field and sound like someone who works in it.
@@ -365,22 +325,17 @@ PROMPT = """Write {size} sentences that say exactly the same as the sentence at 
 Sentence: {text}"""
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("Keep the terms of its field and sound like someone.", False),
-        ("keep every fact: names; numbers; units", False),
-        ("As the sentence.", True),  # too few words to tell
-        (A, True),
-    ],
-)
 @pytest.mark.parametrize("layout", ['{{"sentences": ["{}"]}}', "1. {}"])
-def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(said, kept, layout):
-    found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
-    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "echo_prompt"]
+def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(layout):
+    copies = ("Keep the terms of its field and sound like someone.", "keep every fact: names; numbers; units")
+    for said in copies:
+        found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
+        assert found == ((), (("echo_prompt", said),))
+    for said in ("As the sentence.", A):  # the first has too few words to tell
+        assert parse(layout.format(said), finish_reason="stop", prompt=PROMPT).sentences == (said,)
     source = "We keep every fact, names, numbers, units and the like."
     said = "Keep every fact, names, numbers, units!"
-    assert parse(said, source, "stop", prompt=PROMPT).sentences == (said,)
+    assert parse(layout.format(said), source, "stop", prompt=PROMPT).sentences == (said,)
 
 
 @pytest.mark.parametrize(
@@ -428,34 +383,40 @@ def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
     assert "The cat naps." in parsed.rejected[1][1]
 
 
-@pytest.mark.parametrize(
-    ("raw", "sentences"),
-    [
-        ("1. We are on version 2. It works.", ("We are on version 2. It works.",)),
-        ("1. Version 1 failed. 2. Version 2 failed.", ("Version 1 failed.", "Version 2 failed.")),
-    ],
-)
-def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
-    assert parse(raw, source="Release 2 is live.").sentences == sentences
-
-
 @pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
 def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
     parsed = parse(f"['The pod is up.', {beside}]")
     assert parsed.sentences[0] == "The pod is up."
 
 
+LOG_LINE = '{"level": "warn", "msg": "disk full"}'
+LONG_FIRST = "Somebody had to wake up in the dead of night."
+
+
 @pytest.mark.parametrize(
     ("raw", "kept"),
     [
-        (f"Somebody had to wake up in the middle of a night.\n{A}\n{B}", None),
+        # A refusal that offers sentences all the same is none.
+        (f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}", (A, B)),
+        (f"I'm sorry, I can't provide exact ones. Here are two that come close:\n1. {A}\n2. {B}", (A, B)),
+        (f"I cannot generate exact opposites.\n{json.dumps([A, B])}", (A, B)),
+        # A log line or a ticket gives no evidence of a cut.
+        *((f"{A}\n{said}", (A, said)) for said in ("[02:41] no primary", "+8 workers", "Ticket: no power")),
+        (f"{A}\nit took over", (A, "it took over")),
+        # It may be JSON, where that cannot be the reply itself.
+        (f"1. {LOG_LINE}\n2. {A}", (LOG_LINE, A)),
+        (json.dumps({"sentences": [LOG_LINE, A]}), (LOG_LINE, A)),
+        # A full stop after the closing quotation mark is the sentence's own.
+        (f'1. "{A[:-1]}".\n2. “{B[:-1]}”.', (A, B)),
+        (f'1. "{A[:-1]}"\n2. “{B[:-1]}”', (A[:-1], B[:-1])),
+        # Neither a long first line, nor what is not all of the reply, nor a broken line is talk.
+        (f"Somebody had to wake up in the dead of night.\n{A}", (LONG_FIRST, A)),
         (f"We cannot process this request.\n{B}", ("We cannot process this request.", B)),
         ('{"sentence": "Nine minutes\\nit took."}', ("Nine minutes it took.",)),
     ],
-    ids=["long first line", "not all of the reply", "wrapped in json"],
 )
 def test_what_may_be_a_sentence_is_one(raw, kept):
-    assert parse(raw).sentences == (kept or tuple(raw.splitlines()[:2]))
+    assert parse(raw).sentences == kept
 
 
 @pytest.mark.parametrize(
@@ -487,6 +448,11 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
     ("raw", "source", "kept"),
     [
         ("Option A: wait.\nOption B: go.", "Option A: stay", None),
+        (LOG_LINE, '{"level": "warn", "msg": "no space"}', None),
+        # Its number is no marker, and where it lacks an end mark that is no evidence of a cut.
+        ("1. We are on version 2. It works.", "Release 2 is live.", ("We are on version 2. It works.",)),
+        ("1. Version 1 died. 2. Version 2 died.", "Release 2 is up.", ("Version 1 died.", "Version 2 died.")),
+        ("1. It is away.\n2. [02:41] no disk", "[02:41] disk gone", ("It is away.", "[02:41] no disk")),
         ("It sends <|im_end|>.\nIt ends <|im_end|>.", "The node writes <|im_end|> two times.", None),
         ("| up | node1 |\n| up | node2 |", "| down | node1 |", None),
         ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
