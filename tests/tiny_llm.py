@@ -116,7 +116,7 @@ def shared_llama() -> Path:
     """A LLaMA for the whole test session."""
     folder = Path(tempfile.mkdtemp(prefix="tiny-llm-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return tiny_llama(folder / "llama")
+    return tiny_model("Llama", folder / "llama")
 
 
 @functools.cache
@@ -129,18 +129,17 @@ def shared_engine():
     return load_annotator(AnnotatorSpec("m", "offline", str(shared_llama()), engine_options=options))
 
 
-def tiny_llama(directory: Path) -> Path:
-    """A LLaMA."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+def tiny_model(family: str, directory: Path) -> Path:
+    """A model of a family: Llama, or Glm4 in the layout of GLM-4-9B-0414."""
+    import torch
+    import transformers
 
-    return _save(LlamaForCausalLM, LlamaConfig(**COMMON), directory)
-
-
-def tiny_glm4(directory: Path) -> Path:
-    """A GLM-4, in the layout of GLM-4-9B-0414."""
-    from transformers import Glm4Config, Glm4ForCausalLM
-
-    return _save(Glm4ForCausalLM, Glm4Config(**COMMON), directory)
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**COMMON)
+    model = getattr(transformers, f"{family}ForCausalLM")(config)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    save_tokenizer(directory)
+    return directory
 
 
 def tiny_chatglm(directory: Path) -> Path:
@@ -194,15 +193,6 @@ def tiny_chatglm(directory: Path) -> Path:
     directory.mkdir(parents=True)
     save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
     (directory / "config.json").write_text(json.dumps(config))
-    save_tokenizer(directory)
-    return directory
-
-
-def _save(model_class, config, directory: Path) -> Path:
-    import torch
-
-    torch.manual_seed(0)
-    model_class(config).to(torch.bfloat16).save_pretrained(directory)
     save_tokenizer(directory)
     return directory
 

@@ -105,8 +105,6 @@ def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
     with pytest.raises(InputError, match=r"link is a link to nothing; correct it"), hold(tmp_path / "link"):
         pass
 
-
-def test_a_hidden_folder_is_called_by_the_one_around_it(tmp_path):
-    hidden = tmp_path / "model" / ".run"
+    hidden = tmp_path / "model" / ".run"  # called by the folder around it
     with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):
         hold(hidden).__enter__()

@@ -108,11 +108,6 @@ def test_fields_may_stand_between_semicolons_as_where_a_comma_is_the_decimal_poi
         list(read_table(tmp_path / "t.csv", require=["c"]))
 
 
-def test_an_empty_csv_file_has_no_rows_and_lacks_nothing(tmp_path):
-    (tmp_path / "t.csv").write_text("")
-    assert list(read_table(tmp_path / "t.csv", require=["text"])) == []
-
-
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
 def test_a_missing_file_is_named(tmp_path, name):
     with pytest.raises(InputError, match=rf"{name} does not exist; check the path"):
@@ -123,3 +118,5 @@ def test_a_quoted_field_may_be_long_and_keeps_its_line_ends(tmp_path):
     text = "one\r\ntwo\rthree" + "x" * 200_000
     (tmp_path / "t.csv").write_bytes(f'id,text\r\na,"{text}"\r\n'.encode())
     assert [row for _, row in read_table(tmp_path / "t.csv")] == [{"id": "a", "text": text}]
+    (tmp_path / "t.csv").write_text("")  # an empty file has no rows and lacks nothing
+    assert list(read_table(tmp_path / "t.csv", require=["text"])) == []

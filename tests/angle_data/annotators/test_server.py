@@ -177,11 +177,8 @@ def test_the_tokens_of_answers_without_a_reply_count():
     assert outcomes[1].usage == {"prompt_tokens": 28, "total_tokens": 28}
 
 
-@pytest.mark.parametrize(
-    ("fault", "kinds"),
-    [(None, [Reply]), (Fault(503), []), (Fault(400, message="no response_format here"), [])],
-)
-def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt(fault, kinds):
+@pytest.mark.parametrize("fault", [None, Fault(503), Fault(400, message="no response_format here")])
+def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt(fault):
     async def collect(annotator, server):
         async def wind_down():
             while not server.seen:
@@ -195,7 +192,7 @@ def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt
 
     with FakeOpenAI(always=fault, latency_s=0.5) as server:
         annotator = OpenAIServer(server_spec(server.url, concurrency=1))
-        assert asyncio.run(collect(annotator, server)) == (kinds, 1)
+        assert asyncio.run(collect(annotator, server)) == ([] if fault else [Reply], 1)
     assert len(server.seen) == 1
 
 
@@ -362,12 +359,7 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
         ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
         ([None, *[NO] * 19, None, *[NO] * 30], 40, AnnotatorError, "URL rejects every request: no"),
         ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
-        (
-            [None, *[BROKEN] * 120],
-            20,
-            StoppedError,
-            "URL: 20 requests in a row failed, the last one with: out",
-        ),
+        ([None, *[BROKEN] * 99], 20, StoppedError, "URL: 20 requests in a row failed, the last one with: ou"),
     ],
     ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
 )

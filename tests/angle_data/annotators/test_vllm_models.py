@@ -19,12 +19,8 @@ from angle_data.errors import AnnotatorError, InputError
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
 ANSWER = {"type": "array", "items": {"enum": ["yes", "no"]}, "minItems": 2, "maxItems": 2}
-CHOICE = {
-    "type": "object",
-    "properties": {"answer": ANSWER},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
+CHOICE = {"type": "object", "properties": {"answer": ANSWER}, "required": ["answer"]}
+CHOICE |= {"additionalProperties": False}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pytest
 from programs import went_through
-from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4
+from tiny_llm import ask, chat_request, needs_vllm, tiny_model
 
 from angle_data.annotators.base import Failure
 from angle_data.annotators.choice import load_annotator
@@ -25,19 +25,15 @@ pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
 START_S = 300
 ALIAS = "chatglm"  # a LLaMA is loaded in the tests of the offline engine
-CHOICE = {
-    "type": "object",
-    "properties": {"answer": {"enum": ["yes", "no"]}},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
+CHOICE = {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}, "required": ["answer"]}
+CHOICE |= {"additionalProperties": False}
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """The address of a server that serves a tiny model under the name that the alias stands for."""
     folder = tmp_path_factory.mktemp("served")
-    model = tiny_glm4(folder / "model")
+    model = tiny_model("Glm4", folder / "model")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,5 +1,6 @@
 """Pairs of --pairs, mined among texts, say: rows of a build if they are graded."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -24,18 +25,14 @@ def run(tmp_path):
 
 def mine(folder, step=7):
     """Every text with the one so many places on, in a ring."""
-    return [
-        {"text1": text, "text2": TEXTS[(i + step) % len(TEXTS)], "kind": ("near", "random")[i % 2]}
-        for i, text in enumerate(TEXTS)
-    ]
+    pairs = zip(TEXTS, TEXTS[step:] + TEXTS[:step], ["near", "random"] * 15, strict=True)
+    return [{"text1": one, "text2": other, "kind": kind} for one, other, kind in pairs]
 
 
 def grade(folder, rows, grades=(0.0, 3.5, 4.0)):
-    graded = [
-        {"text1": r["text2"], "text2": r["text1"], "score": grades[i % len(grades)], "model": "x"}
-        for i, r in enumerate(rows)
-    ]
-    return write_grades(folder, graded)
+    graded = zip(rows, itertools.cycle(grades))
+    known = ({"text1": row["text2"], "text2": row["text1"], "score": score} for row, score in graded)
+    return write_grades(folder, [row | {"model": "x"} for row in known])
 
 
 def build(run, pairs, scores, **options):
@@ -146,8 +143,6 @@ def test_bad_pairs_are_refused(run, tmp_path, rows, message):
     with pytest.raises(InputError, match=message):
         build(run, rows, grade(tmp_path / "scores", mine(tmp_path)))
 
-
-def test_grades_of_none_of_the_given_pairs_are_refused(run, tmp_path):
-    scores = grade(tmp_path / "scores", mine(tmp_path, 8))
+    scores = grade(tmp_path / "scores", mine(tmp_path, 8))  # of other pairs
     with pytest.raises(InputError, match=r"^--scores grades none of the 60 candidate pairs.*drops\); grade"):
         build(run, mine(tmp_path), scores)

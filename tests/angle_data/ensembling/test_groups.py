@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from angle_data.ensembling.groups import group_sources
 from angle_data.text import jaccard, words
 
-TEMPLATED = st.lists(
-    st.tuples(*[st.integers(0, 3)] * 5).map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)),
-    max_size=40,
-)
+NUMBERS = st.tuples(*[st.integers(0, 3)] * 5)
+TEMPLATED = st.lists(NUMBERS.map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)), max_size=40)
 
 
 @given(TEMPLATED)

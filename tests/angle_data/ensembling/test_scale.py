@@ -31,12 +31,8 @@ def level(scale, choice):
 def test_graders_of_other_scales_are_read_alike():
     """Grader y says 4 and 3 where x says 5 and 1; each graded other pairs."""
     same, other = choices("a", "synonym", 200), choices("a", "antonym", 200)
-    grades = {
-        **graded(same[:100], 5.0),
-        **graded(same[100:], 4.0, grader="y"),
-        **graded(other[:100], 1.0),
-        **graded(other[100:], 3.0, grader="y"),
-    }
+    grades = graded(same[:100], 5.0) | graded(other[:100], 1.0)
+    grades |= graded(same[100:], 4.0, grader="y") | graded(other[100:], 3.0, grader="y")
     given = [GivenPair("one text", f"text {grade}") for grade in (2.0, 3.5, 4.5)]
     grades |= {pair.key: {"y": grade} for pair, grade in zip(given, (2.0, 3.5, 4.5), strict=True)}
     scale = Scale([*same, *other], given, grades, antonym_score=0.2)

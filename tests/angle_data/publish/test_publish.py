@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from datasets import List, Value, load_dataset
+from datasets import Dataset, List, Value, load_dataset
 
 from angle_data.errors import InputError
 from angle_data.publish.card import Card, render_card
@@ -38,13 +38,14 @@ def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path: Path) -> No
         write_dataset(tmp_path / name / "dataset", {"train": pairs, "validation": PAIRS[:1]}, CARD)
     write_dataset(tmp_path / "one" / "dataset", {"train": PAIRS[:2]}, CARD)
     assert os.listdir(tmp_path / "one" / "dataset" / "data") == ["train-00000-of-00001.parquet"]
-    found = [
-        load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache"))["train"].to_list()
-        for name in ("one", "two")
-    ]
-    assert found == [[pair.to_dict() for pair in pairs] for pairs in (PAIRS[:2], PAIRS[1:])]
+
+    def loaded(name: str) -> Dataset:
+        return load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache"))["train"]
+
+    for name, pairs in (("one", PAIRS[:2]), ("two", PAIRS[1:])):
+        assert loaded(name).to_list() == [pair.to_dict() for pair in pairs]
     write_dataset(tmp_path / "two" / "dataset", {"train": PAIRS[:1]}, CARD)
-    again = load_dataset(str(tmp_path / "two" / "dataset"), cache_dir=str(tmp_path / "cache"))["train"]
+    again = loaded("two")
     assert again.to_list() == [PAIRS[0].to_dict()]
     kinds = {"label": Value("int64"), "score": Value("float64"), "models": List(Value("string"))}
     assert {name: again.features[name] for name in kinds} == kinds

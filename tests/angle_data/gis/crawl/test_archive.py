@@ -14,17 +14,15 @@ from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.store import Store
 
-REPO = FakeRepo(77, "org/tool")
+EARLY = "2024-01-01T10:00:00Z"
+REPO, NEW = FakeRepo(77, "org/tool"), "new/name"
 
 
-def item(number=1, *, title="It crashes", updated_at="2024-01-01T10:00:00Z", **changes):
-    at = "2024-01-01T10:00:00Z"
-    return FakeIssue(500 + number, number, title, "body", "ann", "NONE", at, updated_at, **changes)
+def item(number=1, *, title="It crashes", updated_at=EARLY, **changes):
+    return FakeIssue(500 + number, number, title, "body", "ann", "NONE", EARLY, updated_at, **changes)
 
 
-def event(
-    kind, action, about, *, id="1", said=None, created_at="2024-01-01T10:00:00Z", actor="bob", name="org/tool"
-):
+def event(kind, action, about, *, id="1", said=None, created_at=EARLY, actor="bob", name="org/tool"):
     payload = {"action": action, "issue": issue(about, REPO, "https://api.github.com")}
     if said:
         payload["comment"] = comment(said, REPO, "https://api.github.com", on_pull=about.is_pull)
@@ -94,14 +92,10 @@ def test_what_a_line_lacks_is_said(tmp_path, store, caplog, change, said):
 
 
 def test_a_listed_repository_is_followed_through_a_rename(tmp_path, store):
-    path = write(
-        tmp_path / "hour.json",
-        event("IssuesEvent", "opened", item(1)),
-        event("IssuesEvent", "opened", item(2), name="new/name"),
-    )
-    counts = load_archives(store, [path], ["org/tool"])
-    assert counts["used"] == 2
-    assert [(repo.name, repo.aliases) for repo in store.repos()] == [("new/name", ("org/tool",))]
+    later = event("IssuesEvent", "opened", item(2), name=NEW)
+    path = write(tmp_path / "hour.json", event("IssuesEvent", "opened", item(1)), later)
+    assert load_archives(store, [path], ["org/tool"])["used"] == 2
+    assert [(repo.name, repo.aliases) for repo in store.repos()] == [(NEW, ("org/tool",))]
 
 
 def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_whole(tmp_path, store, caplog):
@@ -134,18 +128,12 @@ def test_a_file_is_read_again_for_another_list_another_time_and_other_bytes(tmp_
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_what_was_deleted_loses_its_text_in_whatever_order(tmp_path, store, order):
-    later = "2024-01-05T10:00:00Z"
-    made = write(
-        tmp_path / "made.json",
-        event("IssuesEvent", "opened", item(1)),
-        event("IssueCommentEvent", "created", item(2), said=said(9, 2)),
-    )
-    gone = write(
-        tmp_path / "gone.json",
-        event("IssuesEvent", "deleted", item(1), created_at=later),
-        event("IssueCommentEvent", "deleted", item(2), said=said(9, 2), created_at=later),
-    )
-    load_archives(store, [(made, gone)[n] for n in order])
+    files = []
+    for opened, written, at in (("opened", "created", EARLY), ("deleted", "deleted", "2024-01-05T10:00:00Z")):
+        issue_row = event("IssuesEvent", opened, item(1), created_at=at)
+        comment_row = event("IssueCommentEvent", written, item(2), said=said(9, 2), created_at=at)
+        files.append(write(tmp_path / f"{opened}.json", issue_row, comment_row))
+    load_archives(store, [files[n] for n in order])
     assert [(c.id, c.body, c.author) for c in store.comments()] == [(9, "", None)]
     assert [(i.number, i.gone, i.title, i.body) for i in store.issues(77, [1])] == [(1, "deleted", "", "")]
 

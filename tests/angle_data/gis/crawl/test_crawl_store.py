@@ -53,13 +53,10 @@ def test_half_a_surrogate_pair_is_replaced_instead_of_refused(store):
     assert [(i.body, i.labels) for i in store.issues()] == [("a\ufffdb", ("x\ufffd",))]
 
 
-def test_reading_does_not_make_a_store(tmp_path):
+def test_what_is_missing_a_foreign_file_and_another_version_are_named(tmp_path):
     with pytest.raises(InputError, match="does not exist; run the crawl first"):
         Store.open(tmp_path / "crawl.sqlite", read_only=True)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_foreign_file_and_another_version_are_named(tmp_path):
     foreign = tmp_path / "text.sqlite"
     foreign.write_text("this is no database, but long enough to look at" * 20)
     with pytest.raises(InputError, match=r"text.sqlite cannot be used as a crawl store"):
