@@ -44,20 +44,14 @@ class StoredBatch:
     def to_dict(self) -> dict:
         over = self.status in ("completed", "expired", "cancelled")
         return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": self.endpoint,
+            "id": self.id, "object": "batch", "endpoint": self.endpoint,
             "errors": {"object": "list", "data": self.errors} if self.errors else None,
-            "input_file_id": self.input_file,
-            "completion_window": "24h",
-            "status": self.status,
-            "output_file_id": self.output_file,
-            "error_file_id": self.error_file,
-            "created_at": self.created_at,
-            f"{self.status}_at": self.created_at + 90 if over else None,
+            "input_file_id": self.input_file, "completion_window": "24h", "status": self.status,
+            "output_file_id": self.output_file, "error_file_id": self.error_file,
+            "created_at": self.created_at, f"{self.status}_at": self.created_at + 90 if over else None,
             "request_counts": {"total": len(self.rows), "completed": 0, "failed": 0},
             "metadata": self.metadata,
-        }
+        }  # fmt: skip
 
 
 class FakeBatch(FakeServer):

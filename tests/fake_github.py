@@ -271,13 +271,10 @@ class FakeGitHub(FakeServer):
     def _headers(self, resource: str, remaining: int | None = None) -> dict[str, str]:
         left = max(0, self._limit - self.used[resource]) if remaining is None else remaining
         return {
-            "X-RateLimit-Limit": str(self._limit),
-            "X-RateLimit-Remaining": str(left),
-            "X-RateLimit-Used": str(self._limit - left),
-            "X-RateLimit-Reset": str(int(self._reset())),
-            "X-RateLimit-Resource": resource,
-            "Date": formatdate(time.time() + self._skew_s, usegmt=True),
-        }
+            "X-RateLimit-Limit": str(self._limit), "X-RateLimit-Remaining": str(left),
+            "X-RateLimit-Used": str(self._limit - left), "X-RateLimit-Reset": str(int(self._reset())),
+            "X-RateLimit-Resource": resource, "Date": formatdate(time.time() + self._skew_s, usegmt=True),
+        }  # fmt: skip
 
     def _reset(self) -> float:
         return time.time() + self._skew_s + 3_600

@@ -191,13 +191,11 @@ class _Answerer:
 
     def _repository(self, repo: FakeRepo) -> dict:
         return {
-            "id": f"R_{repo.id}",
-            "databaseId": repo.id,
-            "nameWithOwner": repo.full_name,
+            "id": f"R_{repo.id}", "databaseId": repo.id, "nameWithOwner": repo.full_name,
             "hasIssuesEnabled": repo.has_issues,
             "issues": lambda info, **options: self._issues(repo, **options),
             "issueOrPullRequest": lambda info, number: self._numbered(repo, number),
-        }
+        }  # fmt: skip
 
     def _numbered(self, repo: FakeRepo, number: int) -> dict:
         # Transferred issues are followed; the answer has another number, in another repository.
@@ -293,27 +291,19 @@ class _Answerer:
 
     def _comment(self, repo: FakeRepo, issue: FakeIssue, comment: FakeComment) -> dict:
         return {
-            "id": f"IC_{comment.id}",
-            "fullDatabaseId": str(comment.id),
-            "author": _actor(comment.author),
-            "authorAssociation": comment.association,
-            "body": comment.body,
-            "createdAt": comment.created_at,
+            "id": f"IC_{comment.id}", "fullDatabaseId": str(comment.id), "author": _actor(comment.author),
+            "authorAssociation": comment.association, "body": comment.body, "createdAt": comment.created_at,
             "updatedAt": comment.updated_at,
             "url": f"{self._web}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
-            "isMinimized": comment.minimized is not None,
-            "minimizedReason": comment.minimized,
-        }
+            "isMinimized": comment.minimized is not None, "minimizedReason": comment.minimized,
+        }  # fmt: skip
 
     def _event(self, event: FakeEvent) -> dict:
         return {
-            "__typename": event.type,
-            "id": event.id,
-            "actor": _actor(event.actor),
-            "createdAt": event.created_at,
-            "canonical": self._end(event.canonical),
+            "__typename": event.type, "id": event.id, "actor": _actor(event.actor),
+            "createdAt": event.created_at, "canonical": self._end(event.canonical),
             "duplicate": self._end(event.duplicate),
-        }
+        }  # fmt: skip
 
     def _end(self, end: tuple[int, int] | None) -> dict | None:
         if end is None:

@@ -36,15 +36,10 @@ def repository(repo: FakeRepo, api: str, web: str = WEB) -> dict:
     """A repository, as far as anybody could want it for a crawl of issues."""
     owner, name = repo.full_name.split("/")
     return {
-        "id": repo.id,
-        "node_id": f"R_{repo.id}",
-        "name": name,
-        "full_name": repo.full_name,
-        "owner": user(owner, api, web),
-        "html_url": f"{web}/{repo.full_name}",
-        "has_issues": repo.has_issues,
+        "id": repo.id, "node_id": f"R_{repo.id}", "name": name, "full_name": repo.full_name,
+        "owner": user(owner, api, web), "html_url": f"{web}/{repo.full_name}", "has_issues": repo.has_issues,
         "size": 1,
-    }
+    }  # fmt: skip
 
 
 def issue(item: FakeIssue, repo: FakeRepo, api: str, web: str = WEB) -> dict:
@@ -85,14 +80,9 @@ def issue(item: FakeIssue, repo: FakeRepo, api: str, web: str = WEB) -> dict:
 def label(name: str, api: str) -> dict:
     """A label."""
     return {
-        "id": sum(map(ord, name)),
-        "node_id": f"L_{name}",
-        "url": f"{api}/labels/{name}",
-        "name": name,
-        "description": None,
-        "color": "ededed",
-        "default": False,
-    }
+        "id": sum(map(ord, name)), "node_id": f"L_{name}", "url": f"{api}/labels/{name}", "name": name,
+        "description": None, "color": "ededed", "default": False,
+    }  # fmt: skip
 
 
 def comment(item: FakeComment, repo: FakeRepo, api: str, web: str = WEB, *, on_pull: bool) -> dict:
@@ -100,18 +90,12 @@ def comment(item: FakeComment, repo: FakeRepo, api: str, web: str = WEB, *, on_p
     url = f"{api}/repos/{repo.full_name}"
     page = f"{web}/{repo.full_name}/{'pull' if on_pull else 'issues'}/{item.number}"
     return {
-        "id": item.id,
-        "node_id": f"IC_{item.id}",
-        "url": f"{url}/issues/comments/{item.id}",
-        "issue_url": f"{url}/issues/{item.number}",
-        "html_url": f"{page}#issuecomment-{item.id}",
-        "user": user(item.author, api, web),
-        "author_association": item.association,
-        "body": item.body,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
+        "id": item.id, "node_id": f"IC_{item.id}", "url": f"{url}/issues/comments/{item.id}",
+        "issue_url": f"{url}/issues/{item.number}", "html_url": f"{page}#issuecomment-{item.id}",
+        "user": user(item.author, api, web), "author_association": item.association, "body": item.body,
+        "created_at": item.created_at, "updated_at": item.updated_at,
         "minimized": {"reason": item.minimized} if item.minimized else None,
-    }
+    }  # fmt: skip
 
 
 def archived(item: FakeIssue, repo: FakeRepo, api: str = "https://api.github.com") -> Iterator[dict]:

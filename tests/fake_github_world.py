@@ -33,7 +33,7 @@ SYMPTOMS = (
     ("cannot be opened", "fails to start", "refuses to launch"),
     ("duplicates every entry", "lists each item twice", "repeats all rows"),
     ("prints garbage", "mixes up the encoding", "turns umlauts into question marks"),
-)
+)  # fmt: skip
 CONTEXTS = (
     ("on Windows", "under Windows 11", "with a Windows host"),
     ("on macOS", "on a MacBook with Ventura", "under OS X"),
@@ -47,30 +47,19 @@ CONTEXTS = (
     ("in the nightly build", "with yesterday's nightly", "on the main branch"),
     ("over SSH", "in a remote session", "when connected with ssh"),
     ("with a non-English locale", "in a German locale", "when LANG is not English"),
-)
+)  # fmt: skip
 MARKERS = (
-    "Duplicate of #{n}",
-    "Closing as a duplicate of #{n}.",
-    "Thanks for the report! Closing as dup of #{n}.",
-    "Closing in favor of #{n}.",
-    "This is already tracked in #{n}, closing.",
-    "/duplicate of #{n}",
-    "This is a duplicate of https://github.com/{repo}/issues/{n}",
-    "dup of #{n}",
+    "Duplicate of #{n}", "Closing as a duplicate of #{n}.", "Thanks for the report! Closing as dup of #{n}.",
+    "Closing in favor of #{n}.", "This is already tracked in #{n}, closing.", "/duplicate of #{n}",
+    "This is a duplicate of https://github.com/{repo}/issues/{n}", "dup of #{n}",
     "Closing this as a duplicate of {repo}#{n}. Please follow that one.",
-)
+)  # fmt: skip
 CHATTER = (
-    "I can confirm this on my machine.",
-    "Could you attach a log, please?",
-    "+1",
-    "Works for me with the latest build.",
-    "Not a duplicate of #{n}: that one is about something else.",
-    "Could this be related to #{n}?",
-    "> Duplicate of #{n}\n\nI do not think that is right.",
-    "Any news?",
-    "A minimal example:\n```\nrun --all\n```",
-    "I have bisected it to the commit of last Tuesday.",
-)
+    "I can confirm this on my machine.", "Could you attach a log, please?", "+1",
+    "Works for me with the latest build.", "Not a duplicate of #{n}: that one is about something else.",
+    "Could this be related to #{n}?", "> Duplicate of #{n}\n\nI do not think that is right.", "Any news?",
+    "A minimal example:\n```\nrun --all\n```", "I have bisected it to the commit of last Tuesday.",
+)  # fmt: skip
 ROLES = {"maintainer": "MEMBER", "owner": "OWNER", "helper": "COLLABORATOR", "triager": "CONTRIBUTOR"}
 
 

@@ -52,13 +52,9 @@ def in_processes(count, action):
             try:
                 if count > 1:
                     os.environ |= {
-                        "RANK": str(rank),
-                        "LOCAL_RANK": str(rank),
-                        "WORLD_SIZE": str(count),
-                        "LOCAL_WORLD_SIZE": str(count),
-                        "MASTER_ADDR": "127.0.0.1",
-                        "MASTER_PORT": str(port),
-                    }
+                        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count),
+                        "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                    }  # fmt: skip
                 status = action(rank) or 0
             except SystemExit as stop:
                 status = stop.code

@@ -31,18 +31,11 @@ TEMPLATE = (
 
 HIDDEN, LAYERS, HEADS = 64, 2, 2
 COMMON = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": HIDDEN,
-    "intermediate_size": 2 * HIDDEN,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": HEADS,
-    "head_dim": HIDDEN // HEADS,
-    "max_position_embeddings": CONTEXT,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
+    "vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN,
+    "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
+    "head_dim": HIDDEN // HEADS, "max_position_embeddings": CONTEXT, "bos_token_id": 0, "eos_token_id": 2,
     "pad_token_id": 0,
-}
+}  # fmt: skip
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; run: make vllm")
 RAY_MARKS = [
@@ -148,35 +141,19 @@ def tiny_chatglm(directory: Path) -> Path:
     from safetensors.torch import save_file
 
     config = {
-        "architectures": ["ChatGLMModel"],
-        "model_type": "chatglm",
-        "torch_dtype": "bfloat16",
-        "padded_vocab_size": VOCABULARY,
-        "hidden_size": HIDDEN,
-        "ffn_hidden_size": 2 * HIDDEN,
-        "num_layers": LAYERS,
-        "num_attention_heads": HEADS,
-        "kv_channels": HIDDEN // HEADS,
-        "seq_length": CONTEXT,
-        "original_rope": True,
-        "rmsnorm": True,
-        "post_layer_norm": True,
-        "add_qkv_bias": True,
-        "multi_query_attention": True,
-        "multi_query_group_num": HEADS,
-        "eos_token_id": 2,
-        "pad_token_id": 0,
-        "tie_word_embeddings": False,
-    }
+        "architectures": ["ChatGLMModel"], "model_type": "chatglm", "torch_dtype": "bfloat16",
+        "padded_vocab_size": VOCABULARY, "hidden_size": HIDDEN, "ffn_hidden_size": 2 * HIDDEN,
+        "num_layers": LAYERS, "num_attention_heads": HEADS, "kv_channels": HIDDEN // HEADS,
+        "seq_length": CONTEXT, "original_rope": True, "rmsnorm": True, "post_layer_norm": True,
+        "add_qkv_bias": True, "multi_query_attention": True, "multi_query_group_num": HEADS,
+        "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False,
+    }  # fmt: skip
     layer = {
-        "input_layernorm.weight": (HIDDEN,),
-        "self_attention.query_key_value.weight": (3 * HIDDEN, HIDDEN),
-        "self_attention.query_key_value.bias": (3 * HIDDEN,),
-        "self_attention.dense.weight": (HIDDEN, HIDDEN),
-        "post_attention_layernorm.weight": (HIDDEN,),
-        "mlp.dense_h_to_4h.weight": (4 * HIDDEN, HIDDEN),
+        "input_layernorm.weight": (HIDDEN,), "self_attention.query_key_value.weight": (3 * HIDDEN, HIDDEN),
+        "self_attention.query_key_value.bias": (3 * HIDDEN,), "self_attention.dense.weight": (HIDDEN, HIDDEN),
+        "post_attention_layernorm.weight": (HIDDEN,), "mlp.dense_h_to_4h.weight": (4 * HIDDEN, HIDDEN),
         "mlp.dense_4h_to_h.weight": (HIDDEN, 2 * HIDDEN),
-    }
+    }  # fmt: skip
     shapes = {
         "embedding.word_embeddings.weight": (VOCABULARY, HIDDEN),
         **{f"encoder.layers.{n}.{name}": shape for n in range(LAYERS) for name, shape in layer.items()},

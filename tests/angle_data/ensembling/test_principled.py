@@ -187,19 +187,15 @@ def test_a_swapped_reply_is_turned_round_and_flagged():
     assert len(outcome.kept) == len(rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "flipped"),
-    [("Invoices for March were paid by wire.", False), ("Invoices for the disk were paid by wire.", True)],
-)
-def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text, flipped):
+@pytest.mark.parametrize(("topic", "flipped"), [("March", False), ("the disk", True)])
+def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped):
     """Its reply is on topic thanks to the other sentence; all judges give it 0."""
+    text = f"Invoices for {topic} were paid by wire."
     poor = replace(HONEST[0], text=text)
     grades = judged(HONEST, {}) | {pair_key(poor.source, text): {"judge": 0.0, "jury": 0.0}}
     for number, more in enumerate(("third", "fourth")):
-        grades = {
-            key: found | {more: judged(HONEST, {}, number).get(key, found)["judge"]}
-            for key, found in grades.items()
-        }
+        third = judged(HONEST, {}, number)
+        grades = {key: found | {more: third.get(key, found)["judge"]} for key, found in grades.items()}
     outcome = principled(group_by_source([*HONEST, poor]), grades)
     assert [c.candidate.text for c in outcome.kept if "flipped" in c.flags] == [text] * flipped
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)

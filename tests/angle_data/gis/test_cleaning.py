@@ -86,63 +86,41 @@ def test_code_stays_but_for_secrets_and_links():
     assert clean_text("T", "```\npassword=hunter2hunter2") == "T\n\n```\npassword=[secret]"
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Duplicate of #5.",
-        "Closing, duplicate of [#5](https://github.com/o/r/issues/5)",
-        "Duplicate of [that one](https://github.com/o/r/issues/5).",
-        "**EDIT:** this was already reported in #5",
-        "Possible duplicate of #12?",
-        "This is not a duplicate of #7.",
-        "Dup of issue 512",
-        "Duplicate issue: #5, #6",
-        "Duplikat von #5",
-        "与 #5 重复",
-        "superseded by #5",
-        "Dupe of o/r/issues/5",
-        "This issue is a duplicate, please close",
-        "Closing as duplicate.",
-        "Same as 4123",
-        "This is the same bug as 4123.",
-        "Sorry for the duplicate, GitHub showed an error.",
-        "Sorry for double posting, the page hung.",
-        "Edit: duplicate, closing.",
-        "Please close, duplicate.",
-        "Is this a duplicate? Yes",
-        "Already reported as 4123.",
-        "This issue was submitted twice because of an error of GitHub.",
-        "Labels: bug, duplicate",
-        "**Resolution:** Duplicate",
-        "duplicate-of: #5",
-        '**Issue Links:**\n- #17 Title (_**"duplicates"**_)\n- #18 Other (_**"is duplicated by"**_)',
-        "## Duplicates\n* https://github.com/o/r/issues/5",
-        '- #17 Title (_**"is duplicated by"**_)',
-        '* Title without a number (_**"duplicates"**_)',
-        "Duplicate of #5. Really, duplicate of #5. See, a dup of #5.",
-    ],
-)
+STATEMENTS = [
+    "Duplicate of #5.", "Closing, duplicate of [#5](https://github.com/o/r/issues/5)",
+    "Duplicate of [that one](https://github.com/o/r/issues/5).", "**EDIT:** this was already reported in #5",
+    "Possible duplicate of #12?", "This is not a duplicate of #7.", "Dup of issue 512",
+    "Duplicate issue: #5, #6", "Duplikat von #5", "与 #5 重复", "superseded by #5", "Dupe of o/r/issues/5",
+    "This issue is a duplicate, please close", "Closing as duplicate.", "Same as 4123",
+    "This is the same bug as 4123.", "Sorry for the duplicate, GitHub showed an error.",
+    "Sorry for double posting, the page hung.", "Edit: duplicate, closing.", "Please close, duplicate.",
+    "Is this a duplicate? Yes", "Already reported as 4123.",
+    "This issue was submitted twice because of an error of GitHub.", "Labels: bug, duplicate",
+    "**Resolution:** Duplicate", "duplicate-of: #5",
+    '**Issue Links:**\n- #17 Title (_**"duplicates"**_)\n- #18 Other (_**"is duplicated by"**_)',
+    "## Duplicates\n* https://github.com/o/r/issues/5", '- #17 Title (_**"is duplicated by"**_)',
+    '* Title without a number (_**"duplicates"**_)',
+    "Duplicate of #5. Really, duplicate of #5. See, a dup of #5.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", STATEMENTS)
 def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
     cleaned = clean_text("Title", f"It crashes at start.\n\n{said}\n\n### Steps\nRun it twice. Wait.")
     assert cleaned == "Title\n\nIt crashes at start.\n\n### Steps\nRun it twice. Wait."
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "The list shows duplicate rows. Is the row a duplicate of the first?",
-        "It is duplicated when I click.",
-        "The form is submitted twice when I click.",
-        "The error already reported by the compiler is shown again.",
-        "- Copy\n- Duplicate",
-        "## Duplicates\n* alpha\n* beta",
-        "### Why are rows duplicated?\nThe query joins twice.",
-        "Rows are marked as duplicate in the table.",
-        "Status: the duplicate finder is very slow",
-        "Link to the docs, existing users first.",
-        "It looks similar to [issue] in some ways.",
-    ],
-)
+ELSEWHERE = [
+    "The list shows duplicate rows. Is the row a duplicate of the first?", "It is duplicated when I click.",
+    "The form is submitted twice when I click.", "The error already reported by the compiler is shown again.",
+    "- Copy\n- Duplicate", "## Duplicates\n* alpha\n* beta",
+    "### Why are rows duplicated?\nThe query joins twice.", "Rows are marked as duplicate in the table.",
+    "Status: the duplicate finder is very slow", "Link to the docs, existing users first.",
+    "It looks similar to [issue] in some ways.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", ELSEWHERE)
 def test_what_is_about_duplicates_of_something_else_stays(body):
     assert clean_text("Title", body) == f"Title\n\n{body}"
 
@@ -184,31 +162,15 @@ def test_a_title_does_not_tell_the_label(title, text):
 
 
 SHAPES = [
-    "ghp_" + "a1" * 18,
-    "github_pat_" + "a1" * 20,
-    "AKIA" + "A1B2" * 4,
-    "xoxb-123456789012-abc",
-    "sk-" + "a1" * 20,
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghijk",
-    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
-    "ghs_" + "a1" * 18,
-    "glpat-" + "a1" * 12,
-    "ASIA" + "A1B2" * 4,
-    "AIza" + "a1" * 17,
-    "ya29." + "a1" * 14,
-    "GOCSPX-" + "a1" * 12,
-    "xapp-1-A0B1C2-123-abcdef",
-    "hooks.slack.com/services/T00000000/B00000000/" + "x" * 24,
-    "discord.com/api/webhooks/123456789/" + "a1" * 20,
-    "SG." + "a1" * 11 + "." + "b2" * 20,
-    "dckr_pat_" + "a1" * 12,
-    "dop_v1_" + "a1" * 32,
-    "123456789:AA" + "b2" * 16 + "c",
-    "npm_" + "a1" * 18,
-    "pypi-" + "a1" * 30,
-    "hf_" + "a1" * 17,
-    "rk_live_" + "a1" * 12,
-]
+    "ghp_" + "a1" * 18, "github_pat_" + "a1" * 20, "AKIA" + "A1B2" * 4, "xoxb-123456789012-abc",
+    "sk-" + "a1" * 20, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghijk",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "ghs_" + "a1" * 18,
+    "glpat-" + "a1" * 12, "ASIA" + "A1B2" * 4, "AIza" + "a1" * 17, "ya29." + "a1" * 14, "GOCSPX-" + "a1" * 12,
+    "xapp-1-A0B1C2-123-abcdef", "hooks.slack.com/services/T00000000/B00000000/" + "x" * 24,
+    "discord.com/api/webhooks/123456789/" + "a1" * 20, "SG." + "a1" * 11 + "." + "b2" * 20,
+    "dckr_pat_" + "a1" * 12, "dop_v1_" + "a1" * 32, "123456789:AA" + "b2" * 16 + "c", "npm_" + "a1" * 18,
+    "pypi-" + "a1" * 30, "hf_" + "a1" * 17, "rk_live_" + "a1" * 12,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -250,36 +212,21 @@ def test_secrets_of_known_shape_and_values_behind_a_telling_name(before, secret,
         assert scrub(text, code=code) == text
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "token: str",
-        "token: Optional[str] = None",
-        "password = None",
-        "def login(user, password: str, api_key=DEFAULT): ...",
-        "password = getpass.getpass()",
-        "connect(password=my_password, token=config.token2)",
-        'api_key = os.environ["API_KEY_2"]',
-        "secret=${{ secrets.DEPLOY_KEY1 }}",
-        "PASSWORD=$DB_PASSWORD1",
-        "password: <your password1>",
-        "pwd=/srv/build1/work",
-        "mytool --token <token1> --password option",
-        "docker run -u 1000:1000 image",
-        "the password: it is asked twice",
-        "Authorization: required",
-        "cookie: accepted by all browsers",
-        "max_tokens: 4096, next token = 12",
-        "compass=northeast1",
-        "signature=unknown_value",
-        "/home/runner/work and /home/user/x and C:\\Users\\Public\\x",
-        "see docs.github.com/en and https://github.com/features.",
-        "at (8:00) or look at [this] one",
-        "yarn add @scope/package and `@Input()`",
-        "git@github.com:o/r.git",
-        "https://github.com/octocat/hello",
-    ],
-)
+ORDINARY = [
+    "token: str", "token: Optional[str] = None", "password = None",
+    "def login(user, password: str, api_key=DEFAULT): ...", "password = getpass.getpass()",
+    "connect(password=my_password, token=config.token2)", 'api_key = os.environ["API_KEY_2"]',
+    "secret=${{ secrets.DEPLOY_KEY1 }}", "PASSWORD=$DB_PASSWORD1", "password: <your password1>",
+    "pwd=/srv/build1/work", "mytool --token <token1> --password option", "docker run -u 1000:1000 image",
+    "the password: it is asked twice", "Authorization: required", "cookie: accepted by all browsers",
+    "max_tokens: 4096, next token = 12", "compass=northeast1", "signature=unknown_value",
+    "/home/runner/work and /home/user/x and C:\\Users\\Public\\x",
+    "see docs.github.com/en and https://github.com/features.", "at (8:00) or look at [this] one",
+    "yarn add @scope/package and `@Input()`", "git@github.com:o/r.git", "https://github.com/octocat/hello",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ORDINARY)
 def test_ordinary_code_and_prose_stay(code):
     assert scrub(code) == code
 

@@ -161,17 +161,6 @@ def test_the_report_and_the_figures_are_written(built):
     assert "](figures/token-lengths.png)" in (summary.dataset / "README.md").read_text()
 
 
-def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
-    with caplog.at_level("WARNING", logger="angle"):
-        build_gis(BuildConfig(crawled))
-    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
-    assert (crawled / "report.json").exists()
-    assert not (crawled / "figures").exists()
-    assert "](figures/" not in (crawled / "dataset" / "README.md").read_text()
-
-
 @pytest.mark.usefixtures("plain")
 def test_ids_only(crawled, built):
     summary = build_gis(BuildConfig(crawled, ids_only=True))
@@ -188,12 +177,6 @@ def test_ids_only(crawled, built):
     assert "configs:" not in ids_card + card
     assert ("`text1`" in ids_card, "The texts are not included." in ids_card) == (False, True)
     assert ("`text1`" in card, "The texts are not included." in card) == (True, False)
-
-
-def test_by_repository_needs_as_many_as_splits(tmp_path):
-    store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path)
-    with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
-        build_gis(BuildConfig(tmp_path, split_by="repo"))
 
 
 @pytest.mark.usefixtures("plain")
@@ -292,6 +275,9 @@ def test_repositories_that_github_no_longer_shows_are_left_out(crawled):
 
 
 def test_nothing_to_build(tmp_path):
+    store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path / "two")
+    with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
+        build_gis(BuildConfig(tmp_path / "two", split_by="repo"))
     write_store(tmp_path, issues=[])
     with pytest.raises(InputError, match="holds no issues of these repositories; check --repos"):
         build_gis(BuildConfig(tmp_path))
@@ -303,10 +289,15 @@ def test_nothing_to_build(tmp_path):
 
 
 @pytest.mark.usefixtures("plain")
-def test_too_few_clusters_leave_splits_out(tmp_path):
+def test_too_few_clusters_leave_splits_out_and_no_matplotlib_the_figures(tmp_path, monkeypatch, caplog):
     comment = make_comment(5, 2, "Duplicate of #1", 9)
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
+    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     summary = build_gis(BuildConfig(tmp_path))
+    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
+    assert not (tmp_path / "figures").exists()
+    assert "](figures/" not in (summary.dataset / "README.md").read_text()
+    assert (tmp_path / "report.json").exists()
     assert summary.counts["train"] == summary.counts["positives"] == 1
     assert "test" not in summary.counts
     assert summary.report["negatives"]["dropped"] == {"no_hard_partner": 1, "no_partner": 1}

@@ -199,19 +199,15 @@ def test_cut_off_replies(raw, finish_reason, kept, dropped):
     assert parse(raw, finish_reason=finish_reason) == (kept, dropped)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "24 backups failed.",
-        "5 - 3 was the score of the night.",
-        "3:1 is the ratio of failed to good backups.",
-        "[ERROR] backup failed (exit 4)",
-        "(AP) Backup fails",
-        'The log says {"code": 5, "why": "full"} each night.',
-        "Backup: the same details as on 3. May",
-        "It's the 'night backup' that failed.",
-    ],
-)
+OF_THE_DOMAIN = [
+    "24 backups failed.", "5 - 3 was the score of the night.", "3:1 is the ratio of failed to good backups.",
+    "[ERROR] backup failed (exit 4)", "(AP) Backup fails",
+    'The log says {"code": 5, "why": "full"} each night.', "Backup: the same details as on 3. May",
+    "It's the 'night backup' that failed.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", OF_THE_DOMAIN)
 def test_sentences_of_the_domain_survive(sentence):
     for degree in (5, 2):
         given = SENTENCES | {degree: sentence}

@@ -16,66 +16,38 @@ def grade(raw, finish_reason="stop"):
     return found
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"grades": [{"id": 1, "score": 3.5}]}',
-        '```json\n{"grades": [{"id": 1, "score": 3.5}]}\n```',
-        'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
-        '[{"id": "1", "rating": "3.5/5"}]',
-        '{"1": 3.5}',
-        '{"score": 3.5}',
-        "[3.5]",
-        "3.5",
-        "3,5",
-        "Score: 3.5",
-        "**Score:** 3.5/5",
-        "I would give this 3.5 out of 5.",
-        "On the scale from 0 to 5 the grade is 3.5.",
-        "The score is 3.5, although the pair names 2 hosts.",
-        "<think>maybe 2, no, 4</think>3.5",
-        "1. 3.5\n",
-        "```json\n[3.5]\n```",
-        "Pair [1]: 3.5",
-        "[1] 3.5",
-        "Score: 3.5. [1]",
-        "Score: 3.5<|im_end|>",
-        "assistant\n\n3.5</s>",
-        "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
-        "Score: 3.5\n\nFinal score: 3.5",
-        '{"grades": [{"id": 0, "score": 3.5}]}',
-    ],
-)
+FORMS = [
+    '{"grades": [{"id": 1, "score": 3.5}]}', '```json\n{"grades": [{"id": 1, "score": 3.5}]}\n```',
+    'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
+    '[{"id": "1", "rating": "3.5/5"}]', '{"1": 3.5}', '{"score": 3.5}', "[3.5]", "3.5", "3,5", "Score: 3.5",
+    "**Score:** 3.5/5", "I would give this 3.5 out of 5.", "On the scale from 0 to 5 the grade is 3.5.",
+    "The score is 3.5, although the pair names 2 hosts.", "<think>maybe 2, no, 4</think>3.5", "1. 3.5\n",
+    "```json\n[3.5]\n```", "Pair [1]: 3.5", "[1] 3.5", "Score: 3.5. [1]", "Score: 3.5<|im_end|>",
+    "assistant\n\n3.5</s>", "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
+    "Score: 3.5\n\nFinal score: 3.5", '{"grades": [{"id": 0, "score": 3.5}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", FORMS)
 def test_one_grade_in_many_forms(raw):
     assert grade(raw) == 3.5
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        ("", "no_number"),
-        ("They are quite close.", "no_number"),
-        ("3 or 4", "ambiguous"),
-        ("3-4", "ambiguous"),
-        ("It could be 2, or rather 4.", "ambiguous"),
-        ("Both have 12 nodes and 3 zones.", "ambiguous"),
-        ("Score: 3-4", "ambiguous"),
-        ("See [1] and [2].", "ambiguous"),
-        ("Both are close [3, 4].", "ambiguous"),
-        ("[4, 3, 2]", "ambiguous"),
-        ("0: unrelated\n5: the same", "ambiguous"),
-        ("Score: 7", "out_of_range"),
-        ('{"score": -1}', "out_of_range"),
-        ('{"score": 1e400}', "out_of_range"),
-        ('{"score": NaN}', "out_of_range"),
-        ('{"score": ' + "9" * 400 + "}", "out_of_range"),
-        ('{"grades": ' * 900 + "4" + "}" * 900, "no_number"),
-        ('{"score": true}', "ambiguous"),
-        ('{"score": "high"}', "ambiguous"),
-        ('{"grades": [{"id": 1, "score": 2}, {"id": 1, "score": 4}]}', "ambiguous"),
-        ("I'm sorry, but I can't assist with that request.", "refusal"),
-    ],
-)
+NO_GRADES = {
+    "no_number": ("", "They are quite close.", '{"grades": ' * 900 + "4" + "}" * 900),
+    "ambiguous": (
+        "3 or 4", "3-4", "It could be 2, or rather 4.", "Both have 12 nodes and 3 zones.", "Score: 3-4",
+        "See [1] and [2].", "Both are close [3, 4].", "[4, 3, 2]", "0: unrelated\n5: the same",
+        '{"score": true}', '{"score": "high"}', '{"grades": [{"id": 1, "score": 2}, {"id": 1, "score": 4}]}',
+    ),
+    "out_of_range": (
+        "Score: 7", '{"score": -1}', '{"score": 1e400}', '{"score": NaN}', '{"score": ' + "9" * 400 + "}",
+    ),
+    "refusal": ("I'm sorry, but I can't assist with that request.",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "reason"), [(raw, why) for why, raws in NO_GRADES.items() for raw in raws])
 def test_what_is_no_grade_gets_a_reason(raw, reason):
     assert grade(raw) == reason
 

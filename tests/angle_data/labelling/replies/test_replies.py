@@ -108,29 +108,20 @@ def test_every_layout_gives_its_two_sentences(raw):
 
 
 HEADINGS = [
-    "Sure!",
-    "Sure, here you go:",
-    "Sure, I'd be happy to help! Here are two synonymous sentences:",
-    "I'd be happy to generate 2 synonymous sentences for you.",
-    "Here's my attempt:",
-    f'Here are two synonymous sentences of the input sentence "{SOURCE}":',
-    "Output:",
+    "Sure!", "Sure, here you go:", "Sure, I'd be happy to help! Here are two synonymous sentences:",
+    "I'd be happy to generate 2 synonymous sentences for you.", "Here's my attempt:",
+    f'Here are two synonymous sentences of the input sentence "{SOURCE}":', "Output:",
     "Opposite-meaning sentences:",
     "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
-    "以下是两个同义句：",
-    "Got it.",
-    "Let me think about this.",
-    "Two rephrasings, in plain words, for your incident log:",
-    "Aquí tienes dos oraciones:",
-]
+    "以下是两个同义句：", "Got it.", "Let me think about this.",
+    "Two rephrasings, in plain words, for your incident log:", "Aquí tienes dos oraciones:",
+]  # fmt: skip
 CLOSERS = [
-    "I hope this helps!",
-    "Let me know if you need more examples!",
+    "I hope this helps!", "Let me know if you need more examples!",
     "Please note that these are just two possible antonym sentences.",
     "(Both sentences say the opposite of the input.)",
-    "These sentences express the opposite meaning of the original sentence.",
-    "Have a great day!",
-]
+    "These sentences express the opposite meaning of the original sentence.", "Have a great day!",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
@@ -153,12 +144,9 @@ def test_closing_remarks_are_dropped_and_kept_as_chatter(closer, body, gap):
 # Sentences of the domain that look like markup, talk or refusals, and are none.
 DOMAIN = [
     "[deploy-bot] rollout of web-frontend paused: 3 of 20 instances failed readiness.",
-    "[09:11Z] checkout-api p99 180ms -> 2400ms",
-    "[3] nodes are gone",
-    "1.29 control plane upgrade went through.",
-    "2 million rows were accepted and 14 were rejected.",
-    "-1 returned by the probe since noon",
-    ">256 KB: queue says no, client just swallows it",
+    "[09:11Z] checkout-api p99 180ms -> 2400ms", "[3] nodes are gone",
+    "1.29 control plane upgrade went through.", "2 million rows were accepted and 14 were rejected.",
+    "-1 returned by the probe since noon", ">256 KB: queue says no, client just swallows it",
     "*.api.example.net does not cover the bare domain.",
     "Impact: 1,800 failed payments, all of which were retried.",
     "Steps: 1. checksum verification 2. transfer of dump to isolated network",
@@ -166,26 +154,20 @@ DOMAIN = [
     '"It is fine," said the vendor, and "nobody is affected."',
     "We can't restart the node until the drain is done.",
     "We are sorry, but the export cannot be generated today.",
-    "Sorry, the gateway cannot process your request.",
-    "Please note that the node reboots at noon.",
-    "Let me know when the standby has caught up.",
-    "Okay to page the team at night, the rest may wait.",
+    "Sorry, the gateway cannot process your request.", "Please note that the node reboots at noon.",
+    "Let me know when the standby has caught up.", "Okay to page the team at night, the rest may wait.",
     "Sure enough, the standby was down as well.",
     "The two nodes have the same address and neither is reachable.",
-    "ConfigMap updated, pods not restarted, old settings still active",
-    "Option A: drain the node first.",
-    "First: drain the node, then reboot it.",
-    "v. good throughput since noon",
-    "1: the pool is empty",
+    "ConfigMap updated, pods not restarted, old settings still active", "Option A: drain the node first.",
+    "First: drain the node, then reboot it.", "v. good throughput since noon", "1: the pool is empty",
     'The alert said {"level": "warn"} and nothing else.',
     'Set hosts to ["node1", "node2"] before the restart.',
     "| node | state | was all that the dashboard showed.",
-    "Write <p> to open a paragraph and </p> to end it.",
-    "No problem with the standby since noon.",
+    "Write <p> to open a paragraph and </p> to end it.", "No problem with the standby since noon.",
     "We are unable to restart the node until the drain is done.",
     "We are unable to process this request until the standby is ready.",
     "No opposite signals from the standby.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("sentence", DOMAIN)
@@ -213,17 +195,13 @@ REFUSALS = [
     "Hi! Thanks for your message. How can I assist you today?",
     "1. I'm sorry, I can't generate sentences about harming a child.\n2. If one is in danger, call for help.",
     "I can't help with that.\n\nHowever, there are many resources on this topic.",
-    '{"sentences": ["I\'m sorry, but I can\'t assist with that request."]}',
-    "抱歉，我无法完成这个请求。",
-    "作为一个AI语言模型，我不能生成这样的内容。",
-    "Es tut mir leid, aber ich kann dabei nicht helfen.",
-    "We are unable to process this request.",
-    "The request cannot be fulfilled because it lacks context.",
+    '{"sentences": ["I\'m sorry, but I can\'t assist with that request."]}', "抱歉，我无法完成这个请求。",
+    "作为一个AI语言模型，我不能生成这样的内容。", "Es tut mir leid, aber ich kann dabei nicht helfen.",
+    "We are unable to process this request.", "The request cannot be fulfilled because it lacks context.",
     "This content may violate our usage policies.",
-    "I need more context to paraphrase this sentence. Could you share more?",
-    "N/A",
+    "I need more context to paraphrase this sentence. Could you share more?", "N/A",
     "Unfortunately, I cannot assist with that request. Here is why:\n1. It is secret.\n2. I lack context.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("raw", REFUSALS)
