@@ -68,19 +68,11 @@ class FakeBatch(FakeServer):
     """
 
     def __init__(
-        self,
-        reply: Callable[[dict], str] = echo,
-        *,
-        key: str | None = None,
-        faults: dict[str, Iterable[Fault | None]] | None = None,
-        failing: float = 0.0,
-        vanishing: float = 0.0,
-        strangers: int = 0,
-        ending: str = "completed",
-        max_enqueued: int | None = None,
-        held: bool = False,
+        self, reply: Callable[[dict], str] = echo, *, key: str | None = None,
+        faults: dict[str, Iterable[Fault | None]] | None = None, failing: float = 0.0, vanishing: float = 0.0,
+        strangers: int = 0, ending: str = "completed", max_enqueued: int | None = None, held: bool = False,
         refusals: Iterable[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
         self.calls: list[str] = []

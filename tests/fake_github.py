@@ -81,20 +81,12 @@ class FakeGitHub(FakeServer):
     """
 
     def __init__(
-        self,
-        world: World,
-        *,
-        faults: Iterable[Fault | None] = (),
+        self, world: World, *, faults: Iterable[Fault | None] = (),
         schedule: Callable[[Seen], Fault | None] | None = None,
-        before: Callable[[Seen], None] | None = None,
-        token: str | None = None,
-        prefix: str = "",
-        limit: int = 5_000,
-        deep: int = 10_000,
-        skew_s: float = 0.0,
-        exclusive: bool = False,
+        before: Callable[[Seen], None] | None = None, token: str | None = None, prefix: str = "",
+        limit: int = 5_000, deep: int = 10_000, skew_s: float = 0.0, exclusive: bool = False,
         web: str = payloads.WEB,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.world, self.seen, self.unchanged = world, [], 0
         self.faults, self.schedule, self._before = list(faults), schedule, before
         self._token, self._prefix, self._limit = token, prefix, limit
@@ -238,8 +230,7 @@ class FakeGitHub(FakeServer):
         if self.used["graphql"] >= self._limit:
             return self._data({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]})
         reset = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._reset()))
-        left = self._limit - self.used["graphql"]
-        rate = {"limit": self._limit, "remaining": left, "used": self.used["graphql"], "resetAt": reset}
+        rate = {"limit": self._limit, "remaining": self._limit - self.used["graphql"], "resetAt": reset}
         answer, points = run_query(self.world, body["query"], body["variables"], rate, cut=cut, web=self._web)
         self.used["graphql"] += points
         return self._data(answer)

@@ -106,23 +106,13 @@ class FakeOpenAI(FakeServer):
     """
 
     def __init__(
-        self,
-        reply: Callable[[dict], str] = numbered_reply,
-        *,
-        faults: Iterable[Fault | None] = (),
-        always: Fault | None = None,
-        latency_s: float = 0.0,
-        limit: Limit | None = None,
-        key: str | None = None,
-        model: str | None = None,
-        finish_reason: str = "stop",
-        formats: Iterable[str] = ("json_schema", "json_object", "text"),
-        extra: Iterable[str] = (),
-        reasoning: bool = False,
-        spoils: Callable[[str], Fault | None] = lambda prompt: None,
-        usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
-        port: int = 0,
-    ) -> None:
+        self, reply: Callable[[dict], str] = numbered_reply, *, faults: Iterable[Fault | None] = (),
+        always: Fault | None = None, latency_s: float = 0.0, limit: Limit | None = None,
+        key: str | None = None, model: str | None = None, finish_reason: str = "stop",
+        formats: Iterable[str] = ("json_schema", "json_object", "text"), extra: Iterable[str] = (),
+        reasoning: bool = False, spoils: Callable[[str], Fault | None] = lambda prompt: None,
+        usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE, port: int = 0,
+    ) -> None:  # fmt: skip
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always

@@ -4,12 +4,12 @@ import gc
 import json
 import os
 import socket
-import subprocess
 import sys
 import traceback
 from pathlib import Path
 
 import numpy as np
+from programs import python
 from safetensors.numpy import load_file
 
 TESTS = Path(__file__).parent
@@ -23,14 +23,7 @@ def run_program(program, *arguments):
         "CUDA_VISIBLE_DEVICES": "",
         "GLOO_SOCKET_IFNAME": "lo",
     }
-    done = subprocess.run(
-        [sys.executable, str(program), *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = python(program, *arguments, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

@@ -34,6 +34,12 @@ def run_here(main, *arguments: object) -> Done:
     return Done(code, out.getvalue(), err.getvalue())
 
 
+def python(*arguments: object, **options: object) -> subprocess.CompletedProcess:
+    """Run Python with these arguments in a process of its own."""
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 600, **options}
+    return subprocess.run([sys.executable, *map(str, arguments)], **options)
+
+
 def angle_data(*arguments: object) -> list[str]:
     """The command line of the program."""
     return [sys.executable, "-m", "angle_data", *map(str, arguments)]

@@ -61,22 +61,14 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     for i, difference in enumerate(tested):
         results += [result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, difference)]
     plain = FitReport(
-        backbone="some/model",
+        backbone="some/model", device="cpu", precision="fp32", steps=4, planned_steps=8, kept=kept,
         recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
-        device="cpu",
-        precision="fp32",
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
         curve=[{"step": 0, "epoch": 0.0, "dev": 0.5}, {"step": 4, "epoch": 1.0, "dev": 0.625}],
-        steps=4,
-        planned_steps=8,
-        best_step=4 if kept == "tuned" else 0,
-        kept=kept,
-        dev_before=0.5,
-        dev_after=0.625 if kept == "tuned" else 0.45,
-        results=results,
-        notes=["3 of 9 dev pairs are training pairs too"],
+        best_step=4 if kept == "tuned" else 0, dev_before=0.5, dev_after=0.625 if kept == "tuned" else 0.45,
+        results=results, notes=["3 of 9 dev pairs are training pairs too"],
         details={"choice": choice, **(details or {})},
-    )
+    )  # fmt: skip
     return replace(plain, **values)
 
 
@@ -131,16 +123,10 @@ def made_report():
 
 
 def score(task, model, value, difference=None, **more):
-    return Result(
-        pairs=task,
-        role="test",
-        count=1379,
-        model=model,
-        score=Interval(value, value - 0.02, value + 0.02),
-        baseline="backbone" if difference else None,
-        difference=Difference(*difference) if difference else None,
-        **more,
-    )
+    found = Difference(*difference) if difference else None
+    baseline = "backbone" if difference else None
+    interval = Interval(value, value - 0.02, value + 0.02)
+    return Result(task, "test", 1379, model, interval, baseline, found, **more)
 
 
 def made_suite():

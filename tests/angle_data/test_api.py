@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from fake_openai import FakeOpenAI
 from labelling_runs import read_rows
-from programs import journalled, started
+from programs import journalled, python, started
 
 from angle_data import ensemble, label, mine, score
 from angle_data.errors import InputError, StoppedError
@@ -191,7 +191,7 @@ def test_nothing_is_printed_and_logging_is_left_alone(rows, recorded, tmp_path):
         assert logging.getLogger("angle").propagate
         """
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = python("-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

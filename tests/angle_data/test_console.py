@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import typer
+from programs import python
 
 from angle_data.console import Progress, configure_logging, run_app, say_result
 from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
@@ -68,12 +69,8 @@ run_app(app, 'prog')
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_other_signals_end_the_program_like_a_ctrl_c(name):
-    program = f"""
-import signal
-from angle_data.console import run_app
-run_app(lambda: signal.raise_signal(signal.{name}), 'prog')
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    raises = f"lambda: signal.raise_signal(signal.{name})"
+    done = python("-c", f"import signal, angle_data.console as c; c.run_app({raises}, 'prog')")
     assert (done.returncode, done.stderr) == (130, "prog: interrupted; run the same command again to go on\n")
 
 

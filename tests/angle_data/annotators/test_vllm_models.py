@@ -3,11 +3,9 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
-from programs import went_through
+from programs import python, went_through
 from tiny_llm import ENGINE_OPTIONS, ask, chat_request, needs_vllm, shared_engine, shared_llama, tiny_chatglm
 
 from angle_data.annotators.base import Reply
@@ -83,13 +81,8 @@ def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_pa
     ]
     arguments = [engine_arguments(AnnotatorSpec("m", "offline", name), options) for name, options in loads]
     requests = [chat_request("One?", 0, schema=CHOICE, max_tokens=64), chat_request("One?", 1, max_tokens=64)]
-    done = subprocess.run(
-        [sys.executable, "-c", LOADS, json.dumps(arguments), encode(requests)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-    )
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = python("-c", LOADS, json.dumps(arguments), encode(requests), env=environment)
     found = [line[6:] for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert len(found) == 3, done.stderr
     with pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"):
@@ -103,13 +96,13 @@ def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_pa
 
 def label(texts, out):
     command = [
-        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
+        *("-c", "from angle_data.cli import main; main()"),
         *("llm-label", "--model", "llama", "--engine", "offline", "--checkpoint", shared_llama()),
         *("--texts", texts, "--out", out, "--seed", "5", "--max-tokens", "24", "--temperature", "1"),
         *(f"--engine-option={name}={json.dumps(value)}" for name, value in ENGINE_OPTIONS.items()),
         *("--engine-option", "chunk=3"),
     ]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    done = python(*command)
     assert went_through(done), done.stderr
     return done
 

@@ -12,7 +12,7 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
-from programs import went_through
+from programs import python, went_through
 from tiny_llm import ask, chat_request, needs_vllm, tiny_model
 
 from angle_data.annotators.base import Failure
@@ -83,12 +83,11 @@ def server(url, concurrency=1):
 
 
 def llm_label(url, texts, out, *more):
-    command = [
-        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
+    return python(
+        *("-c", "from angle_data.cli import main; main()"),
         *("llm-label", "--model", ALIAS, "--base-url", url, "--texts", texts, "--out", out),
         *("--seed", "5", "--temperature", "1", "--max-tokens", "12", "--concurrency", "1", *more),
-    ]
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    )
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
-from programs import run_here
+from programs import python, run_here
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
@@ -47,8 +45,8 @@ label.LabelJob = Stopped
 main()
 """
     options = f"--texts {examples}/texts.jsonl --replies {examples}/replies/annotator-a.jsonl --limit 3"
-    command = [sys.executable, "-c", program, "llm-label", "--model", "annotator-a", *options.split()]
-    done = subprocess.run([*command, "--out", tmp_path / "run"], capture_output=True, text=True, timeout=120)
+    command = ("llm-label", "--model", "annotator-a", *options.split(), "--out", tmp_path / "run")
+    done = python("-c", program, *command)
     assert done.returncode == 130
     assert done.stderr.endswith("angle-data: interrupted; run the same command again to go on\n")
     assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6

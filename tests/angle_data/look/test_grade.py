@@ -90,10 +90,8 @@ def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tm
         str(tmp_path / "my-test.csv"): sum(row["split"] == "test" for row in filled if row["score"]),
     }
     loaded = [load_pairs(str(tmp_path / f"my-{split}.csv")) for split in ("dev", "test")]
-    rows = [
-        row for found in loaded for row in zip(found.text1, found.text2, found.score.tolist(), strict=True)
-    ]
-    scores = {(one, other): score * 5 for one, other, score in rows}
+    columns = [(found.text1, found.text2, found.score.tolist()) for found in loaded]
+    scores = {(one, other): score * 5 for each in columns for one, other, score in zip(*each, strict=True)}
     wanted = [float(row["score"].replace(",", ".")) for row in filled if row["score"]]
     assert [scores[row["sentence1"], row["sentence2"]] for row in filled if row["score"]] == wanted
     assert all(found.scale.startswith("0-5") for found in loaded)
