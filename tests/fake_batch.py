@@ -94,13 +94,11 @@ class FakeBatch(FakeServer):
 
     def add_routes(self, app: web.Application) -> None:
         routes = [
-            ("POST", "/v1/files", "upload", self._upload),
-            ("GET", "/v1/files/{id}", "file", self._file),
+            ("POST", "/v1/files", "upload", self._upload), ("GET", "/v1/files/{id}", "file", self._file),
             ("GET", "/v1/files/{id}/content", "content", self._file),
-            ("POST", "/v1/batches", "create", self._create),
-            ("GET", "/v1/batches", "list", self._list),
+            ("POST", "/v1/batches", "create", self._create), ("GET", "/v1/batches", "list", self._list),
             ("GET", "/v1/batches/{id}", "look", self._look),
-        ]
+        ]  # fmt: skip
         for method, path, name, handler in routes:
             app.router.add_route(method, path, self._guarded(name, handler))
 

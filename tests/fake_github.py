@@ -1,11 +1,7 @@
-"""A small GitHub on a loopback socket: REST and GraphQL over a made-up world, with faults on demand; for
-tests only.
+"""A small GitHub on a loopback socket: REST and GraphQL over a made-up world, with faults on demand.
 
-    with FakeGitHub(make_world()) as github:
-        ...  # github.url is the REST address; github.seen what was asked
-
-Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's descriptions; the
-shapes are in fake_github_payloads and fake_github_graphql and are checked by test_protocol.
+For tests only. Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's
+descriptions; the shapes are in fake_github_payloads and fake_github_graphql, checked by test_protocol.
 """
 
 import hashlib

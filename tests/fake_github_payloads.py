@@ -19,17 +19,11 @@ def user(login: str | None, api: str, web: str = WEB) -> dict | None:
         return None
     url = f"{api}/users/{login}"
     return {
-        "login": login,
-        "id": sum(map(ord, login)),
-        "node_id": f"U_{login}",
-        "avatar_url": f"{api}/avatars/{login}",
-        "gravatar_id": "",
-        "url": url,
-        "html_url": f"{web}/{login}",
+        "login": login, "id": sum(map(ord, login)), "node_id": f"U_{login}",
+        "avatar_url": f"{api}/avatars/{login}", "gravatar_id": "", "url": url, "html_url": f"{web}/{login}",
         **{f"{name}_url": f"{url}/{name}" for name in _USER_LINKS},
-        "type": "Bot" if login.endswith("[bot]") else "User",
-        "site_admin": False,
-    }
+        "type": "Bot" if login.endswith("[bot]") else "User", "site_admin": False,
+    }  # fmt: skip
 
 
 def repository(repo: FakeRepo, api: str, web: str = WEB) -> dict:
@@ -49,32 +43,16 @@ def issue(item: FakeIssue, repo: FakeRepo, api: str, web: str = WEB) -> dict:
     page = f"{web}/{repo.full_name}/{kind}/{item.number}"
     pull = {"pull_request": {"url": url, "html_url": page, "diff_url": page, "patch_url": page}}
     return {
-        "id": item.id,
-        "node_id": f"I_{item.id}",
-        "number": item.number,
-        "url": url,
-        "repository_url": f"{api}/repos/{repo.full_name}",
-        "labels_url": f"{url}/labels{{/name}}",
-        "comments_url": f"{url}/comments",
-        "events_url": f"{url}/events",
-        "html_url": page,
-        "title": item.title,
-        "body": item.body,
-        "user": user(item.author, api, web),
-        "author_association": item.association,
-        "state": item.state,
-        "state_reason": item.state_reason,
-        "labels": [label(name, api) for name in item.labels],
-        "assignee": None,
-        "assignees": [],
-        "milestone": None,
-        "locked": item.locked,
-        "comments": len(item.comments),
-        "created_at": item.created_at,
-        "closed_at": item.closed_at,
-        "updated_at": item.updated_at,
+        "id": item.id, "node_id": f"I_{item.id}", "number": item.number, "url": url,
+        "repository_url": f"{api}/repos/{repo.full_name}", "labels_url": f"{url}/labels{{/name}}",
+        "comments_url": f"{url}/comments", "events_url": f"{url}/events", "html_url": page,
+        "title": item.title, "body": item.body, "user": user(item.author, api, web),
+        "author_association": item.association, "state": item.state, "state_reason": item.state_reason,
+        "labels": [label(name, api) for name in item.labels], "assignee": None, "assignees": [],
+        "milestone": None, "locked": item.locked, "comments": len(item.comments),
+        "created_at": item.created_at, "closed_at": item.closed_at, "updated_at": item.updated_at,
         **(pull if item.is_pull else {}),
-    }
+    }  # fmt: skip
 
 
 def label(name: str, api: str) -> dict:

@@ -219,9 +219,8 @@ class _Grower:
         rng = self._rng
         subject, symptom, context = problem
         does, where = rng.choice(SYMPTOMS[symptom]), rng.choice(CONTEXTS[context])
-        title = rng.choice(("{s} {d} {w}", "{w}: {s} {d}", "[Bug] {s} {d} {w}")).format(
-            s=subject, d=does, w=where
-        )
+        forms = ("{s} {d} {w}", "{w}: {s} {d}", "[Bug] {s} {d} {w}")
+        title = rng.choice(forms).format(s=subject, d=does, w=where)
         body: str | None = (
             f"### What happened\nThe {subject} {rng.choice(SYMPTOMS[symptom])} "
             f"{rng.choice(CONTEXTS[context])}.\n\n### Steps\n"

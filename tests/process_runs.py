@@ -18,11 +18,9 @@ TESTS = Path(__file__).parent
 def run_program(program, *arguments):
     """Run a program that calls `in_processes`; return what it wrote to stderr."""
     environment = os.environ | {
-        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
+        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
     done = python(program, *arguments, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stderr

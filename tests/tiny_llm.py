@@ -183,20 +183,12 @@ def save_tokenizer(directory: Path) -> None:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options = {"vocab_size": VOCABULARY, "special_tokens": special, "initial_alphabet": alphabet}
+    trainer = trainers.BpeTrainer(show_progress=False, **options)
     texts = [json.loads(line)["text"] for line in TEXTS.read_text().splitlines()]
     tokenizer.train_from_iterator(texts, trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=special[0],
-        pad_token=special[0],
-        eos_token=special[2],
-        model_max_length=CONTEXT,
-    )
+    marks = {"bos_token": special[0], "pad_token": special[0], "eos_token": special[2]}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=CONTEXT, **marks)
     fast.chat_template = TEMPLATE
     fast.save_pretrained(directory)

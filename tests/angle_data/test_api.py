@@ -47,12 +47,10 @@ def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp
     path = tmp_path / "texts.jsonl"
     write_jsonl(path, rows)
     texts = {
-        "strings": lambda: [row["text"] for row in rows],
-        "dictionaries": lambda: rows,
-        "dataset": lambda: Dataset.from_list(rows),
-        "path": lambda: path,
+        "strings": lambda: [row["text"] for row in rows], "dictionaries": lambda: rows,
+        "dataset": lambda: Dataset.from_list(rows), "path": lambda: path,
         "frame": lambda: Dataset.from_list(rows).to_pandas(),
-    }[given]()
+    }[given]()  # fmt: skip
     run = in_a_loop(lambda: label(texts, **recorded("annotator-a"), out=str(tmp_path / "run")))
     assert run.path == tmp_path / "run"
     found = list(run.candidates())

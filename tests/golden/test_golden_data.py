@@ -28,10 +28,8 @@ def run_folder(run, folder, said):
         "candidates": run.jsonl(folder / "candidates.jsonl"),
         "rejected": run.jsonl(folder / "rejected.jsonl"),
         "journal": run.jsonl(folder / "journal.jsonl", 0, drop=("seconds", "time")),
-        "run": run.json(folder / "run.json"),
-        "stdout": out.splitlines(),
-        "stderr": err.splitlines(),
-    }
+        "run": run.json(folder / "run.json"), "stdout": out.splitlines(), "stderr": err.splitlines(),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["annotator-a", "annotator-b", "annotator-c"])
@@ -67,12 +65,10 @@ def pairs_folder(run, folder, said):
     """What the ensemble left."""
     out, err = said
     return {
-        "stdout": out.splitlines(),
-        "stderr": err.splitlines(),
-        "rejected": run.jsonl(folder / "rejected.jsonl", 2),
-        "report": run.json(folder / "report.json"),
+        "stdout": out.splitlines(), "stderr": err.splitlines(),
+        "rejected": run.jsonl(folder / "rejected.jsonl", 2), "report": run.json(folder / "report.json"),
         "dataset": run.dataset(folder / "dataset", card=folder.name in WHOLE_CARDS),
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,9 @@ def row(text, polarity, reply, annotator="a"):
 
 
 ROWS = [
-    row("One.", "synonym", "1. First."),
-    row("One.", "antonym", "1. Not one."),
-    row("One.", "synonym", "1. Other.", annotator="b"),
-    row(" Two. ", "synonym", "1. Second."),
-]
+    row("One.", "synonym", "1. First."), row("One.", "antonym", "1. Not one."),
+    row("One.", "synonym", "1. Other.", annotator="b"), row(" Two. ", "synonym", "1. Second."),
+]  # fmt: skip
 
 
 def build(path: Path, rows, name="a"):

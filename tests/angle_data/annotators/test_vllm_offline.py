@@ -108,10 +108,8 @@ def test_refusals_after_a_reply_say_nothing_of_the_others(calls):
 
 
 def test_vllm_refuses_an_option_that_it_does_not_know(calls):
-    with (
-        annotator(gpu_memory="0.5") as engine,
-        pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"),
-    ):
+    refused = pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option")
+    with annotator(gpu_memory="0.5") as engine, refused:
         ask(engine, requests("a"))
 
 

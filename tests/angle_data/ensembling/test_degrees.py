@@ -13,12 +13,9 @@ from angle_data.records import Candidate
 from angle_data.text import pair_key
 
 WORDS = {
-    5: "The {} of unit{} broke.",
-    4: "The {} of unit{} broke again.",
-    3: "Some {} near unit{} broke.",
-    2: "The {} of unit{} runs well.",
-    1: "Spare parts are ordered on Mondays, says clerk {}{}.",
-}
+    5: "The {} of unit{} broke.", 4: "The {} of unit{} broke again.", 3: "Some {} near unit{} broke.",
+    2: "The {} of unit{} runs well.", 1: "Spare parts are ordered on Mondays, says clerk {}{}.",
+}  # fmt: skip
 NOUNS = ("disk", "fan", "node", "link", "probe")
 
 

@@ -66,19 +66,11 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
     found = {(r["polarity"], r["label"], r["score"]) for r in rows}
     assert found == {("synonym", 1, 1.0), ("antonym", 0, 0.5), ("random", 0, 0.0)}
     shared = next(r for r in rows if r["text2"] == "Our disk recovered on host0 before window0.")
-    assert shared == {
-        "text1": "Our disk crashed on host0 before window0.",
-        "text2": "Our disk recovered on host0 before window0.",
-        "label": 0,
-        "score": 0.5,
-        # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
-        "weight": 1.0,
-        "polarity": "antonym",
-        "source_id": "t0",
-        "models": ["alpha", "beta"],
-        "flags": ["near_copy"],
-        "supervision": "polarity",
-    }
+    texts = {"text1": "Our disk crashed on host0 before window0.", "text2": shared["text2"]}
+    # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
+    numbers = {"label": 0, "score": 0.5, "weight": 1.0}
+    origin = {"polarity": "antonym", "source_id": "t0", "models": ["alpha", "beta"]}
+    assert shared == {**texts, **numbers, **origin, "flags": ["near_copy"], "supervision": "polarity"}
     assert summary.candidates == 72
     # alpha comes first and stands for the shared pairs, which beta supports all the same.
     assert summary.annotators == {
@@ -262,9 +254,7 @@ def test_options_that_cannot_be_used_are_refused(runs, tmp_path, options, messag
         ({}, "binary", 0.0),
     ],
 )
-def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_copy(
-    runs, tmp_path, options, labels, score
-):
+def test_the_purpose_scores_antonyms_and_stands_in_every_row(runs, tmp_path, options, labels, score):
     build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
     rows = [row for split in split_rows(tmp_path / "out").values() for row in split]
     assert {row["score"] for row in rows if row["polarity"] == "antonym"} == {score}
@@ -277,16 +267,14 @@ def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_c
 @pytest.mark.parametrize(
     ("options", "now", "apart", "related"),
     [
-        ((), "0", "0.2", "0.5"),
-        (("--labels", "ordinal"), "0.5", "0.2", "0.5"),
-        (("--labels", "binary"), "0", "0", "0.5, not with --labels binary"),
-        (("--labels", "ordinal", "--antonym-score", 0.3), "0.3", "0.3", "0.3"),
+        ("", "0", "0.2", "0.5"),
+        ("--labels ordinal", "0.5", "0.2", "0.5"),
+        ("--labels binary", "0", "0", "0.5, not with --labels binary"),
+        ("--labels ordinal --antonym-score 0.3", "0.3", "0.3", "0.3"),
     ],
 )
-def test_the_question_of_the_purpose_says_what_opposites_score_by_each_answer(
-    runs, tmp_path, options, now, apart, related
-):
-    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options)
+def test_the_question_of_the_purpose_says_what_opposites_score(runs, tmp_path, options, now, apart, related):
+    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options.split())
     assert f"score {now}. --purpose opposites: yes ({apart}); --purpose topics: no," in said
     assert f"they are related ({related}); fit" in said
 
@@ -361,15 +349,11 @@ def test_graded_labels_follow_the_grades(runs, tmp_path):
     assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points
     found = report(tmp_path / "out")
     assert found["settings"]["graders"] == "judge, jury"
-    assert found["scores"] | {"sha256": ""} == {
-        "rows": {"judge": 33, "jury": 33},
-        "pairs": 33,
-        "unknown_pairs": 0,
-        "candidate_pairs": 48,  # two synonyms of each annotator and the shared antonym, less one shared
-        "graded_pairs": 33,
-        "labelled": {"graded": 33, "expected": 15},  # beta's own synonyms, and the three pairs of t3
-        "sha256": "",
-    }
+    # Candidate pairs are two synonyms of each annotator and the shared antonym, less one shared; expected are
+    # the scores of beta's own synonyms, and of the three pairs of t3.
+    counts = {"pairs": 33, "unknown_pairs": 0, "candidate_pairs": 48, "graded_pairs": 33, "sha256": ""}
+    counts |= {"rows": {"judge": 33, "jury": 33}, "labelled": {"graded": 33, "expected": 15}}
+    assert found["scores"] | {"sha256": ""} == counts
 
 
 def test_grades_of_other_pairs_are_counted(runs, tmp_path, caplog):
@@ -385,9 +369,8 @@ def test_an_unfinished_run_is_named(tmp_path, caplog):
     run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "usd": 1.5})
     done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True})
     build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
-    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
-    ]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
     alpha, beta = report(tmp_path / "out")["runs"]
     assert alpha["finished"] is False
     assert "finished" not in beta

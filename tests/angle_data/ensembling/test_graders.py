@@ -107,11 +107,10 @@ def test_annotators_that_confuse_the_polarities_veto_no_good_grader():
     assert judgement.used == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("names", "wrong", "area"), [("a", "a", "0.00"), ("abc", "ab", "0.33, a 0.00, b 0.00, c 1.00")]
-)
-def test_annotators_turned_round_or_the_scale_upside_down(names, wrong, area):
+@pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
+def test_annotators_turned_round_or_the_scale_upside_down(names, wrong):
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
+    area = "0.00" if names == "a" else "0.33, a 0.00, b 0.00, c 1.00"
     rows = candidates(*names)
     judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
     assert judgement.used == []

@@ -136,18 +136,9 @@ def test_near_copies_are_flagged_not_dropped(name):
 
 ODD = ("", "Sentence 1", "Диск полон", "x" * 80)
 TEXTS = st.sampled_from(["Disk full.", "disk full", "Queue empty", "No space.", "Disk not full.", *ODD])
-ROWS = st.lists(
-    st.builds(
-        Candidate,
-        source_id=st.sampled_from(["1", "2"]),
-        source=TEXTS,
-        polarity=st.sampled_from(["synonym", "antonym"]),
-        text=TEXTS,
-        model=st.sampled_from(["a", "b", "c"]),
-        key=st.sampled_from(["k1", "k2"]),
-    ),
-    max_size=30,
-)
+NAMES = {"source_id": "12", "model": "abc", "key": ["k1", "k2"], "polarity": ["synonym", "antonym"]}
+FIELDS = {name: st.sampled_from(values) for name, values in NAMES.items()} | {"source": TEXTS, "text": TEXTS}
+ROWS = st.lists(st.builds(Candidate, **FIELDS), max_size=30)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

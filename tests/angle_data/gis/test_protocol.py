@@ -117,6 +117,7 @@ def described(openapi, path, status):
 
 ISSUES, COMMENTS = "/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/comments"
 ONE, REPO = "/repos/{owner}/{repo}/issues/{issue_number}", "/repos/{owner}/{repo}"
+NUMBERS, NAMES = {1: 200, 98: 301, 99: 410, 4000: 404}, {"old/name": 301, "no/such": 404}
 
 
 @pytest.mark.parametrize(
@@ -124,15 +125,9 @@ ONE, REPO = "/repos/{owner}/{repo}/issues/{issue_number}", "/repos/{owner}/{repo
     [
         (ISSUES, "/repos/org0/project0/issues?state=all&sort=updated&direction=asc&per_page=100", 200),
         (COMMENTS, "/repos/org0/project0/issues/comments?sort=updated&direction=asc&per_page=100", 200),
-        (ONE, "/repos/org0/project0/issues/1", 200),
-        (ONE, "/repos/org0/project0/issues/98", 301),
-        (ONE, "/repos/org0/project0/issues/99", 410),
-        (ONE, "/repos/org0/project0/issues/4000", 404),
-        (ISSUES, "/repos/old/name/issues", 301),
-        (ISSUES, "/repos/no/such/issues", 404),
-        (REPO, "/repos/org0/project0", 200),
-        (REPO, "/repos/no/such", 404),
-        (REPO, "/repos/old/name", 301),
+        *((ONE, f"/repos/org0/project0/issues/{n}", status) for n, status in NUMBERS.items()),
+        *((ISSUES, f"/repos/{name}/issues", status) for name, status in NAMES.items()),
+        *((REPO, f"/repos/{name}", status) for name, status in {"org0/project0": 200, **NAMES}.items()),
     ],
 )
 def test_the_fakes_answers_are_as_github_describes_them(openapi, fake, path, address, status):

@@ -27,12 +27,10 @@ def node_of(body):
 
 def sentences(node):
     return {
-        "5": f"The cluster has lost node {node}.",
-        "4": f"Node {node} is out.",
-        "3": "A node has left the cluster.",
-        "2": f"Node {node} has joined the cluster.",
+        "5": f"The cluster has lost node {node}.", "4": f"Node {node} is out.",
+        "3": "A node has left the cluster.", "2": f"Node {node} has joined the cluster.",
         "1": "The cluster is in Oslo.",
-    }
+    }  # fmt: skip
 
 
 def about(body):
@@ -73,11 +71,9 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
     refusal = "I'm sorry, but I can't assist with that."
     replies = {
         0: json.dumps({"5": "Node 0 is gone.", "1": "Oslo is far."}),
-        1: json.dumps(sentences(1) | {"4": "Node 1 has left the cluster.", "note": "so"}),
-        2: refusal,
-        3: "1. One.\n2. Two.\n3. Three.\n4. Four.\n5. Five.",
-        4: json.dumps(sentences(4))[:-12],
-    }
+        1: json.dumps(sentences(1) | {"4": "Node 1 has left the cluster.", "note": "so"}), 2: refusal,
+        3: "1. One.\n2. Two.\n3. Three.\n4. Four.\n5. Five.", 4: json.dumps(sentences(4))[:-12],
+    }  # fmt: skip
     with FakeOpenAI(lambda body: replies.get(node_of(body)) or about(body)) as server:
         counts = label(config(texts, server)).counts
         assert counts["kept"] == 2 + 4 + 0 + 0 + 4 + 5

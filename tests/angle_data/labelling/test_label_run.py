@@ -110,18 +110,13 @@ def command(tmp_path, server):
     return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
-LONG_WAITS = [Fault(status, {"Retry-After": "3600"}) for status in (429, 503)]  # for everybody, for each
+FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "3600"}) for status in (429, 503))  # long waits
 
 
-SIGNALS = {
-    "ctrl-c": (signal.SIGINT, None),
-    "sigterm": (signal.SIGTERM, None),
-    "sighup while all pause": (signal.SIGHUP, LONG_WAITS[0]),
-    "ctrl-c while each waits": (signal.SIGINT, LONG_WAITS[1]),
-}
+SIGNALS = [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGHUP, FOR_ALL), (signal.SIGINT, FOR_EACH)]
 
 
-@pytest.mark.parametrize(("number", "then"), SIGNALS.values(), ids=SIGNALS)
+@pytest.mark.parametrize(("number", "then"), SIGNALS)
 def test_an_interrupt_waits_for_replies_in_flight_alone_and_derives_the_candidates(tmp_path, number, then):
     write_texts(tmp_path, 200)
     faults = [None] * 20 if then else []

@@ -96,9 +96,7 @@ def test_recorded_replies_forecast_no_tokens_for_they_do_not_say_any(demo):
         ("Two nodes left.", 1, "for this text; check that the file of --replies holds what is asked for\n"),
     ],
 )
-def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(
-    label, tmp_path, recorded, code, said
-):
+def test_texts_without_a_recorded_reply_are_warned_of(label, tmp_path, recorded, code, said):
     row = {"text": recorded, "polarity": "synonym", "reply": "1. It left.\n2. Gone."}
     (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n")
     done = label(f"--model m --replies {tmp_path}/replies.jsonl")
@@ -200,9 +198,7 @@ def test_options_reach_the_run(label, tmp_path):
 
 
 @pytest.mark.parametrize(("named", "sent"), [("", False), ("--api-key-env OPENAI_API_KEY", True)])
-def test_the_address_of_the_environment_gets_a_key_only_if_its_variable_is_named(
-    label, monkeypatch, named, sent
-):
+def test_the_address_of_the_environment_gets_a_key_only_if_it_is_named(label, monkeypatch, named, sent):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0")
     with FakeOpenAI() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

@@ -63,17 +63,9 @@ def test_issues_comments_and_closings_are_read(tmp_path, store, name):
 def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplog):
     good = event("IssuesEvent", "opened", item(1))
     old_shape = {**good, "payload": {"action": "opened", "issue": 123}}
-    path = write(
-        tmp_path / "hour.json.gz",
-        "{not json",
-        "[1, 2]",
-        good,
-        "",
-        {**good, "type": "PushEvent"},
-        old_shape,
-        {**good, "repo": {"id": 5, "name": "other/repo"}},
-        {"type": "IssuesEvent"},
-    )
+    others = [{**good, "type": "PushEvent"}, {**good, "repo": {"id": 5, "name": "other/repo"}}]
+    odd = ["{not json", "[1, 2]", good, "", old_shape, {"type": "IssuesEvent"}]
+    path = write(tmp_path / "hour.json.gz", *odd, *others)
     counts = load_archives(store, [path], ["Org/Tool"])
     assert counts == {"lines": 7, "used": 1, "bad": 4, "other": 2}
     assert "4 lines left out; the first is no JSON" in caplog.text

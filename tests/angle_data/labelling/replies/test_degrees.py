@@ -9,18 +9,13 @@ from angle_data.labelling.replies.degrees import parse_degrees
 SOURCE = "The night backup ran out of disk space."
 SENTENCES = {
     5: "During the night the backup filled its disk completely.",
-    4: "The backup ran out of space last night.",
-    3: "The night backup ran out of memory.",
-    2: "The night backup had plenty of disk space.",
-    1: "Backups are kept for thirty days.",
-}
+    4: "The backup ran out of space last night.", 3: "The night backup ran out of memory.",
+    2: "The night backup had plenty of disk space.", 1: "Backups are kept for thirty days.",
+}  # fmt: skip
 MEANING = {
-    5: "Exactly the same meaning",
-    4: "Mostly the same",
-    3: "Roughly the same; something important differs",
-    2: "Not the same, but shares some details",
-    1: "Only the topic is the same",
-}
+    5: "Exactly the same meaning", 4: "Mostly the same", 3: "Roughly the same; something important differs",
+    2: "Not the same, but shares some details", 1: "Only the topic is the same",
+}  # fmt: skip
 REFUSAL = "I'm sorry, but I can't assist with that."
 KEYS = {str(degree): text for degree, text in SENTENCES.items()}
 OBJECTS = [{"degree": degree, "sentence": text} for degree, text in SENTENCES.items()]

@@ -316,17 +316,15 @@ def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(layout):
     assert parse(layout.format(said), source, "stop", prompt=PROMPT).sentences == (said,)
 
 
-@pytest.mark.parametrize(
-    "talk",
-    [
-        f'This sentence is "{SOURCE}"',
-        f"{SOURCE} This sentence contradicts the first one.",
-        "It is a variation of the original sentence.",
-        "This system can generate multiple sentences of the same kind.",
-        "The return of the standby is an antonym of its loss.",
-        f"{SOURCE} Sentence:",
-    ],
-)
+TALK = [
+    f'This sentence is "{SOURCE}"', f"{SOURCE} This sentence contradicts the first one.",
+    "It is a variation of the original sentence.",
+    "This system can generate multiple sentences of the same kind.",
+    "The return of the standby is an antonym of its loss.", f"{SOURCE} Sentence:",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("talk", TALK)
 def test_talk_about_the_task_is_chatter_unless_the_source_speaks_of_sentences(talk):
     assert parse(json.dumps([talk])).rejected == (("chatter", talk),)
     legal = "The second sentence was suspended."
