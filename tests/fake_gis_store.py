@@ -68,7 +68,6 @@ class SomeTexts:
         self._same = same
 
     def get(self, node) -> str:
-        """The text of an issue."""
         n = 0 if node[1] in self._same else node[1]
         return " ".join(f"{n}x{i}" for i in range(40))
 
@@ -80,5 +79,4 @@ class Listed:
         self.texts = texts
 
     def get(self, node) -> str:
-        """The text of an issue."""
         return self.texts[node[1]]

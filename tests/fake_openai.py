@@ -81,10 +81,6 @@ class Limit:
         self.level -= tokens
         return 0.0
 
-    def refusal(self, wait: float) -> dict[str, str]:
-        """The headers of a 429 that would pass after `wait` seconds."""
-        return {"retry-after-ms": str(math.ceil(wait * 1000))}
-
     def headers(self) -> dict[str, str]:
         """What is left of the bucket, its rate per minute, and when it is full again."""
         return {
@@ -154,7 +150,7 @@ class FakeOpenAI(FakeServer):
         wait = self._limit.take(sum(self._usage(body)))
         if wait <= 0:
             return None
-        headers = self._limit.refusal(wait) | self._limit.headers()
+        headers = {"retry-after-ms": str(math.ceil(wait * 1000))} | self._limit.headers()
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:

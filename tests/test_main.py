@@ -28,14 +28,17 @@ def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, package):
     assert done.stderr == f"{package.replace('_', '-')}: interrupted\n"
 
 
-RANGES = [
-    ("angle_data llm-score", "--pairs-per-call", "1 to 50"), ("angle_data grade", "--n", "at least 2"),
-    ("angle_train grid", "--trials", "2 to 1000"), ("angle_train fit", "--max-seq-length", "at least 2"),
-    ("angle_train encode", "--max-seq-length", "at least 2"), ("angle_train eval", "--seed", "0 to 2^32 - 1"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("command", "option", "says"), RANGES)
+@pytest.mark.parametrize(
+    ("command", "option", "says"),
+    [
+        ("angle_data llm-score", "--pairs-per-call", "1 to 50"),
+        ("angle_data grade", "--n", "at least 2"),
+        ("angle_train grid", "--trials", "2 to 1000"),
+        ("angle_train fit", "--max-seq-length", "at least 2"),
+        ("angle_train encode", "--max-seq-length", "at least 2"),
+        ("angle_train eval", "--seed", "0 to 2^32 - 1"),
+    ],
+)
 def test_the_help_tells_the_range_of_a_number_where_one_may_not_guess_it(command, option, says):
     package, name = command.split()
     shown = run_here(import_module(f"{package}.__main__").main, name, "--help").stdout

@@ -148,13 +148,18 @@ def test_who_is_told_when_to_come_again_may_send_one_request_then():
     assert untold.wait(at) > 0.0
 
 
-RETRY_AFTER = [
-    ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5), ({"retry-after": "2"}, 2.0),
-    ({"retry-after": "0.25"}, 0.25), ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-    ({"retry-after": "soon"}, None), ({"retry-after": "nan"}, None), ({"retry-after": "-3"}, 0.0), ({}, None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("headers", "seconds"), RETRY_AFTER)
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-3"}, 0.0),
+        ({}, None),
+    ],
+)
 def test_retry_after_reads_every_form(headers, seconds):
     assert retry_after(headers) == seconds
