@@ -135,16 +135,17 @@ class FakeRepo:
 
 @dataclass(frozen=True)
 class TrueLink:
-    """A duplicate that was marked: `how` is event, comment or both."""
+    """A duplicate that was marked: `how` is event, comment or both; 0 is the duplicate's own repository."""
 
     repo_id: int
     duplicate: int
     canonical: int
     how: str
+    canonical_repo: int = 0
 
     @property
     def ends(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return (self.repo_id, self.duplicate), (self.repo_id, self.canonical)
+        return (self.repo_id, self.duplicate), (self.canonical_repo or self.repo_id, self.canonical)
 
 
 @dataclass
