@@ -44,20 +44,14 @@ class StoredBatch:
     def to_dict(self) -> dict:
         over = self.status in ("completed", "expired", "cancelled")
         return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": self.endpoint,
+            "id": self.id, "object": "batch", "endpoint": self.endpoint,
             "errors": {"object": "list", "data": self.errors} if self.errors else None,
-            "input_file_id": self.input_file,
-            "completion_window": "24h",
-            "status": self.status,
-            "output_file_id": self.output_file,
-            "error_file_id": self.error_file,
-            "created_at": self.created_at,
-            f"{self.status}_at": self.created_at + 90 if over else None,
+            "input_file_id": self.input_file, "completion_window": "24h", "status": self.status,
+            "output_file_id": self.output_file, "error_file_id": self.error_file,
+            "created_at": self.created_at, f"{self.status}_at": self.created_at + 90 if over else None,
             "request_counts": {"total": len(self.rows), "completed": 0, "failed": 0},
             "metadata": self.metadata,
-        }
+        }  # fmt: skip
 
 
 class FakeBatch(FakeServer):
@@ -74,19 +68,11 @@ class FakeBatch(FakeServer):
     """
 
     def __init__(
-        self,
-        reply: Callable[[dict], str] = echo,
-        *,
-        key: str | None = None,
-        faults: dict[str, Iterable[Fault | None]] | None = None,
-        failing: float = 0.0,
-        vanishing: float = 0.0,
-        strangers: int = 0,
-        ending: str = "completed",
-        max_enqueued: int | None = None,
-        held: bool = False,
+        self, reply: Callable[[dict], str] = echo, *, key: str | None = None,
+        faults: dict[str, Iterable[Fault | None]] | None = None, failing: float = 0.0, vanishing: float = 0.0,
+        strangers: int = 0, ending: str = "completed", max_enqueued: int | None = None, held: bool = False,
         refusals: Iterable[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
         self.calls: list[str] = []
@@ -108,13 +94,11 @@ class FakeBatch(FakeServer):
 
     def add_routes(self, app: web.Application) -> None:
         routes = [
-            ("POST", "/v1/files", "upload", self._upload),
-            ("GET", "/v1/files/{id}", "file", self._file),
+            ("POST", "/v1/files", "upload", self._upload), ("GET", "/v1/files/{id}", "file", self._file),
             ("GET", "/v1/files/{id}/content", "content", self._file),
-            ("POST", "/v1/batches", "create", self._create),
-            ("GET", "/v1/batches", "list", self._list),
+            ("POST", "/v1/batches", "create", self._create), ("GET", "/v1/batches", "list", self._list),
             ("GET", "/v1/batches/{id}", "look", self._look),
-        ]
+        ]  # fmt: skip
         for method, path, name, handler in routes:
             app.router.add_route(method, path, self._guarded(name, handler))
 
@@ -172,10 +156,9 @@ class FakeBatch(FakeServer):
             return error_response(400, "unsupported endpoint or completion_window")
         if asked.get("input_file_id") not in self.files:
             return error_response(400, f"no file {asked.get('input_file_id')}")
-        batch = StoredBatch(
-            f"batch_{len(self.batches) + 1}", asked["input_file_id"], asked["metadata"], asked["endpoint"]
-        )
-        self.batches[batch.id] = batch
+        name = f"batch_{len(self.batches) + 1}"
+        batch = StoredBatch(name, asked["input_file_id"], asked["metadata"], asked["endpoint"])
+        self.batches[name] = batch
         return web.json_response(batch.to_dict())
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -236,9 +219,8 @@ class FakeBatch(FakeServer):
             elif luck >= self.failing + self.vanishing:
                 good.append(result(row, 200, completion(row["body"], self._reply(row["body"]))))
         for number in range(self._strangers):
-            good.append(
-                result({"custom_id": f"stranger-{number}"}, 200, completion({"model": "tiny"}, "hello"))
-            )
+            row = {"custom_id": f"stranger-{number}"}
+            good.append(result(row, 200, completion({"model": "tiny"}, "hello")))
         batch.output_file, batch.error_file = self._store("output", good), self._store("error", bad)
         batch.status = status
 

@@ -17,24 +17,12 @@ def day(number: int) -> str:
 def make_issue(number: int, title: str = "", body: str = "", *, repo_id: int = 1, **fields) -> Issue:
     """An issue of five words and its number, opened on that day, unless told otherwise."""
     known = {
-        "id": repo_id * 1_000_000 + number,
-        "node_id": f"I_{repo_id}_{number}",
-        "repo_id": repo_id,
-        "number": number,
-        "title": title or f"Problem with gadget number{number}",
-        "body": body,
-        "author": "reporter",
-        "author_association": "NONE",
-        "state": "open",
-        "state_reason": None,
-        "labels": (),
-        "is_pull": False,
-        "created_at": day(number),
-        "closed_at": None,
-        "closed_by": None,
-        "updated_at": day(number),
-        "locked": False,
-    }
+        "id": repo_id * 1_000_000 + number, "node_id": f"I_{repo_id}_{number}", "repo_id": repo_id,
+        "number": number, "title": title or f"Problem with gadget number{number}", "body": body,
+        "author": "reporter", "author_association": "NONE", "state": "open", "state_reason": None,
+        "labels": (), "is_pull": False, "created_at": day(number), "closed_at": None, "closed_by": None,
+        "updated_at": day(number), "locked": False,
+    }  # fmt: skip
     return Issue(**{**known, **fields})
 
 
@@ -80,7 +68,6 @@ class SomeTexts:
         self._same = same
 
     def get(self, node) -> str:
-        """The text of an issue."""
         n = 0 if node[1] in self._same else node[1]
         return " ".join(f"{n}x{i}" for i in range(40))
 
@@ -92,5 +79,4 @@ class Listed:
         self.texts = texts
 
     def get(self, node) -> str:
-        """The text of an issue."""
         return self.texts[node[1]]

@@ -1,11 +1,7 @@
-"""A small GitHub on a loopback socket: REST and GraphQL over a made-up world, with faults on demand; for
-tests only.
+"""A small GitHub on a loopback socket: REST and GraphQL over a made-up world, with faults on demand.
 
-    with FakeGitHub(make_world()) as github:
-        ...  # github.url is the REST address; github.seen what was asked
-
-Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's descriptions; the
-shapes are in fake_github_payloads and fake_github_graphql and are checked by test_protocol.
+For tests only. Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's
+descriptions; the shapes are in fake_github_payloads and fake_github_graphql, checked by test_protocol.
 """
 
 import hashlib
@@ -81,20 +77,12 @@ class FakeGitHub(FakeServer):
     """
 
     def __init__(
-        self,
-        world: World,
-        *,
-        faults: Iterable[Fault | None] = (),
+        self, world: World, *, faults: Iterable[Fault | None] = (),
         schedule: Callable[[Seen], Fault | None] | None = None,
-        before: Callable[[Seen], None] | None = None,
-        token: str | None = None,
-        prefix: str = "",
-        limit: int = 5_000,
-        deep: int = 10_000,
-        skew_s: float = 0.0,
-        exclusive: bool = False,
+        before: Callable[[Seen], None] | None = None, token: str | None = None, prefix: str = "",
+        limit: int = 5_000, deep: int = 10_000, skew_s: float = 0.0, exclusive: bool = False,
         web: str = payloads.WEB,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.world, self.seen, self.unchanged = world, [], 0
         self.faults, self.schedule, self._before = list(faults), schedule, before
         self._token, self._prefix, self._limit = token, prefix, limit
@@ -179,12 +167,11 @@ class FakeGitHub(FakeServer):
         return self._page(kept, repo, request, lambda item: payloads.issue(item, repo, self.url, self._web))
 
     def _comments(self, repo: FakeRepo, request: web.Request) -> web.Response:
-        return self._page(
-            self._ordered(repo, "comments", request), repo, request, lambda item: self._comment(repo, item)
-        )
+        def show(item: object) -> dict:
+            is_pull = repo.issues[item.number].is_pull
+            return payloads.comment(item, repo, self.url, self._web, on_pull=is_pull)
 
-    def _comment(self, repo: FakeRepo, item: object) -> dict:
-        return payloads.comment(item, repo, self.url, self._web, on_pull=repo.issues[item.number].is_pull)
+        return self._page(self._ordered(repo, "comments", request), repo, request, show)
 
     def _issue(self, repo: FakeRepo, request: web.Request) -> dict | web.Response:
         number = int(request.match_info["number"])
@@ -239,8 +226,7 @@ class FakeGitHub(FakeServer):
         if self.used["graphql"] >= self._limit:
             return self._data({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]})
         reset = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._reset()))
-        left = self._limit - self.used["graphql"]
-        rate = {"limit": self._limit, "remaining": left, "used": self.used["graphql"], "resetAt": reset}
+        rate = {"limit": self._limit, "remaining": self._limit - self.used["graphql"], "resetAt": reset}
         answer, points = run_query(self.world, body["query"], body["variables"], rate, cut=cut, web=self._web)
         self.used["graphql"] += points
         return self._data(answer)
@@ -272,13 +258,10 @@ class FakeGitHub(FakeServer):
     def _headers(self, resource: str, remaining: int | None = None) -> dict[str, str]:
         left = max(0, self._limit - self.used[resource]) if remaining is None else remaining
         return {
-            "X-RateLimit-Limit": str(self._limit),
-            "X-RateLimit-Remaining": str(left),
-            "X-RateLimit-Used": str(self._limit - left),
-            "X-RateLimit-Reset": str(int(self._reset())),
-            "X-RateLimit-Resource": resource,
-            "Date": formatdate(time.time() + self._skew_s, usegmt=True),
-        }
+            "X-RateLimit-Limit": str(self._limit), "X-RateLimit-Remaining": str(left),
+            "X-RateLimit-Used": str(self._limit - left), "X-RateLimit-Reset": str(int(self._reset())),
+            "X-RateLimit-Resource": resource, "Date": formatdate(time.time() + self._skew_s, usegmt=True),
+        }  # fmt: skip
 
     def _reset(self) -> float:
         return time.time() + self._skew_s + 3_600

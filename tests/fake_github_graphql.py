@@ -16,17 +16,10 @@ scalar DateTime
 scalar URI
 type Query {
   node(id: ID!): Node
-  rateLimit(dryRun: Boolean = false): RateLimit
-  repository(owner: String!, name: String!, followRenames: Boolean = true): Repository
+  rateLimit: RateLimit
+  repository(owner: String!, name: String!): Repository
 }
-type RateLimit {
-  cost: Int!
-  limit: Int!
-  nodeCount: Int!
-  remaining: Int!
-  resetAt: DateTime!
-  used: Int!
-}
+type RateLimit { cost: Int! limit: Int! remaining: Int! resetAt: DateTime! }
 interface Node { id: ID! }
 interface Actor { login: String! }
 type User implements Actor & Node { id: ID! login: String! }
@@ -35,6 +28,7 @@ type PageInfo { endCursor: String hasNextPage: Boolean! hasPreviousPage: Boolean
 enum OrderDirection { ASC DESC }
 enum IssueOrderField { COMMENTS CREATED_AT UPDATED_AT }
 enum IssueState { CLOSED OPEN }
+enum PullRequestState { CLOSED MERGED OPEN }
 enum IssueStateReason { COMPLETED DUPLICATE NOT_PLANNED REOPENED }
 enum CommentAuthorAssociation {
   COLLABORATOR CONTRIBUTOR FIRST_TIMER FIRST_TIME_CONTRIBUTOR MANNEQUIN MEMBER NONE OWNER
@@ -45,68 +39,33 @@ enum IssueTimelineItemsItemType {
 input IssueOrder { direction: OrderDirection! field: IssueOrderField! }
 input IssueFilters { since: DateTime states: [IssueState!] }
 type Repository implements Node {
-  id: ID!
-  databaseId: Int
-  nameWithOwner: String!
-  hasIssuesEnabled: Boolean!
+  id: ID! databaseId: Int nameWithOwner: String! hasIssuesEnabled: Boolean!
   issueOrPullRequest(number: Int!): IssueOrPullRequest
-  issues(
-    after: String, before: String, filterBy: IssueFilters, first: Int, last: Int, orderBy: IssueOrder
-  ): IssueConnection!
+  issues(after: String, filterBy: IssueFilters, first: Int, orderBy: IssueOrder): IssueConnection!
 }
 type IssueConnection { nodes: [Issue] pageInfo: PageInfo! totalCount: Int! }
 type IssueCommentConnection { nodes: [IssueComment] pageInfo: PageInfo! totalCount: Int! }
 type IssueComment implements Node {
-  id: ID!
-  fullDatabaseId: BigInt
-  author: Actor
-  authorAssociation: CommentAuthorAssociation!
-  body: String!
-  createdAt: DateTime!
-  updatedAt: DateTime!
-  url: URI!
-  isMinimized: Boolean!
-  minimizedReason: String
+  id: ID! fullDatabaseId: BigInt author: Actor authorAssociation: CommentAuthorAssociation! body: String!
+  createdAt: DateTime! updatedAt: DateTime! url: URI! isMinimized: Boolean! minimizedReason: String
 }
 type Label implements Node { id: ID! name: String! }
-type LabelConnection { nodes: [Label] pageInfo: PageInfo! totalCount: Int! }
+type LabelConnection { nodes: [Label] }
 union IssueOrPullRequest = Issue | PullRequest
-enum PullRequestState { CLOSED MERGED OPEN }
 type PullRequest implements Node {
-  id: ID!
-  fullDatabaseId: BigInt
-  number: Int!
-  title: String!
-  body: String!
-  author: Actor
-  authorAssociation: CommentAuthorAssociation!
-  state: PullRequestState!
-  createdAt: DateTime!
-  closedAt: DateTime
-  updatedAt: DateTime!
-  locked: Boolean!
-  repository: Repository!
+  id: ID! fullDatabaseId: BigInt number: Int! title: String! body: String! author: Actor
+  authorAssociation: CommentAuthorAssociation! state: PullRequestState! createdAt: DateTime!
+  closedAt: DateTime updatedAt: DateTime! locked: Boolean! repository: Repository!
 }
 type Issue implements Node {
-  id: ID!
-  fullDatabaseId: BigInt
-  number: Int!
-  title: String!
-  body: String!
-  author: Actor
-  authorAssociation: CommentAuthorAssociation!
-  state: IssueState!
+  id: ID! fullDatabaseId: BigInt number: Int! title: String! body: String! author: Actor
+  authorAssociation: CommentAuthorAssociation! state: IssueState!
   stateReason(enableDuplicate: Boolean = false): IssueStateReason
-  createdAt: DateTime!
-  closedAt: DateTime
-  updatedAt: DateTime!
-  locked: Boolean!
-  repository: Repository!
-  labels(after: String, before: String, first: Int, last: Int): LabelConnection
-  comments(after: String, before: String, first: Int, last: Int): IssueCommentConnection!
+  createdAt: DateTime! closedAt: DateTime updatedAt: DateTime! locked: Boolean! repository: Repository!
+  labels(first: Int): LabelConnection
+  comments(before: String, last: Int): IssueCommentConnection!
   timelineItems(
-    after: String, before: String, first: Int, last: Int, since: DateTime
-    itemTypes: [IssueTimelineItemsItemType!]
+    before: String, last: Int, itemTypes: [IssueTimelineItemsItemType!]
   ): IssueTimelineItemsConnection!
 }
 type IssueTimelineItemsConnection {
@@ -115,12 +74,10 @@ type IssueTimelineItemsConnection {
 union IssueTimelineItems =
   MarkedAsDuplicateEvent | UnmarkedAsDuplicateEvent | ClosedEvent | ReopenedEvent
 type MarkedAsDuplicateEvent implements Node {
-  id: ID! actor: Actor createdAt: DateTime! isCrossRepository: Boolean!
-  canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
+  id: ID! actor: Actor createdAt: DateTime! canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
 }
 type UnmarkedAsDuplicateEvent implements Node {
-  id: ID! actor: Actor createdAt: DateTime! isCrossRepository: Boolean!
-  canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
+  id: ID! actor: Actor createdAt: DateTime! canonical: IssueOrPullRequest duplicate: IssueOrPullRequest
 }
 type ClosedEvent implements Node { id: ID! actor: Actor createdAt: DateTime! }
 type ReopenedEvent implements Node { id: ID! actor: Actor createdAt: DateTime! }
@@ -156,10 +113,9 @@ def run_query(
     if result.data and result.data.get("rateLimit"):
         result.data["rateLimit"]["cost"] = points
     if result.errors:
-        body["errors"] = [
-            {"message": e.message, "path": e.path, "type": (e.extensions or {}).get("type", "UNKNOWN")}
-            for e in result.errors
-        ]
+        types = [(error.extensions or {}).get("type", "UNKNOWN") for error in result.errors]
+        named = zip(result.errors, types, strict=True)
+        body["errors"] = [{"message": e.message, "path": e.path, "type": kind} for e, kind in named]
     return body, points
 
 
@@ -171,13 +127,10 @@ class _Answerer:
         self.connections = 0
 
     def root(self) -> dict:
-        return {
-            "rateLimit": lambda info, **_: {"cost": 1, "nodeCount": 0, **self._rate},
-            "repository": self._repository_named,
-            "node": self._node,
-        }
+        fields = {"repository": self._repository_named, "node": self._node}
+        return {**fields, "rateLimit": lambda info: {"cost": 1, **self._rate}}
 
-    def _repository_named(self, info: object, owner: str, name: str, **_: object) -> dict | None:
+    def _repository_named(self, info: object, owner: str, name: str) -> dict | None:
         found = self._world.named(f"{owner}/{name}")
         if found is None or found[0].refuse:
             message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
@@ -193,13 +146,11 @@ class _Answerer:
 
     def _repository(self, repo: FakeRepo) -> dict:
         return {
-            "id": f"R_{repo.id}",
-            "databaseId": repo.id,
-            "nameWithOwner": repo.full_name,
+            "id": f"R_{repo.id}", "databaseId": repo.id, "nameWithOwner": repo.full_name,
             "hasIssuesEnabled": repo.has_issues,
             "issues": lambda info, **options: self._issues(repo, **options),
             "issueOrPullRequest": lambda info, number: self._numbered(repo, number),
-        }
+        }  # fmt: skip
 
     def _numbered(self, repo: FakeRepo, number: int) -> dict:
         # Transferred issues are followed; the answer has another number, in another repository.
@@ -226,34 +177,26 @@ class _Answerer:
         rest = [issue for issue in items if (issue.updated_at, issue.id) > position]
         page = rest[:first]
         end = _encode(page[-1].updated_at, page[-1].id) if page else None
-        info = {"hasNextPage": len(rest) > first, "endCursor": end, "hasPreviousPage": False}
+        info = {"hasNextPage": len(rest) > first, "endCursor": end}
         nodes = [self._issue(repo, issue) for issue in page]
         return {"nodes": nodes, "pageInfo": info, "totalCount": len(items)}
 
     def _issue(self, repo: FakeRepo, issue: FakeIssue) -> dict:
         reason = issue.state_reason.upper() if issue.state_reason else None
         return {
-            "__typename": "Issue",
-            "id": f"I_{issue.id}",
-            "fullDatabaseId": str(issue.id),
-            "number": issue.number,
-            "title": issue.title,
-            "body": issue.body or "",
-            "author": _actor(issue.author),
-            "authorAssociation": issue.association,
+            "__typename": "Issue", "id": f"I_{issue.id}", "fullDatabaseId": str(issue.id),
+            "number": issue.number, "title": issue.title, "body": issue.body or "",
+            "author": _actor(issue.author), "authorAssociation": issue.association,
             "state": issue.state.upper(),
             "stateReason": lambda info, enableDuplicate: (
                 reason if reason != "DUPLICATE" or enableDuplicate else "NOT_PLANNED"
             ),
-            "createdAt": issue.created_at,
-            "closedAt": issue.closed_at,
-            "updatedAt": issue.updated_at,
-            "locked": issue.locked,
-            "repository": lambda info: self._repository(repo),
+            "createdAt": issue.created_at, "closedAt": issue.closed_at, "updatedAt": issue.updated_at,
+            "locked": issue.locked, "repository": lambda info: self._repository(repo),
             "labels": lambda info, **_: self._labels(issue),
             "timelineItems": lambda info, **options: self._timeline(issue, **options),
             "comments": lambda info, **options: self._comments(repo, issue, **options),
-        }
+        }  # fmt: skip
 
     def _labels(self, issue: FakeIssue) -> dict:
         self.connections += 1
@@ -266,9 +209,8 @@ class _Answerer:
         if issue.heavy:
             raise GraphQLError("Something went wrong while executing your query: timeout")
         wanted = {_ITEM_TYPES[name] for name in itemTypes}
-        items = sorted(
-            (event for event in issue.events if event.type in wanted), key=lambda e: (e.created_at, e.id)
-        )
+        events = (event for event in issue.events if event.type in wanted)
+        items = sorted(events, key=lambda event: (event.created_at, event.id))
         page, info = self._last_of(items, last, before)
         return {**info, "nodes": [self._event(event) for event in page]}
 
@@ -276,12 +218,7 @@ class _Answerer:
         """The last items before a cursor, and what the connection says of them; none of them when cut."""
         end = int(_decode(before)[0]) if before else len(items)
         start = max(0, end - last)
-        info = {
-            "hasPreviousPage": start > 0,
-            "startCursor": _encode(str(start), 0),
-            "hasNextPage": end < len(items),
-            "endCursor": None,
-        }
+        info = {"hasPreviousPage": start > 0, "startCursor": _encode(str(start), 0)}
         said = {"pageCount": end - start, "totalCount": len(items), "pageInfo": info}
         return [] if self._cut else items[start:end], said
 
@@ -295,28 +232,19 @@ class _Answerer:
 
     def _comment(self, repo: FakeRepo, issue: FakeIssue, comment: FakeComment) -> dict:
         return {
-            "id": f"IC_{comment.id}",
-            "fullDatabaseId": str(comment.id),
-            "author": _actor(comment.author),
-            "authorAssociation": comment.association,
-            "body": comment.body,
-            "createdAt": comment.created_at,
+            "id": f"IC_{comment.id}", "fullDatabaseId": str(comment.id), "author": _actor(comment.author),
+            "authorAssociation": comment.association, "body": comment.body, "createdAt": comment.created_at,
             "updatedAt": comment.updated_at,
             "url": f"{self._web}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
-            "isMinimized": comment.minimized is not None,
-            "minimizedReason": comment.minimized,
-        }
+            "isMinimized": comment.minimized is not None, "minimizedReason": comment.minimized,
+        }  # fmt: skip
 
     def _event(self, event: FakeEvent) -> dict:
         return {
-            "__typename": event.type,
-            "id": event.id,
-            "actor": _actor(event.actor),
-            "createdAt": event.created_at,
-            "isCrossRepository": False,
-            "canonical": self._end(event.canonical),
+            "__typename": event.type, "id": event.id, "actor": _actor(event.actor),
+            "createdAt": event.created_at, "canonical": self._end(event.canonical),
             "duplicate": self._end(event.duplicate),
-        }
+        }  # fmt: skip
 
     def _end(self, end: tuple[int, int] | None) -> dict | None:
         if end is None:

@@ -33,7 +33,7 @@ SYMPTOMS = (
     ("cannot be opened", "fails to start", "refuses to launch"),
     ("duplicates every entry", "lists each item twice", "repeats all rows"),
     ("prints garbage", "mixes up the encoding", "turns umlauts into question marks"),
-)
+)  # fmt: skip
 CONTEXTS = (
     ("on Windows", "under Windows 11", "with a Windows host"),
     ("on macOS", "on a MacBook with Ventura", "under OS X"),
@@ -47,36 +47,20 @@ CONTEXTS = (
     ("in the nightly build", "with yesterday's nightly", "on the main branch"),
     ("over SSH", "in a remote session", "when connected with ssh"),
     ("with a non-English locale", "in a German locale", "when LANG is not English"),
-)
+)  # fmt: skip
 MARKERS = (
-    "Duplicate of #{n}",
-    "Closing as a duplicate of #{n}.",
-    "Thanks for the report! Closing as dup of #{n}.",
-    "Closing in favor of #{n}.",
-    "This is already tracked in #{n}, closing.",
-    "/duplicate of #{n}",
-    "This is a duplicate of https://github.com/{repo}/issues/{n}",
-    "dup of #{n}",
+    "Duplicate of #{n}", "Closing as a duplicate of #{n}.", "Thanks for the report! Closing as dup of #{n}.",
+    "Closing in favor of #{n}.", "This is already tracked in #{n}, closing.", "/duplicate of #{n}",
+    "This is a duplicate of https://github.com/{repo}/issues/{n}", "dup of #{n}",
     "Closing this as a duplicate of {repo}#{n}. Please follow that one.",
-)
+)  # fmt: skip
 CHATTER = (
-    "I can confirm this on my machine.",
-    "Could you attach a log, please?",
-    "+1",
-    "Works for me with the latest build.",
-    "Not a duplicate of #{n}: that one is about something else.",
-    "Could this be related to #{n}?",
-    "> Duplicate of #{n}\n\nI do not think that is right.",
-    "Any news?",
-    "A minimal example:\n```\nrun --all\n```",
-    "I have bisected it to the commit of last Tuesday.",
-)
-WRITERS = (
-    ("maintainer", "MEMBER"),
-    ("owner", "OWNER"),
-    ("helper", "COLLABORATOR"),
-    ("triager", "CONTRIBUTOR"),
-)
+    "I can confirm this on my machine.", "Could you attach a log, please?", "+1",
+    "Works for me with the latest build.", "Not a duplicate of #{n}: that one is about something else.",
+    "Could this be related to #{n}?", "> Duplicate of #{n}\n\nI do not think that is right.", "Any news?",
+    "A minimal example:\n```\nrun --all\n```", "I have bisected it to the commit of last Tuesday.",
+)  # fmt: skip
+ROLES = {"maintainer": "MEMBER", "owner": "OWNER", "helper": "COLLABORATOR", "triager": "CONTRIBUTOR"}
 
 
 @dataclass
@@ -177,13 +161,9 @@ class World:
 
     def named(self, name: str) -> tuple[FakeRepo, bool] | None:
         """The repository of this name and whether the name is a former one."""
-        for repo in self.repos.values():
-            if repo.full_name.lower() == name.lower():
-                return repo, False
-        for repo in self.repos.values():
-            if name.lower() in (former.lower() for former in repo.former):
-                return repo, True
-        return None
+        now = {repo.full_name.lower(): (repo, False) for repo in self.repos.values()}
+        former = {old.lower(): (repo, True) for repo in self.repos.values() for old in repo.former}
+        return now.get(name.lower()) or former.get(name.lower())
 
 
 def stamp(seconds: float) -> str:
@@ -240,9 +220,8 @@ class _Grower:
         rng = self._rng
         subject, symptom, context = problem
         does, where = rng.choice(SYMPTOMS[symptom]), rng.choice(CONTEXTS[context])
-        title = rng.choice(("{s} {d} {w}", "{w}: {s} {d}", "[Bug] {s} {d} {w}")).format(
-            s=subject, d=does, w=where
-        )
+        forms = ("{s} {d} {w}", "{w}: {s} {d}", "[Bug] {s} {d} {w}")
+        title = rng.choice(forms).format(s=subject, d=does, w=where)
         body: str | None = (
             f"### What happened\nThe {subject} {rng.choice(SYMPTOMS[symptom])} "
             f"{rng.choice(CONTEXTS[context])}.\n\n### Steps\n"
@@ -260,7 +239,7 @@ class _Grower:
 
     def _mark(self, issue: FakeIssue, original: int, when: float) -> None:
         rng, at = self._rng, stamp(when)
-        login, role = rng.choice(WRITERS)
+        login, role = rng.choice(tuple(ROLES.items()))
         how = rng.choice(("event", "comment", "both"))
         if how != "event":
             body = rng.choice(MARKERS).format(n=original, repo=self._repo.full_name)

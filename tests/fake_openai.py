@@ -81,10 +81,6 @@ class Limit:
         self.level -= tokens
         return 0.0
 
-    def refusal(self, wait: float) -> dict[str, str]:
-        """The headers of a 429 that would pass after `wait` seconds."""
-        return {"retry-after-ms": str(math.ceil(wait * 1000))}
-
     def headers(self) -> dict[str, str]:
         """What is left of the bucket, its rate per minute, and when it is full again."""
         return {
@@ -106,23 +102,13 @@ class FakeOpenAI(FakeServer):
     """
 
     def __init__(
-        self,
-        reply: Callable[[dict], str] = numbered_reply,
-        *,
-        faults: Iterable[Fault | None] = (),
-        always: Fault | None = None,
-        latency_s: float = 0.0,
-        limit: Limit | None = None,
-        key: str | None = None,
-        model: str | None = None,
-        finish_reason: str = "stop",
-        formats: Iterable[str] = ("json_schema", "json_object", "text"),
-        extra: Iterable[str] = (),
-        reasoning: bool = False,
-        spoils: Callable[[str], Fault | None] = lambda prompt: None,
-        usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
-        port: int = 0,
-    ) -> None:
+        self, reply: Callable[[dict], str] = numbered_reply, *, faults: Iterable[Fault | None] = (),
+        always: Fault | None = None, latency_s: float = 0.0, limit: Limit | None = None,
+        key: str | None = None, model: str | None = None, finish_reason: str = "stop",
+        formats: Iterable[str] = ("json_schema", "json_object", "text"), extra: Iterable[str] = (),
+        reasoning: bool = False, spoils: Callable[[str], Fault | None] = lambda prompt: None,
+        usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE, port: int = 0,
+    ) -> None:  # fmt: skip
         self.seen: list[Seen] = []
         self.counts: dict[str, int] = {}
         self._reply, self._faults, self._always = reply, list(faults), always
@@ -164,7 +150,7 @@ class FakeOpenAI(FakeServer):
         wait = self._limit.take(sum(self._usage(body)))
         if wait <= 0:
             return None
-        headers = self._limit.refusal(wait) | self._limit.headers()
+        headers = {"retry-after-ms": str(math.ceil(wait * 1000))} | self._limit.headers()
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
@@ -190,9 +176,7 @@ class FakeOpenAI(FakeServer):
         if fault.kind == "hang":
             await asyncio.sleep(3600)
         if fault.kind == "broken_json":
-            return web.Response(
-                text='{"id": "x", "choices": [{"index": 0, "mess', content_type="application/json"
-            )
+            return web.Response(text='{"id": "x", "choices": [{"index"', content_type="application/json")
         if fault.kind == "cut":
             cut = web.StreamResponse(headers={"Content-Length": "400", "Content-Type": "application/json"})
             await cut.prepare(request)
@@ -224,17 +208,8 @@ def plain_fault(fault: Fault, request: web.Request) -> web.Response:
 
 
 def error_response(
-    status: int,
-    message: str,
-    code: str | int | None = None,
-    headers: dict[str, str] | None = None,
-    error_type: str = "error",
+    status: int, message: str, code: str | int | None = None, headers: dict | None = None, kind: str = "error"
 ) -> web.Response:
     """An error in the shape of the real API."""
-    error = {"message": message, "type": error_type, "param": None, "code": code}
-    return web.Response(
-        text=json.dumps({"error": error}),
-        status=status,
-        headers=headers,
-        content_type="application/json",
-    )
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    return web.json_response({"error": error}, status=status, headers=headers)

@@ -4,12 +4,12 @@ import gc
 import json
 import os
 import socket
-import subprocess
 import sys
 import traceback
 from pathlib import Path
 
 import numpy as np
+from programs import python
 from safetensors.numpy import load_file
 
 TESTS = Path(__file__).parent
@@ -18,19 +18,10 @@ TESTS = Path(__file__).parent
 def run_program(program, *arguments):
     """Run a program that calls `in_processes`; return what it wrote to stderr."""
     environment = os.environ | {
-        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    done = subprocess.run(
-        [sys.executable, str(program), *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+    done = python(program, *arguments, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -52,13 +43,9 @@ def in_processes(count, action):
             try:
                 if count > 1:
                     os.environ |= {
-                        "RANK": str(rank),
-                        "LOCAL_RANK": str(rank),
-                        "WORLD_SIZE": str(count),
-                        "LOCAL_WORLD_SIZE": str(count),
-                        "MASTER_ADDR": "127.0.0.1",
-                        "MASTER_PORT": str(port),
-                    }
+                        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count),
+                        "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                    }  # fmt: skip
                 status = action(rank) or 0
             except SystemExit as stop:
                 status = stop.code

@@ -34,6 +34,12 @@ def run_here(main, *arguments: object) -> Done:
     return Done(code, out.getvalue(), err.getvalue())
 
 
+def python(*arguments: object, **options: object) -> subprocess.CompletedProcess:
+    """Run Python with these arguments in a process of its own."""
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 600, **options}
+    return subprocess.run([sys.executable, *map(str, arguments)], **options)
+
+
 def angle_data(*arguments: object) -> list[str]:
     """The command line of the program."""
     return [sys.executable, "-m", "angle_data", *map(str, arguments)]
@@ -46,10 +52,8 @@ def started(command: list[str], limit_s: float = 60.0, **options: object) -> Ite
     So a test that reads its stderr or waits for its end fails instead of hanging.
     """
     env = os.environ | {"PYTHONFAULTHANDLER": "1"}  # on SIGABRT it writes the stacks of its threads
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, process_group=0, **{"env": env, **options}
-    )
-    with process:
+    options = {"env": env, "stderr": subprocess.PIPE, "text": True, "process_group": 0, **options}
+    with subprocess.Popen(command, **options) as process:
         timer = threading.Timer(limit_s, process.kill)
         timer.start()
         try:

@@ -58,34 +58,18 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     """The report of a run with these differences on its test sets."""
     choice = CHOICE if kept == "tuned" else CHOICE | {"chosen": 0, "confidence": 0.6321, "best": 0.45}
     name = "tuned" if kept == "tuned" else NOT_SAVED
-    results = [
-        result("picked", name, 0.5, dev, role="dev"),
-        *(
-            r
-            for i, d in enumerate(tested)
-            for r in (result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, d))
-        ),
-    ]
+    results = [result("picked", name, 0.5, dev, role="dev")]
+    for i, difference in enumerate(tested):
+        results += [result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, difference)]
     plain = FitReport(
-        backbone="some/model",
+        backbone="some/model", device="cpu", precision="fp32", steps=4, planned_steps=8, kept=kept,
         recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
-        device="cpu",
-        precision="fp32",
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
-        curve=[
-            {"step": 0, "epoch": 0.0, "dev": 0.5},
-            {"step": 4, "epoch": 1.0, "dev": 0.625},
-        ],
-        steps=4,
-        planned_steps=8,
-        best_step=4 if kept == "tuned" else 0,
-        kept=kept,
-        dev_before=0.5,
-        dev_after=0.625 if kept == "tuned" else 0.45,
-        results=results,
-        notes=["3 of 9 dev pairs are training pairs too"],
+        curve=[{"step": 0, "epoch": 0.0, "dev": 0.5}, {"step": 4, "epoch": 1.0, "dev": 0.625}],
+        best_step=4 if kept == "tuned" else 0, dev_before=0.5, dev_after=0.625 if kept == "tuned" else 0.45,
+        results=results, notes=["3 of 9 dev pairs are training pairs too"],
         details={"choice": choice, **(details or {})},
-    )
+    )  # fmt: skip
     return replace(plain, **values)
 
 
@@ -123,10 +107,9 @@ def made_report():
     """A run that has everything a report can hold."""
     shown = views()
     note = DataNote("test", shown[1].pairs.name, 700, "0-5, as stated", "cd" * 32)
+    leak = {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
     details = {
-        "leaks": [
-            {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
-        ],
+        "leaks": [leak],
         "dropped": {"near copies": 1311},
         "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
         "folds": FOLDS,
@@ -141,16 +124,10 @@ def made_report():
 
 
 def score(task, model, value, difference=None, **more):
-    return Result(
-        pairs=task,
-        role="test",
-        count=1379,
-        model=model,
-        score=Interval(value, value - 0.02, value + 0.02),
-        baseline="backbone" if difference else None,
-        difference=Difference(*difference) if difference else None,
-        **more,
-    )
+    found = Difference(*difference) if difference else None
+    baseline = "backbone" if difference else None
+    interval = Interval(value, value - 0.02, value + 0.02)
+    return Result(task, "test", 1379, model, interval, baseline, found, **more)
 
 
 def made_suite():

@@ -5,12 +5,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pytest
+from programs import python
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
@@ -23,14 +23,9 @@ def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: the documents are not built (.[docs])")
     folder = tmp_path_factory.mktemp("docs") / "site"
     nowhere = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, **nowhere, "PYTHONPATH": str(ROOT)}
+    options = ("--strict", "--site-dir", folder)
+    done = python("-m", "mkdocs", "build", *options, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -54,12 +49,8 @@ def test_the_reference_holds_every_command_and_function(site):
     for name in ("fit", "eval", "grid", "encode"):
         assert f'id="angle-train-{name}"' in html["cli.html"], name
     assert "--require-better" in html["cli.html"]
-    for name in (
-        "angle_data.api.label",
-        "angle_train.api.Fitted",
-        "angle_train.objective.terms.ranking_loss",
-    ):
-        assert f'id="{name}"' in html["api.html"], name
+    for name in ("data.api.label", "train.api.Fitted", "train.objective.terms.ranking_loss"):
+        assert f'id="angle_{name}"' in html["api.html"], name
     assert "<math" in html["maths.html"]
     assert "$" not in re.sub(r"<script.*?</script>", "", html["maths.html"], flags=re.S)
     assert "off_topic" in html["files.html"]

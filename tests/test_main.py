@@ -2,14 +2,12 @@
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import run_here
+from programs import python, run_here
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = pytest.mark.parametrize("package", ["angle_data", "angle_train"])
@@ -17,15 +15,8 @@ PACKAGES = pytest.mark.parametrize("package", ["angle_data", "angle_train"])
 
 def run(package, path=""):
     """`python -m PACKAGE --help`, with `path` before all other places of modules."""
-    return subprocess.run(
-        [sys.executable, "-m", package, "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(path)},
-    )
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    return python("-m", package, "--help", timeout=60, cwd=ROOT, env=environment)
 
 
 @PACKAGES

@@ -27,9 +27,8 @@ def check(command):
     program, name, *arguments = command
     parsed = PROGRAMS[program].commands[name].make_context(name, list(arguments)).params
     if name == "fit":
-        Recipe.from_toml(find_recipe(parsed["recipe"] or "default")).with_overrides(
-            parse_settings(parsed["set"] or [])
-        )
+        recipe = Recipe.from_toml(find_recipe(parsed["recipe"] or "default"))
+        recipe.with_overrides(parse_settings(parsed["set"] or []))
     if name == "eval" and not parsed["pairs"]:
         assert expand_names(parsed["task"])
 
@@ -60,14 +59,12 @@ def test_every_variant_is_a_row_of_the_page():
     assert {variant for _, variant in _words_on_the_page()} == set(paper.VARIANTS)
 
 
-def _recipe(family, variant):
-    whole = Recipe.from_toml(find_recipe(paper.FAMILIES[family].recipe))
-    return whole.with_overrides(parse_settings(paper.settings_of(family, variant)))
-
-
 def test_rows_of_the_aoe_paper_hold_llama_in_four_bits_and_those_of_angle_do_not():
-    names = [("nli-llama-7b", "angle"), ("nli-llama-7b", "aoe"), ("nli-llama-13b", "aoe")]
-    found = [_recipe(*name).backbone.quantization for name in names]
+    found = []
+    for family, variant in (("nli-llama-7b", "angle"), ("nli-llama-7b", "aoe"), ("nli-llama-13b", "aoe")):
+        whole = Recipe.from_toml(find_recipe(paper.FAMILIES[family].recipe))
+        recipe = whole.with_overrides(parse_settings(paper.settings_of(family, variant)))
+        found.append(recipe.backbone.quantization)
     assert found == ["none", "4bit", "4bit"]
 
 
@@ -98,17 +95,13 @@ def test_the_commands_on_the_page_are_ours():
             assert (ROOT / command[1]).is_file()
 
 
-def _table_rows(words):
-    name = f"`{words.removesuffix(' angle')}`"
-    return [line for line in PAGE.splitlines() if line.startswith("|") and name in line]
-
-
 @pytest.mark.parametrize(("words", "figures"), paper.PUBLISHED.items(), ids=paper.PUBLISHED)
 def test_the_page_has_a_row_for_every_published_figure(words, figures):
-    values = re.findall(r"\d+\.\d+", figures)
+    values, name = re.findall(r"\d+\.\d+", figures), f"`{words.removesuffix(' angle')}`"
+    rows = [line for line in PAGE.splitlines() if line.startswith("|") and name in line]
     assert values
     for value in values:
-        assert any(value in row for row in _table_rows(words)), value
+        assert any(value in row for row in rows), value
 
 
 def test_lines_of_the_page_can_be_read():

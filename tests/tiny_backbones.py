@@ -9,13 +9,8 @@ CAUSAL = ("llama", "mistral", "qwen2", "qwen3")
 FAMILIES = (*ENCODERS, *CAUSAL)
 ROBERTA_POSITIONS = 66  # two of them before the first token, as in the real one's 514
 
-_SMALL = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-}
+_SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64}
+_SMALL |= {"num_hidden_layers": 3, "num_attention_heads": 2}
 
 
 def checkpoint(family: str, directory: Path, *, pad: bool = True) -> Path:
@@ -45,9 +40,8 @@ def checkpoint(family: str, directory: Path, *, pad: bool = True) -> Path:
         model = t.RobertaModel(config)
     else:
         markers = {"cls_token_id": 0, "sep_token_id": 2, "local_attention": 16}
-        model = t.ModernBertModel(
-            t.ModernBertConfig(**_SMALL, **special, **markers, max_position_embeddings=8192)
-        )
+        config = t.ModernBertConfig(**_SMALL, **special, **markers, max_position_embeddings=8192)
+        model = t.ModernBertModel(config)
     model.save_pretrained(directory)
     return directory
 

@@ -31,18 +31,11 @@ TEMPLATE = (
 
 HIDDEN, LAYERS, HEADS = 64, 2, 2
 COMMON = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": HIDDEN,
-    "intermediate_size": 2 * HIDDEN,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": HEADS,
-    "head_dim": HIDDEN // HEADS,
-    "max_position_embeddings": CONTEXT,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
+    "vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN,
+    "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
+    "head_dim": HIDDEN // HEADS, "max_position_embeddings": CONTEXT, "bos_token_id": 0, "eos_token_id": 2,
     "pad_token_id": 0,
-}
+}  # fmt: skip
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; run: make vllm")
 RAY_MARKS = [
@@ -116,7 +109,7 @@ def shared_llama() -> Path:
     """A LLaMA for the whole test session."""
     folder = Path(tempfile.mkdtemp(prefix="tiny-llm-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return tiny_llama(folder / "llama")
+    return tiny_model("Llama", folder / "llama")
 
 
 @functools.cache
@@ -129,18 +122,17 @@ def shared_engine():
     return load_annotator(AnnotatorSpec("m", "offline", str(shared_llama()), engine_options=options))
 
 
-def tiny_llama(directory: Path) -> Path:
-    """A LLaMA."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+def tiny_model(family: str, directory: Path) -> Path:
+    """A model of a family: Llama, or Glm4 in the layout of GLM-4-9B-0414."""
+    import torch
+    import transformers
 
-    return _save(LlamaForCausalLM, LlamaConfig(**COMMON), directory)
-
-
-def tiny_glm4(directory: Path) -> Path:
-    """A GLM-4, in the layout of GLM-4-9B-0414."""
-    from transformers import Glm4Config, Glm4ForCausalLM
-
-    return _save(Glm4ForCausalLM, Glm4Config(**COMMON), directory)
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**COMMON)
+    model = getattr(transformers, f"{family}ForCausalLM")(config)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    save_tokenizer(directory)
+    return directory
 
 
 def tiny_chatglm(directory: Path) -> Path:
@@ -149,35 +141,19 @@ def tiny_chatglm(directory: Path) -> Path:
     from safetensors.torch import save_file
 
     config = {
-        "architectures": ["ChatGLMModel"],
-        "model_type": "chatglm",
-        "torch_dtype": "bfloat16",
-        "padded_vocab_size": VOCABULARY,
-        "hidden_size": HIDDEN,
-        "ffn_hidden_size": 2 * HIDDEN,
-        "num_layers": LAYERS,
-        "num_attention_heads": HEADS,
-        "kv_channels": HIDDEN // HEADS,
-        "seq_length": CONTEXT,
-        "original_rope": True,
-        "rmsnorm": True,
-        "post_layer_norm": True,
-        "add_qkv_bias": True,
-        "multi_query_attention": True,
-        "multi_query_group_num": HEADS,
-        "eos_token_id": 2,
-        "pad_token_id": 0,
-        "tie_word_embeddings": False,
-    }
+        "architectures": ["ChatGLMModel"], "model_type": "chatglm", "torch_dtype": "bfloat16",
+        "padded_vocab_size": VOCABULARY, "hidden_size": HIDDEN, "ffn_hidden_size": 2 * HIDDEN,
+        "num_layers": LAYERS, "num_attention_heads": HEADS, "kv_channels": HIDDEN // HEADS,
+        "seq_length": CONTEXT, "original_rope": True, "rmsnorm": True, "post_layer_norm": True,
+        "add_qkv_bias": True, "multi_query_attention": True, "multi_query_group_num": HEADS,
+        "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False,
+    }  # fmt: skip
     layer = {
-        "input_layernorm.weight": (HIDDEN,),
-        "self_attention.query_key_value.weight": (3 * HIDDEN, HIDDEN),
-        "self_attention.query_key_value.bias": (3 * HIDDEN,),
-        "self_attention.dense.weight": (HIDDEN, HIDDEN),
-        "post_attention_layernorm.weight": (HIDDEN,),
-        "mlp.dense_h_to_4h.weight": (4 * HIDDEN, HIDDEN),
+        "input_layernorm.weight": (HIDDEN,), "self_attention.query_key_value.weight": (3 * HIDDEN, HIDDEN),
+        "self_attention.query_key_value.bias": (3 * HIDDEN,), "self_attention.dense.weight": (HIDDEN, HIDDEN),
+        "post_attention_layernorm.weight": (HIDDEN,), "mlp.dense_h_to_4h.weight": (4 * HIDDEN, HIDDEN),
         "mlp.dense_4h_to_h.weight": (HIDDEN, 2 * HIDDEN),
-    }
+    }  # fmt: skip
     shapes = {
         "embedding.word_embeddings.weight": (VOCABULARY, HIDDEN),
         **{f"encoder.layers.{n}.{name}": shape for n in range(LAYERS) for name, shape in layer.items()},
@@ -198,15 +174,6 @@ def tiny_chatglm(directory: Path) -> Path:
     return directory
 
 
-def _save(model_class, config, directory: Path) -> Path:
-    import torch
-
-    torch.manual_seed(0)
-    model_class(config).to(torch.bfloat16).save_pretrained(directory)
-    save_tokenizer(directory)
-    return directory
-
-
 def save_tokenizer(directory: Path) -> None:
     """Write a byte-level BPE trained on the demo texts, with a ChatML template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -216,20 +183,12 @@ def save_tokenizer(directory: Path) -> None:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options = {"vocab_size": VOCABULARY, "special_tokens": special, "initial_alphabet": alphabet}
+    trainer = trainers.BpeTrainer(show_progress=False, **options)
     texts = [json.loads(line)["text"] for line in TEXTS.read_text().splitlines()]
     tokenizer.train_from_iterator(texts, trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=special[0],
-        pad_token=special[0],
-        eos_token=special[2],
-        model_max_length=CONTEXT,
-    )
+    marks = {"bos_token": special[0], "pad_token": special[0], "eos_token": special[2]}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=CONTEXT, **marks)
     fast.chat_template = TEMPLATE
     fast.save_pretrained(directory)

@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from fake_openai import FakeOpenAI
 from labelling_runs import read_rows
-from programs import journalled, started
+from programs import journalled, python, started
 
 from angle_data import ensemble, label, mine, score
 from angle_data.errors import InputError, StoppedError
@@ -29,11 +29,8 @@ def rows(examples):
 @pytest.fixture
 def recorded(examples):
     """The options of an annotator of the demo."""
-    return lambda name: {
-        "model": name,
-        "engine": "recorded",
-        "replies": str(examples / "replies" / f"{name}.jsonl"),
-    }
+    replies = examples / "replies"
+    return lambda name: {"model": name, "engine": "recorded", "replies": str(replies / f"{name}.jsonl")}
 
 
 def in_a_loop(function):
@@ -50,12 +47,10 @@ def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp
     path = tmp_path / "texts.jsonl"
     write_jsonl(path, rows)
     texts = {
-        "strings": lambda: [row["text"] for row in rows],
-        "dictionaries": lambda: rows,
-        "dataset": lambda: Dataset.from_list(rows),
-        "path": lambda: path,
+        "strings": lambda: [row["text"] for row in rows], "dictionaries": lambda: rows,
+        "dataset": lambda: Dataset.from_list(rows), "path": lambda: path,
         "frame": lambda: Dataset.from_list(rows).to_pandas(),
-    }[given]()
+    }[given]()  # fmt: skip
     run = in_a_loop(lambda: label(texts, **recorded("annotator-a"), out=str(tmp_path / "run")))
     assert run.path == tmp_path / "run"
     found = list(run.candidates())
@@ -114,18 +109,10 @@ def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):
 
 
 def test_options_reach_the_server_as_those_of_the_command_do(tmp_path):
+    options = {"temperature": None, "param": {"reasoning_effort": "low"}, "polarity": "synonym"}
     with FakeOpenAI(extra=["reasoning_effort"]) as server:
-        run = in_a_loop(
-            lambda: label(
-                ["One node left."],
-                model="some-model",
-                base_url=server.url,
-                temperature=None,
-                param={"reasoning_effort": "low"},
-                polarity="synonym",
-                out=tmp_path / "run",
-            )
-        )
+        where = {"base_url": server.url, "out": tmp_path / "run"}
+        run = in_a_loop(lambda: label(["One node left."], model="some-model", **options, **where))
     [request] = [seen.body for seen in server.seen]
     assert request["reasoning_effort"] == "low"
     assert "temperature" not in request
@@ -202,7 +189,7 @@ def test_nothing_is_printed_and_logging_is_left_alone(rows, recorded, tmp_path):
         assert logging.getLogger("angle").propagate
         """
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = python("-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import typer
+from programs import python
 
 from angle_data.console import Progress, configure_logging, run_app, say_result
 from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
@@ -20,35 +21,26 @@ def raising(error):
     return lambda: app([])
 
 
+FREE = "free or choose another place"
+
+
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (CredentialsError("set OPENAI_API_KEY"), 1, "prog: error: set OPENAI_API_KEY\n"),
-        (StoppedError("budget reached; run again"), 75, "prog: budget reached; run again\n"),
-        (
-            PermissionError(13, "Permission denied", "runs/x"),
-            1,
-            "prog: error: runs/x: Permission denied; free or choose another place\n",
-        ),
-        (
-            OSError(28, "No space left on device"),
-            1,
-            "prog: error: No space left on device; free or choose another place\n",
-        ),
-        (KeyboardInterrupt(), 130, "prog: interrupted; run the same command again to go on\n"),
-        (KeyboardInterrupt("all is kept"), 130, "prog: interrupted; all is kept\n"),
-        (
-            MissingExtraError("angle-train fit", "train"),
-            1,
-            'prog: error: angle-train fit needs the "train" extra: pip install -e ".[train]"\n',
-        ),
+        (CredentialsError("set OPENAI_API_KEY"), 1, "error: set OPENAI_API_KEY"),
+        (StoppedError("budget reached; run again"), 75, "budget reached; run again"),
+        (PermissionError(13, "Permission denied", "runs/x"), 1, f"error: runs/x: Permission denied; {FREE}"),
+        (OSError(28, "No space left on device"), 1, f"error: No space left on device; {FREE}"),
+        (KeyboardInterrupt(), 130, "interrupted; run the same command again to go on"),
+        (KeyboardInterrupt("all is kept"), 130, "interrupted; all is kept"),
+        (MissingExtraError("fit", "x"), 1, 'error: fit needs the "x" extra: pip install -e ".[x]"'),
     ],
 )
 def test_errors_become_one_line_and_the_documented_exit_code(error, code, line, capsys):
     with pytest.raises(SystemExit) as stop:
         run_app(raising(error), "prog")
     assert stop.value.code == code
-    assert capsys.readouterr() == ("", line)
+    assert capsys.readouterr() == ("", f"prog: {line}\n")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), ConnectionResetError(104, "reset by peer")])
@@ -58,32 +50,27 @@ def test_a_defect_keeps_its_traceback(error):
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    program = (
-        "import typer\n"
-        "from angle_data.console import run_app\n"
-        "app = typer.Typer(add_completion=False)\n"
-        "@app.command()\n"
-        "def work():\n"
-        "    for number in range(200_000):\n"
-        "        print(number)\n"
-        "run_app(app, 'prog')\n"
-    )
-    writer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert writer.stdout.readline() == b"0\n"
-    writer.stdout.close()
-    assert writer.stderr.read() == b""
-    assert writer.wait() == 0
-    writer.stderr.close()
+    program = """
+import typer
+from angle_data.console import run_app
+app = typer.Typer(add_completion=False)
+@app.command()
+def work():
+    for number in range(200_000):
+        print(number)
+run_app(app, 'prog')
+"""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **streams) as writer:
+        assert writer.stdout.readline() == b"0\n"
+        writer.stdout.close()
+        assert (writer.stderr.read(), writer.wait()) == (b"", 0)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_other_signals_end_the_program_like_a_ctrl_c(name):
-    program = (
-        "import signal\n"
-        "from angle_data.console import run_app\n"
-        f"run_app(lambda: signal.raise_signal(signal.{name}), 'prog')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    raises = f"lambda: signal.raise_signal(signal.{name})"
+    done = python("-c", f"import signal, angle_data.console as c; c.run_app({raises}, 'prog')")
     assert (done.returncode, done.stderr) == (130, "prog: interrupted; run the same command again to go on\n")
 
 
@@ -117,16 +104,10 @@ def test_quiet_and_verbose_say_what_is_printed_and_logged(options, printed, show
 
 
 @pytest.mark.parametrize(
-    ("total", "of", "left"),
-    [
-        (None, "", ""),
-        (8, "/8", ", 0 s left"),
-        (14, "/14", ", 1 min left"),
-        (800, "/800", ", 2 h 12 min left"),
-    ],
+    ("total", "left"), [(None, ""), (8, ", 0 s left"), (14, ", 1 min left"), (800, ", 2 h 12 min left")]
 )
-def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, capsys, total, of, left):
-    now = [0.0]
+def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, capsys, total, left):
+    now, of = [0.0], f"/{total}" if total else ""
     monkeypatch.setattr("angle_data.console.time.monotonic", lambda: now[0])
     configure_logging()
     with Progress("work", total) as progress:

@@ -15,18 +15,11 @@ def test_rows_come_back_with_their_line_numbers_from_gzip_and_after_a_byte_order
     assert list(read_jsonl(path)) == [(1, {"a": 1}), (4, {"a": "é"})]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"a": 1}\n{"a": \n', r"rows.jsonl:2: not valid JSON"),
-        (b"{}\n" + b"[" * 100_000 + b"\n", r"rows.jsonl:2: not valid JSON"),
-        (b'{}\n{"n": ' + b"9" * 5000 + b"}\n", r"rows.jsonl:2: not valid JSON"),
-    ],
-)
-def test_bad_lines_are_named(tmp_path, content, message):
+@pytest.mark.parametrize("line", ['{"a": ', "[" * 100_000, '{"n": ' + "9" * 5000 + "}"], ids=len)
+def test_bad_lines_are_named(tmp_path, line):
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
+    path.write_text(f"{{}}\n{line}\n")
+    with pytest.raises(InputError, match=r"rows.jsonl:2: not valid JSON"):
         list(read_jsonl(path))
 
 

@@ -46,9 +46,8 @@ def test_a_candidate_of_anything_else_is_refused(asked, message):
 
 def test_a_rejection_may_belong_to_no_degree():
     row = {**ASKED, "polarity": None, "reason": "refusal", "raw": "No."}
-    assert list(Rejection(**row).to_dict()) == [
-        *("source_id", "source", "polarity", "text", "model", "key", "reason", "raw")
-    ]
+    names = ["source_id", "source", "polarity", "text", "model", "key", "reason", "raw"]
+    assert list(Rejection(**row).to_dict()) == names
 
 
 @pytest.mark.parametrize("home", ["prompts", "angle_data/prompts", "angle_train/prompts"])
@@ -83,19 +82,13 @@ with hold(Path(sys.argv[1])):
 
 def test_a_directory_is_held_by_one_process_and_freed_when_it_is_killed(tmp_path):
     run = tmp_path / "new" / "run"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(run)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(run)], **streams) as holder:
         assert holder.stdout.readline() == b"held\n"
-        with (
-            pytest.raises(InputError, match=rf"run is in use by another process \(pid {holder.pid}\); wait"),
-            hold(run),
-        ):
-            pass
-    finally:
+        used = rf"run is in use by another process \(pid {holder.pid}\); wait"
+        with pytest.raises(InputError, match=used):
+            hold(run).__enter__()
         holder.kill()
-        holder.communicate()
     # The number of an earlier process, were it longer, does not run into the new one.
     (run / LOCK_NAME).write_text("12345678901")
     with hold(run), pytest.raises(InputError, match=rf"another process \(pid {os.getpid()}\)"):
@@ -112,8 +105,6 @@ def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
     with pytest.raises(InputError, match=r"link is a link to nothing; correct it"), hold(tmp_path / "link"):
         pass
 
-
-def test_a_hidden_folder_is_called_by_the_one_around_it(tmp_path):
-    hidden = tmp_path / "model" / ".run"
+    hidden = tmp_path / "model" / ".run"  # called by the folder around it
     with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):
         hold(hidden).__enter__()

@@ -81,18 +81,10 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
         ("t.csv", b"a\tb\n1\t2\n", r"t.csv:1: the fields must stand between commas, not between tabs"),
         ("t.tsv", b"a,b\n1,2\n", r"t.tsv:1: the fields must stand between tabs, not between commas"),
         ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
-        (
-            "t.csv",
-            b"a;b\n1;2;3\n",
-            r"t.csv:2: expected 2 fields as in the header; quote texts with semicolons",
-        ),
+        ("t.csv", b"a;b\n1;2;3\n", r"t.csv:2: expected 2 fields as in the header; quote texts with semi"),
         ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
         ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:2: not UTF-8 text"),
-        (
-            "t.csv.gz",
-            gzip.compress(b"a,b\n" + b"1,2\n" * 9999, mtime=0)[:-12],
-            r"t.csv.gz: damaged gzip file",
-        ),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 9999, mtime=0)[:-12], r"t.csv.gz: damaged gzip file"),
         ("t.jsonl", b'{"a": 1}\n[2]\n', r"t.jsonl:2: expected a JSON object, got list"),
         ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file \(.+\); write it again"),
         ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give \.jsonl\[.gz\], .* or .parquet"),
@@ -116,11 +108,6 @@ def test_fields_may_stand_between_semicolons_as_where_a_comma_is_the_decimal_poi
         list(read_table(tmp_path / "t.csv", require=["c"]))
 
 
-def test_an_empty_csv_file_has_no_rows_and_lacks_nothing(tmp_path):
-    (tmp_path / "t.csv").write_text("")
-    assert list(read_table(tmp_path / "t.csv", require=["text"])) == []
-
-
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
 def test_a_missing_file_is_named(tmp_path, name):
     with pytest.raises(InputError, match=rf"{name} does not exist; check the path"):
@@ -131,3 +118,5 @@ def test_a_quoted_field_may_be_long_and_keeps_its_line_ends(tmp_path):
     text = "one\r\ntwo\rthree" + "x" * 200_000
     (tmp_path / "t.csv").write_bytes(f'id,text\r\na,"{text}"\r\n'.encode())
     assert [row for _, row in read_table(tmp_path / "t.csv")] == [{"id": "a", "text": text}]
+    (tmp_path / "t.csv").write_text("")  # an empty file has no rows and lacks nothing
+    assert list(read_table(tmp_path / "t.csv", require=["text"])) == []

@@ -145,21 +145,12 @@ def differences(expected, found, tolerance, place="$"):  # noqa: C901
         other = [n for n in range(count) if expected[4 * n : 4 * n + 4] != found[4 * n : 4 * n + 4]]
         if other:
             yield f"{place}: {len(other)} of {count} rows differ, the first is row {other[0]}"
-    elif _is_float(expected) or _is_float(found):
-        if not (_is_number(expected) and _is_number(found)) or not math.isclose(
-            expected, found, rel_tol=tolerance, abs_tol=tolerance
-        ):
+    elif isinstance(expected, float) or isinstance(found, float):
+        numbers = {type(expected), type(found)} <= {int, float}
+        if not numbers or not math.isclose(expected, found, rel_tol=tolerance, abs_tol=tolerance):
             yield f"{place}: {expected!r} -> {found!r}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{place}: {short(expected)} -> {short(found)}"
-
-
-def _is_float(value):
-    return isinstance(value, float)
-
-
-def _is_number(value):
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def short(value):

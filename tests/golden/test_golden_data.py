@@ -17,6 +17,7 @@ from angle_data.jsonl import write_jsonl
 FIXTURES = "tests/fixtures/gis"
 WHOLE_CARDS = ("vote-ordinal", "principled-graded", "gis-world-cluster", "gis-written-both")
 ROLES = ("MEMBER", "NONE", "CONTRIBUTOR", "OWNER", "COLLABORATOR")
+WORDS = ("sync", "cursor", "export", "login", "theme", "cache", "panel", "socket", "backup", "filter", "menu")
 
 
 def run_folder(run, folder, said):
@@ -27,10 +28,8 @@ def run_folder(run, folder, said):
         "candidates": run.jsonl(folder / "candidates.jsonl"),
         "rejected": run.jsonl(folder / "rejected.jsonl"),
         "journal": run.jsonl(folder / "journal.jsonl", 0, drop=("seconds", "time")),
-        "run": run.json(folder / "run.json"),
-        "stdout": out.splitlines(),
-        "stderr": err.splitlines(),
-    }
+        "run": run.json(folder / "run.json"), "stdout": out.splitlines(), "stderr": err.splitlines(),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["annotator-a", "annotator-b", "annotator-c"])
@@ -66,12 +65,10 @@ def pairs_folder(run, folder, said):
     """What the ensemble left."""
     out, err = said
     return {
-        "stdout": out.splitlines(),
-        "stderr": err.splitlines(),
-        "rejected": run.jsonl(folder / "rejected.jsonl", 2),
-        "report": run.json(folder / "report.json"),
+        "stdout": out.splitlines(), "stderr": err.splitlines(),
+        "rejected": run.jsonl(folder / "rejected.jsonl", 2), "report": run.json(folder / "report.json"),
         "dataset": run.dataset(folder / "dataset", card=folder.name in WHOLE_CARDS),
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -149,24 +146,11 @@ def written(run):
     ids = {name: number for number, name in enumerate(names, start=1)}
     wanted = {(row["repo"], row["number"]) for row in rows}
     wanted |= {(link["repo"], link["number"]) for row in rows for link in row["links"]}
-    words = (
-        "sync",
-        "cursor",
-        "export",
-        "login",
-        "theme",
-        "cache",
-        "panel",
-        "socket",
-        "backup",
-        "filter",
-        "menu",
-    )
     issues = [
         make_issue(
             number,
-            f"{words[number % 11].title()} of the {words[number // 11 % 11]} fails in build {number % 97}",
-            f"Steps: open the {words[number // 7 % 11]}, then the {words[number // 3 % 11]}. It stops.",
+            f"{WORDS[number % 11].title()} of the {WORDS[number // 11 % 11]} fails in build {number % 97}",
+            f"Steps: open the {WORDS[number // 7 % 11]}, then the {WORDS[number // 3 % 11]}. It stops.",
             repo_id=ids[repo], created_at=f"2021-{number % 12 + 1:02}-{number % 28 + 1:02}T00:00:00Z",
         )
         for repo, number in sorted(wanted)

@@ -130,11 +130,8 @@ def fitted(run, inputs, backbone, voted):
     def fit(name):
         if name not in done:
             out = run.tmp / "models" / name
-            options = FITS[name](inputs, voted[0])
-            done[name] = (
-                out,
-                run("angle_train", "fit", "--backbone", backbone, "--out", out, "--device", "cpu", *options),
-            )
+            options = ("--backbone", backbone, "--out", out, "--device", "cpu", *FITS[name](inputs, voted[0]))
+            done[name] = (out, run("angle_train", "fit", *options))
         return done[name]
 
     return fit
@@ -175,9 +172,8 @@ def tasks(run):
     kinds = [{"text": text, "label": len(text) % 3} for text in dict.fromkeys(texts)]
     write_jsonl(folder / "transfer" / "trec" / "train.jsonl", kinds[:150])
     write_jsonl(folder / "transfer" / "trec" / "test.jsonl", kinds[150:])
-    write_jsonl(
-        folder / "transfer" / "mr" / "all.jsonl", [{**row, "label": row["label"] % 2} for row in kinds[:120]]
-    )
+    binary = [{**row, "label": row["label"] % 2} for row in kinds[:120]]
+    write_jsonl(folder / "transfer" / "mr" / "all.jsonl", binary)
     return folder
 
 

@@ -10,8 +10,7 @@ import pytest
 from programs import angle_data, plain_prompts, started
 
 TESTS = Path(__file__).parents[2]
-# Ray gives its workers niceness 15: beside another busy program they get a few percent of a core, and start
-# for minutes.
+# Ray gives its workers niceness 15: beside another busy program they start for minutes.
 os.environ.setdefault("RAY_worker_niceness", "0")
 PATHS = os.pathsep.join(map(str, (TESTS / "fake_vllm", TESTS.parent)))
 RAY = (

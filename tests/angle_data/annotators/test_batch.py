@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import signal
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
+from inspect import signature
 
 import pytest
 from fake_batch import FakeBatch
@@ -65,6 +66,14 @@ class Client:
         return {key: reply.text for key, reply in self.replies.items()}
 
 
+@contextmanager
+def connected(run, **options):
+    """A server and a client of it, each with those of the options that it knows."""
+    known = signature(FakeBatch).parameters
+    with FakeBatch(**{name: value for name, value in options.items() if name in known}) as server:
+        yield server, Client(server, run, **{k: v for k, v in options.items() if k not in known})
+
+
 def answers(count, first=0):
     return {f"{n:032x}": f"answer to prompt {n}" for n in range(first, first + count)}
 
@@ -77,8 +86,7 @@ def test_submit_leave_come_back_fetch(tmp_path):
     """And what the user has among the files of the batches stays."""
     (tmp_path / "batch").mkdir()
     (tmp_path / "batch" / "mine.jsonl").write_text("mine")
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, held=True) as (server, client):
         first = client.run(requests(5))
         assert isinstance(first, StoppedError)
         assert "1 batch is being worked on (5 requests)" in str(first)
@@ -90,18 +98,11 @@ def test_submit_leave_come_back_fetch(tmp_path):
         name, content = server.files["file-1"]
     assert client.texts() == answers(5)
     assert name.endswith(".jsonl")
-    assert json.loads(content.splitlines()[1]) == {
-        "custom_id": f"{1:032x}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {
-            "model": "tiny",
-            "messages": [{"role": "user", "content": "prompt 1"}],
-            "temperature": 0.5,
-            "max_tokens": 64,
-            "seed": 3,
-        },
-    }
+    row = json.loads(content.splitlines()[1])
+    messages = [{"role": "user", "content": "prompt 1"}]
+    body = {"model": "tiny", "messages": messages, "temperature": 0.5, "max_tokens": 64, "seed": 3}
+    known = {"custom_id": f"{1:032x}", "method": "POST", "url": "/v1/chat/completions"}
+    assert row == known | {"body": body}
     reply = client.replies[f"{0:032x}"]
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -110,8 +111,7 @@ def test_submit_leave_come_back_fetch(tmp_path):
 
 
 def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, held=True) as (server, client):
         client.run(requests(2))
         client.run(requests(3, first=10))
         mine, other = server.batches.values()
@@ -125,8 +125,8 @@ def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
 
 
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
-    with FakeBatch(failing=0.2, vanishing=0.1, strangers=3) as server:
-        client = Client(server, tmp_path, wait_s=30, batch_size=40)
+    options = {"failing": 0.2, "vanishing": 0.1, "strangers": 3, "batch_size": 40}
+    with connected(tmp_path, wait_s=30, **options) as (server, client):
         assert client.run(requests(100)) is None
         failed = dict(client.failures)
         assert client.texts().items() <= answers(100).items()
@@ -143,8 +143,7 @@ LINE = len(request_line(f"{0:032x}", request_body(next(requests(1)))))
 
 @pytest.mark.parametrize("limits", [{"batch_size": 3}, {"max_bytes": 3 * LINE}, {"max_bytes": 4 * LINE - 1}])
 def test_parts_keep_within_rows_and_bytes(tmp_path, limits):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path, wait_s=30, **limits)
+    with connected(tmp_path, wait_s=30, **limits) as (server, client):
         assert client.run(requests(7)) is None
         assert [len(batch.rows) for batch in server.batches.values()] == [3, 3, 1]
     assert client.texts() == answers(7)
@@ -153,16 +152,14 @@ def test_parts_keep_within_rows_and_bytes(tmp_path, limits):
 def test_a_request_that_fits_no_file_fails_alone(tmp_path):
     wanted = list(requests(3))
     wanted[1] = chat_request("x" * 1000, 99)
-    with FakeBatch() as server:
-        client = Client(server, tmp_path, wait_s=30, max_bytes=2 * LINE)
+    with connected(tmp_path, wait_s=30, max_bytes=2 * LINE) as (_, client):
         assert client.run(wanted) is None
     assert client.failures[f"{99:032x}"].kind == "too_large"
     assert sorted(client.replies) == [f"{0:032x}", f"{2:032x}"]
 
 
 def test_new_requests_join_without_the_old_ones(tmp_path):
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, held=True) as (server, client):
         client.run(requests(3))
         client.run(requests(5))
         server.held = False
@@ -172,8 +169,7 @@ def test_new_requests_join_without_the_old_ones(tmp_path):
 
 
 def test_replies_to_requests_no_longer_asked_are_kept_for_later(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path) as (server, client):
         client.run(requests(6))
         assert client.until_done(requests(2)) is None
         assert sorted(client.replies) == [f"{n:032x}" for n in range(2)]
@@ -185,23 +181,19 @@ def test_replies_to_requests_no_longer_asked_are_kept_for_later(tmp_path):
     assert list((tmp_path / "batch").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("ending", "kinds"), [("expired", {"batch_expired"}), ("cancelled", {"batch_cancelled"})]
-)
-def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending, kinds):
-    with FakeBatch(ending=ending) as server:
-        client = Client(server, tmp_path, wait_s=30)
+@pytest.mark.parametrize("ending", ["expired", "cancelled"])
+def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending):
+    with connected(tmp_path, ending=ending, wait_s=30) as (server, client):
         assert client.run(requests(10)) is None
         assert client.texts() == answers(5)
-        assert {failure.kind for failure in client.failures.values()} == kinds
+        assert {failure.kind for failure in client.failures.values()} == {f"batch_{ending}"}
         server.ending = "completed"
         assert client.run(requests(10)) is None
     assert client.texts() == answers(10)
 
 
 def test_a_refused_batch_says_why_and_its_requests_can_be_asked_again(tmp_path):
-    with FakeBatch(refusals=["model_not_found"]) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, refusals=["model_not_found"]) as (server, client):
         client.run(requests(3))
         client.run(requests(3))
         ended = client.run(requests(3))
@@ -215,8 +207,7 @@ def test_a_refused_batch_says_why_and_its_requests_can_be_asked_again(tmp_path):
 
 
 def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path, batch_size=2)
+    with connected(tmp_path, batch_size=2) as (server, client):
         client.run(requests(4))
         first, second = server.batches.values()
         server.complete(first)
@@ -232,21 +223,16 @@ def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
     [
         ("upload", Fault(503, SOON)),
         ("upload", Fault(kind="reset")),
-        ("create", Fault(429, SOON)),
-        ("create", Fault(500, SOON)),
-        ("create", Fault(kind="lost")),
-        ("create", Fault(kind="html")),
-        ("look", Fault(500, SOON)),
-        ("content", Fault(500, SOON)),
-        ("content", Fault(kind="cut")),
-        ("content", Fault(kind="short")),
+        *(("create", Fault(status, SOON)) for status in (429, 500)),
+        *(("create", Fault(kind=kind)) for kind in ("lost", "html")),
+        *((operation, Fault(500, SOON)) for operation in ("look", "content")),
+        *(("content", Fault(kind=kind)) for kind in ("cut", "short")),
         *((operation, Fault(404, message="not found")) for operation in ("file", "content")),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.status}",
 )
 def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation, fault):
-    with FakeBatch(faults={operation: [fault]}) as server:
-        client = Client(server, tmp_path, wait_s=30)
+    with connected(tmp_path, faults={operation: [fault]}, wait_s=30) as (server, client):
         assert client.run(requests(6)) is None
         assert len(server.batches) == 1
         assert server.calls.count(operation) >= 1
@@ -266,8 +252,7 @@ def store(server, batch, rows):
 
 def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
     """Of one request no row, of one no completion, of one a second answer, and a row of nobody's."""
-    with FakeBatch(strangers=1) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, strangers=1) as (server, client):
         client.run(requests(4))
         batch, rows = rows_of(server)
         rows = sorted(rows, key=lambda row: row["custom_id"])
@@ -284,15 +269,14 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
 
 def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    with FakeBatch(lambda body: f"your key is {KEY}") as server:
-        client = Client(server, tmp_path, wait_s=30, key_env="MY_KEY")
+    options = {"reply": lambda body: f"your key is {KEY}", "key_env": "MY_KEY"}
+    with connected(tmp_path, wait_s=30, **options) as (_, client):
         client.run(requests(1))
     assert list(client.texts().values()) == ["your key is [key]"]
 
 
 def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path) as (server, client):
         client.run(requests(2))
         batch, rows = rows_of(server)
         server.files[batch.output_file] = ("o", json.dumps(rows[0]).encode()[:-20])
@@ -309,8 +293,7 @@ def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp
 @pytest.mark.parametrize("wait_s", [0, 60])
 def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_path, wait_s):
     """Each prompt counts ten tokens here, so four at a time fit."""
-    with FakeBatch(max_enqueued=40) as server:
-        client = Client(server, tmp_path, wait_s, batch_size=16)
+    with connected(tmp_path, max_enqueued=40, wait_s=wait_s, batch_size=16) as (server, client):
         while "limit on enqueued tokens" not in (ended := str(client.run(requests(16)))):
             assert len(server.batches) < 4
         assert "--engine-option batch_size=N" in ended
@@ -323,8 +306,7 @@ def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_p
 
 
 def test_requests_without_room_wait_for_the_others_of_the_run(tmp_path):
-    with FakeBatch(max_enqueued=60, held=True) as server:
-        client = Client(server, tmp_path, batch_size=4)
+    with connected(tmp_path, max_enqueued=60, held=True, batch_size=4) as (server, client):
         stops = [str(client.run(requests(8))) for _ in range(6)]
         assert "1 batch is being worked on (4 requests), without room yet for 4 requests" in stops[-1]
         assert len(server.batches) == 2
@@ -335,8 +317,7 @@ def test_requests_without_room_wait_for_the_others_of_the_run(tmp_path):
 
 
 def test_requests_without_room_that_are_no_longer_asked_are_not_bought(tmp_path):
-    with FakeBatch(max_enqueued=20) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, max_enqueued=20) as (server, client):
         client.run(requests(3))
         client.run(requests(3))
         assert client.until_done(requests(2, first=10)) is None
@@ -349,8 +330,8 @@ REFUSED = Fault(429, {"retry-after-ms": "1"})
 
 def test_a_service_too_busy_for_batches_stops_the_run_and_keeps_what_it_took(tmp_path):
     """Creation is limited per hour: more refusals than other faults are waited out, but not for ever."""
-    with FakeBatch(faults={"create": [*[REFUSED] * 10, None, *[REFUSED] * 20]}) as server:
-        client = Client(server, tmp_path, batch_size=2)
+    faults = {"create": [*[REFUSED] * 10, None, *[REFUSED] * 20]}
+    with connected(tmp_path, faults=faults, batch_size=2) as (server, client):
         ended = client.run(requests(4))
         assert isinstance(ended, StoppedError)
         assert "too busy" in str(ended)
@@ -387,8 +368,7 @@ def test_what_ends_the_run_is_one_line_without_the_key(tmp_path, monkeypatch, op
 
 
 def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path) as (server, client):
         client.run(requests(1))
         server.batches.clear()
         assert "knows no batch batch_1" in str(client.run(requests(1)))
@@ -403,8 +383,7 @@ def test_batches_need_a_run_directory():
 @pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])
 def test_submissions_that_were_not_written_down_are_found_at_the_service(tmp_path, torn):
     """Among those of another run, on several pages."""
-    with FakeBatch() as server:
-        client = Client(server, tmp_path / "a", batch_size=1)
+    with connected(tmp_path / "a", batch_size=1) as (server, client):
         client.run(requests(3))
         Client(server, tmp_path / "b", batch_size=1).run(requests(3))
         path = tmp_path / "a" / "batches.jsonl"
@@ -417,8 +396,7 @@ def test_submissions_that_were_not_written_down_are_found_at_the_service(tmp_pat
 
 
 def test_a_damaged_state_is_refused_by_line(tmp_path):
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, held=True) as (_, client):
         client.run(requests(3))
         with (tmp_path / "batches.jsonl").open("a") as stream:
             stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
@@ -427,8 +405,7 @@ def test_a_damaged_state_is_refused_by_line(tmp_path):
 
 
 def test_counting_what_is_in_batches_reads_only(tmp_path):
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path)
+    with connected(tmp_path, held=True) as (_, client):
         client.run(requests(3))
         client.run(requests(5))
     path = tmp_path / "batches.jsonl"
@@ -443,12 +420,10 @@ def run_and_die(url, run, moment, journal):
     """Run the engine, note its replies, and die before change number `moment` of a file in the run."""
     passed = 0
 
-    def step(event, arguments):
+    def step(event, given):
         nonlocal passed
-        written = event in ("os.rename", "os.remove") or (
-            event == "open" and set("wa+") & set(arguments[1] or "")
-        )
-        if written and str(run) in str(arguments[0]):
+        writes = event in ("os.rename", "os.remove") or (event == "open" and set("wa+") & set(given[1] or ""))
+        if writes and str(run) in str(given[0]):
             passed += 1
             if passed == moment:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -466,16 +441,14 @@ def run_and_die(url, run, moment, journal):
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_kill_before_any_change_of_a_file_buys_nothing_twice(tmp_path):
-    moment, survived = 0, False
+    moment, survived, fork = 0, False, multiprocessing.get_context("fork")
     while not survived:
         moment += 1
         run, journal = tmp_path / str(moment), tmp_path / f"{moment}.txt"
         journal.touch()
         with FakeBatch() as server:
             # The server's thread waits for connections and holds no lock while this process is copied.
-            child = multiprocessing.get_context("fork").Process(
-                target=run_and_die, args=(server.url, run, moment, journal)
-            )
+            child = fork.Process(target=run_and_die, args=(server.url, run, moment, journal))
             child.start()
             child.join(60)
             survived = child.exitcode == 0

@@ -244,13 +244,11 @@ def test_a_wrong_engine_option_is_one_line(tmp_path, monkeypatch, engine, option
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("engine", "package", "extra"),
-    [("offline", "vllm", "vllm"), ("ray", "ray", "ray"), ("local", "xllamacpp", "local")],
-)
-def test_an_engine_without_its_package_names_the_install_command(
-    tmp_path, monkeypatch, engine, package, extra
-):
+EXTRAS = [("offline", "vllm", "vllm"), ("ray", "ray", "ray"), ("local", "xllamacpp", "local")]
+
+
+@pytest.mark.parametrize(("engine", "package", "extra"), EXTRAS)
+def test_an_engine_without_its_package_names_the_extra(tmp_path, monkeypatch, engine, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=rf'pip install -e "\.\[{extra}\]"'):
         build(tmp_path, engine, {})

@@ -27,10 +27,8 @@ class Service:
         refused = self.level < 1
         wait = (1 - self.level) / self.per_s
         self.level -= not refused
-        told = {"none": None, "ms": math.ceil(wait * 1000) / 1000, "header": float(math.ceil(wait))}[
-            self.told
-        ]
-        return refused, told
+        told = {"none": None, "ms": math.ceil(wait * 1000) / 1000, "header": float(math.ceil(wait))}
+        return refused, told[self.told]
 
 
 def simulate(limiter, service, *, number=2000, concurrency=64, latency_s=0.05, sigma=0.3, start=0.0):
@@ -76,21 +74,14 @@ def test_the_limit_is_found_and_kept(burst, told):
     assert refusals / (2000 + refusals) <= REFUSED
 
 
-def test_a_limit_that_rises_is_noticed():
-    limiter, service = Limiter(64), Service(50.0, 16)
-    passed, _, _ = simulate(limiter, service, number=500)
-    service.per_s = 200.0
-    seconds, _, _ = simulate(limiter, service, number=8000, start=passed)
-    assert 8000 / seconds > 120.0
-
-
-def test_a_limit_that_falls_is_noticed():
-    limiter, service = Limiter(64), Service(200.0, 16)
+@pytest.mark.parametrize(("old", "new", "number", "share"), [(50, 200, 8000, 0.6), (200, 100, 1000, 0.9)])
+def test_a_limit_that_rises_or_falls_is_noticed(old, new, number, share):
+    limiter, service = Limiter(64), Service(old, 16)
     passed, _, _ = simulate(limiter, service, number=1000)
-    service.per_s = 100.0
-    seconds, refusals, _ = simulate(limiter, service, number=1000, start=passed)
-    assert 1000 / seconds / 100 >= 0.9
-    assert refusals <= 80  # a halved limit is learnt in steps
+    service.per_s = new
+    seconds, refusals, _ = simulate(limiter, service, number=number, start=passed)
+    assert number / seconds / new >= share
+    assert new > old or refusals <= 80  # a halved limit is learnt in steps
 
 
 def test_an_unlimited_service_is_not_slowed():

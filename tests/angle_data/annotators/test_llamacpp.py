@@ -35,11 +35,7 @@ def smollm2():
 
 @needs_smollm2
 def test_replies_have_words_tokens_and_an_end(smollm2):
-    asked = [
-        request("Say hello.", 0),
-        request("Tell a long story.", 1, max_tokens=5),
-        request("Hi " * 300, 2),
-    ]
+    asked = [request("Say hello."), request("Tell a long story.", 1, max_tokens=5), request("Hi " * 300, 2)]
     hello, story, too_long = ask(smollm2, asked)
     assert re.search(r"[A-Za-z]{3}", hello.text)
     assert hello.usage["total_tokens"] == hello.usage["prompt_tokens"] + hello.usage["completion_tokens"]
@@ -72,14 +68,11 @@ def test_what_all_requests_are_refused_for_ends_the_run_and_one_refusal_does_not
 
 @needs_smollm2
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"n_ctxx": 5}, InputError, "--engine-option n_ctxx: llama.cpp has no such option"),
-        ({"n_batch": "x"}, InputError, "--engine-option n_batch='x': "),
-    ],
+    ("options", "message"),
+    [({"n_ctxx": 5}, r"n_ctxx: llama\.cpp has no such option"), ({"n_batch": "x"}, "n_batch='x': ")],
 )
-def test_a_wrong_option_is_one_line(options, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}"):
+def test_a_wrong_option_is_one_line(options, message):
+    with pytest.raises(InputError, match=f"^--engine-option {message}"):
         ask(load_annotator(local_spec(engine_options=options)), [request("Hi")])
 
 
@@ -87,11 +80,9 @@ def test_a_wrong_option_is_one_line(options, error, message):
 def test_a_broken_file_is_one_line_and_names_the_log(tmp_path):
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
     config = EngineConfig("mine", checkpoint=str(tmp_path / "broken.gguf"))
-    with pytest.raises(AnnotatorError) as caught:
+    message = rf"^llama\.cpp cannot load the model: .+ \(more in {tmp_path}/llama\.log\)$"
+    with pytest.raises(AnnotatorError, match=message):
         ask(load_annotator(choose_annotator(config, tmp_path)), [request("Hi")])
-    assert re.fullmatch(
-        rf"llama\.cpp cannot load the model: .+ \(more in {tmp_path}/llama\.log\)", str(caught.value)
-    )
     (tmp_path / "text.gguf").write_text("not a model")
     with pytest.raises(InputError, match=r"text\.gguf is no GGUF file"):
         load_annotator(choose_annotator(EngineConfig("mine", checkpoint=str(tmp_path / "text.gguf"))))

@@ -17,11 +17,9 @@ def row(text, polarity, reply, annotator="a"):
 
 
 ROWS = [
-    row("One.", "synonym", "1. First."),
-    row("One.", "antonym", "1. Not one."),
-    row("One.", "synonym", "1. Other.", annotator="b"),
-    row(" Two. ", "synonym", "1. Second."),
-]
+    row("One.", "synonym", "1. First."), row("One.", "antonym", "1. Not one."),
+    row("One.", "synonym", "1. Other.", annotator="b"), row(" Two. ", "synonym", "1. Second."),
+]  # fmt: skip
 
 
 def build(path: Path, rows, name="a"):
@@ -40,11 +38,14 @@ def test_replies_match_text_task_and_annotator(tmp_path, task):
     wanted += [request("Two.", "antonym"), request("Two.", "degrees")]
     found = ask(build(tmp_path / "r.jsonl", rows), wanted)
     assert [outcome.text for outcome in found[:3]] == ["1. Second.", "1. First.", '{"5": "First."}']
-    assert found[3:] == [
-        Failure(f"Two. {asked}", "not_recorded", f"no recorded {asked} reply for this text")
-        for asked in ("antonym", "degrees")
-    ]
+    for failure, asked in zip(found[3:], ("antonym", "degrees"), strict=True):
+        said = f"no recorded {asked} reply for this text"
+        assert failure == Failure(f"Two. {asked}", "not_recorded", said)
     assert ask(build(tmp_path / "r.jsonl", rows, "b"), wanted[1:2]) == [Reply("One. synonym", "1. Other.")]
+
+
+SECOND = "r.jsonl:2: a second, different {}"
+ONE, TWO = {"text": "One.", "reply": "x"}, {"text1": "One.", "text2": "1."}
 
 
 @pytest.mark.parametrize(
@@ -52,30 +53,12 @@ def test_replies_match_text_task_and_annotator(tmp_path, task):
     [
         ([], r"r.jsonl holds no replies"),
         (ROWS, r"holds no replies of 'z'; annotators found: a, b"),
-        (
-            [{"text": "One.", "polarity": "synonym"}],
-            r"r.jsonl:1: field 'reply' must be a string, got NoneType",
-        ),
-        (
-            [row("One.", "similar", "x", "z")],
-            r"r.jsonl:1: polarity must be one of synonym, antonym, got 'similar'",
-        ),
-        (
-            [row("One.", "synonym", "x", "z"), row("One.", "synonym", "y", "z")],
-            r"r.jsonl:2: a second, different synonym reply for the same text",
-        ),
-        (
-            [{"text1": "One.", "text2": "1.", "reply": reply} for reply in "45"],
-            r"r.jsonl:2: a second, different score reply for the same pair",
-        ),
-        (
-            [{"text": "One.", "task": "ranked", "reply": "x"}],
-            r"r.jsonl:1: task must be degrees or graded, got 'ranked'; or give a polarity",
-        ),
-        (
-            [{"text": "One.", "task": task, "reply": task} for task in ("degrees", "graded")],
-            r"r.jsonl:2: a second, different degrees reply for the same text",
-        ),
+        ([{"text": "One.", "polarity": "synonym"}], r"r.jsonl:1: field 'reply' must be a string, got None"),
+        ([row("One.", "similar", "x", "z")], r":1: polarity must be one of synonym, antonym, got 'similar'"),
+        ([row("One.", "synonym", reply, "z") for reply in "xy"], SECOND.format("synonym reply for the same")),
+        ([TWO | {"reply": reply} for reply in "45"], SECOND.format("score reply for the same pair")),
+        ([ONE | {"task": "ranked"}], r"r.jsonl:1: task must be degrees or graded, got 'ranked'; or give a p"),
+        ([ONE | {"task": t, "reply": t} for t in ("degrees", "graded")], SECOND.format("degrees reply for")),
     ],
 )
 def test_unusable_files(tmp_path, rows, message):

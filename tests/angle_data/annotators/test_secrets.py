@@ -44,14 +44,7 @@ def run(tmp_path, monkeypatch, server):
         ({"always": Fault(400, message=f"bad key {KEY}")}, 1),
         ({"always": Fault(404, message=f"no model for {KEY}")}, 1),
     ],
-    ids=[
-        "accepted",
-        "rejected",
-        "some requests refused",
-        "no access",
-        "all requests refused",
-        "unknown model",
-    ],
+    ids=["accepted", "rejected", "some refused", "no access", "all refused", "unknown model"],
 )
 def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server, code):
     monkeypatch.setenv("MY_KEY", KEY)

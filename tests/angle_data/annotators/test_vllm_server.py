@@ -6,14 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
 
 import pytest
-from programs import went_through
-from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4
+from programs import python, went_through
+from tiny_llm import ask, chat_request, needs_vllm, tiny_model, wait_until
 
 from angle_data.annotators.base import Failure
 from angle_data.annotators.choice import load_annotator
@@ -25,19 +24,15 @@ pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
 START_S = 300
 ALIAS = "chatglm"  # a LLaMA is loaded in the tests of the offline engine
-CHOICE = {
-    "type": "object",
-    "properties": {"answer": {"enum": ["yes", "no"]}},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
+CHOICE = {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}, "required": ["answer"]}
+CHOICE |= {"additionalProperties": False}
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """The address of a server that serves a tiny model under the name that the alias stands for."""
     folder = tmp_path_factory.mktemp("served")
-    model = tiny_glm4(folder / "model")
+    model = tiny_model("Glm4", folder / "model")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -51,15 +46,10 @@ def url(tmp_path_factory):
         *("--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}'),
     ]
     with (folder / "server.log").open("w") as output:
-        server = subprocess.Popen(
-            [str(part) for part in command],
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "VLLM_NO_USAGE_STATS": "1"},
-            start_new_session=True,
-        )
+        options = {"env": {**os.environ, "VLLM_NO_USAGE_STATS": "1"}, "start_new_session": True}
+        server = subprocess.Popen([str(part) for part in command], stdout=output, stderr=output, **options)
     try:
-        _wait(server, f"http://127.0.0.1:{port}/health", folder / "server.log")
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/health"), START_S, server, folder / "server.log")
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.terminate()
@@ -71,14 +61,9 @@ def url(tmp_path_factory):
             server.wait()
 
 
-def _wait(server, url, log):
-    end = time.monotonic() + START_S
-    while True:
-        assert server.poll() is None, log.read_text()[-2000:]
-        assert time.monotonic() < end, log.read_text()[-2000:]
-        with suppress(urllib.error.URLError), urllib.request.urlopen(url, timeout=5):
-            return
-        time.sleep(0.2)
+def answers(url):
+    with suppress(urllib.error.URLError), urllib.request.urlopen(url, timeout=5):
+        return True
 
 
 def server(url, concurrency=1):
@@ -87,12 +72,11 @@ def server(url, concurrency=1):
 
 
 def llm_label(url, texts, out, *more):
-    command = [
-        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
+    return python(
+        *("-c", "from angle_data.cli import main; main()"),
         *("llm-label", "--model", ALIAS, "--base-url", url, "--texts", texts, "--out", out),
         *("--seed", "5", "--temperature", "1", "--max-tokens", "12", "--concurrency", "1", *more),
-    ]
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    )
 
 
 @pytest.fixture
@@ -121,10 +105,8 @@ def test_llm_label_end_to_end(url, texts, tmp_path):
 
 def test_schema_and_seed(url):
     model = MODELS[ALIAS].checkpoint
-    bound = [
-        chat_request(f"Text {n}", n, model=model, seed=n, schema=CHOICE, max_tokens=64) for n in range(8)
-    ]
-    replies = ask(server(url, concurrency=8), bound)
+    options = {"model": model, "schema": CHOICE, "max_tokens": 64}
+    replies = ask(server(url, 8), [chat_request(f"Text {n}", n, seed=n, **options) for n in range(8)])
     assert len(replies) == 8
     assert {json.loads(reply.text)["answer"] for reply in replies} <= {"yes", "no"}
     draws = [chat_request("Go on.", n, model=model, seed=3 + n) for n in range(2)]

@@ -14,9 +14,7 @@ def corpus(examples):
         for _, row in read_jsonl(file):
             key = f"{row['annotator']}-{row['id']}-{row['polarity']}"
             parts = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
-            found += [
-                Candidate(row["id"], row["text"], row["polarity"], part.text, row["annotator"], key)
-                for part in parts
-                if part.reason is None
-            ]
+            known = {"source_id": row["id"], "source": row["text"], "polarity": row["polarity"]}
+            known |= {"model": row["annotator"], "key": key}
+            found += [Candidate(text=part.text, **known) for part in parts if part.reason is None]
     return found

@@ -13,12 +13,9 @@ from angle_data.records import Candidate
 from angle_data.text import pair_key
 
 WORDS = {
-    5: "The {} of unit{} broke.",
-    4: "The {} of unit{} broke again.",
-    3: "Some {} near unit{} broke.",
-    2: "The {} of unit{} runs well.",
-    1: "Spare parts are ordered on Mondays, says clerk {}{}.",
-}
+    5: "The {} of unit{} broke.", 4: "The {} of unit{} broke again.", 3: "Some {} near unit{} broke.",
+    2: "The {} of unit{} runs well.", 1: "Spare parts are ordered on Mondays, says clerk {}{}.",
+}  # fmt: skip
 NOUNS = ("disk", "fan", "node", "link", "probe")
 
 
@@ -30,11 +27,8 @@ def asked(model, what, text, number=0, *, source=None):
 
 def ladder(model="d", sources=30):
     """A sentence at each degree for every source; the first is sources x 5 rows."""
-    return [
-        asked(model, degree, text.format(NOUNS[i % 5], i), i)
-        for i in range(sources)
-        for degree, text in WORDS.items()
-    ]
+    steps = [(i, degree) for i in range(sources) for degree in WORDS]
+    return [asked(model, degree, WORDS[degree].format(NOUNS[i % 5], i), i) for i, degree in steps]
 
 
 @pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
@@ -69,11 +63,10 @@ def test_degrees_and_polarities_need_no_grades_to_be_put_together(tmp_path):
     assert {r["score"] for r in rows if r["supervision"] == "degrees"} == {0.2, 0.4, 0.6, 0.8, 1.0}
 
 
-@pytest.mark.parametrize(
-    ("degree", "reason"), [(5, "length_ratio"), (3, "length_ratio"), (2, None), (1, None)]
-)
-def test_a_low_degree_may_be_of_any_length(degree, reason):
-    assert gate("The disk of the build host is full.", "Why? " * 30, degree=degree) == reason
+@pytest.mark.parametrize("degree", [5, 3, 2, 1])
+def test_a_low_degree_may_be_of_any_length(degree):
+    reason = gate("The disk of the build host is full.", "Why? " * 30, degree=degree)
+    assert reason == ("length_ratio" if degree >= 3 else None)
 
 
 def test_a_first_degree_shares_no_word_and_is_on_topic_but_a_reply_that_lost_its_subject_is_not():
@@ -113,10 +106,8 @@ def test_a_low_degree_that_differs_by_a_word_is_flagged(degree, flags):
 
 def grade(rows, odd):
     """As asked for, a tenth of a point less, but for texts with other grades."""
-    return {
-        pair_key(row.source, row.text): dict.fromkeys("xyz", odd.get(row.text, (row.degree or 0) - 0.1))
-        for row in rows
-    }
+    found = {pair_key(row.source, row.text): odd.get(row.text, row.degree - 0.1) for row in rows}
+    return {key: dict.fromkeys("xyz", score) for key, score in found.items()}
 
 
 def test_grades_that_contradict_a_degree_drop_it_and_it_is_never_flipped():

@@ -51,11 +51,8 @@ def runs(tmp_path):
 
 
 def tree(out):
-    return {
-        p.relative_to(out).as_posix(): p.read_bytes()
-        for p in sorted(out.rglob("*"))
-        if p.is_file() and p.name != LOCK_NAME
-    }
+    files = (path for path in sorted(out.rglob("*")) if path.is_file() and path.name != LOCK_NAME)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
 
 
 def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
@@ -66,25 +63,14 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs, tmp_path):
     rows = [*splits["train"], *splits["validation"]]
     # Per text: one synonym of each annotator, one shared synonym, one shared antonym, one random pair.
     assert Counter(r["polarity"] for r in rows) == {"synonym": 36, "antonym": 12, "random": 12}
-    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
-        ("synonym", 1, 1.0),
-        ("antonym", 0, 0.5),
-        ("random", 0, 0.0),
-    }
+    found = {(r["polarity"], r["label"], r["score"]) for r in rows}
+    assert found == {("synonym", 1, 1.0), ("antonym", 0, 0.5), ("random", 0, 0.0)}
     shared = next(r for r in rows if r["text2"] == "Our disk recovered on host0 before window0.")
-    assert shared == {
-        "text1": "Our disk crashed on host0 before window0.",
-        "text2": "Our disk recovered on host0 before window0.",
-        "label": 0,
-        "score": 0.5,
-        # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
-        "weight": 1.0,
-        "polarity": "antonym",
-        "source_id": "t0",
-        "models": ["alpha", "beta"],
-        "flags": ["near_copy"],
-        "supervision": "polarity",
-    }
+    texts = {"text1": "Our disk crashed on host0 before window0.", "text2": shared["text2"]}
+    # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
+    numbers = {"label": 0, "score": 0.5, "weight": 1.0}
+    origin = {"polarity": "antonym", "source_id": "t0", "models": ["alpha", "beta"]}
+    assert shared == {**texts, **numbers, **origin, "flags": ["near_copy"], "supervision": "polarity"}
     assert summary.candidates == 72
     # alpha comes first and stands for the shared pairs, which beta supports all the same.
     assert summary.annotators == {
@@ -107,9 +93,8 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path, strategy):
                 row(text, "antonym", f"the {word} of {i}{own} ran on without a hitch", "m"),
             ]
     run, out = write_run(tmp_path / "run", rows), tmp_path / "out"
-    build_ensemble(
-        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
-    )
+    options = {"random_per_source": 4, "ratios": (1.0,), "max_per_source": 1}
+    build_ensemble(EnsembleConfig((run,), out, strategy, **options))
     pairs = [r for r in split_rows(out)["train"] if r["polarity"] == "random"]
     assert len(pairs) > 20
     assert not [p for p in pairs if p["text1"].split()[1] == p["text2"].split()[1]]
@@ -118,32 +103,20 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path, strategy):
 def test_build_accounts_for_every_candidate(runs, tmp_path):
     source = "Our disk crashed on host0 before window0."
     odd = (source.lower(), source.replace("crashed", "recovered"))
-    gamma = write_run(
-        tmp_path / "runs" / "gamma", [row(source, "synonym", text, "gamma", "t0") for text in odd]
-    )
-    out = tmp_path / "out"
+    rows = [row(source, "synonym", text, "gamma", "t0") for text in odd]
+    gamma, out = write_run(tmp_path / "runs" / "gamma", rows), tmp_path / "out"
     build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
     found, rejected = report(out), read_rows(out / "rejected.jsonl")
     assert found["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
     assert found["candidates"] == 74 == found["kept"] + len(rejected)
     assert Counter(r["reason"] for r in rejected) == found["dropped"]
     assert found["reasons"].keys() == found["dropped"].keys()
-    assert found["annotators"]["gamma"] == {
-        "candidates": 2,
-        "kept": 0,
-        "supports": 0,
-        "dropped": {"conflict": 1, "identical": 1},
-    }
+    dropped = {"conflict": 1, "identical": 1}
+    assert found["annotators"]["gamma"] == {"candidates": 2, "kept": 0, "supports": 0, "dropped": dropped}
     for counts in found["annotators"].values():
         assert counts["candidates"] == counts["kept"] + sum(counts["dropped"].values())
-    assert found["runs"][0] | {"sha256": ""} == {
-        "annotator": "alpha",
-        "candidates": 36,
-        "sha256": "",
-        "checkpoint": "org/alpha",
-        "size": 2,
-        "sampling": {"seed": None},
-    }
+    known = {"annotator": "alpha", "candidates": 36, "checkpoint": "org/alpha", "size": 2}
+    assert found["runs"][0] | {"sha256": ""} == known | {"sampling": {"seed": None}, "sha256": ""}
 
 
 def test_build_is_byte_identical_in_any_order(runs, tmp_path):
@@ -154,24 +127,15 @@ def test_build_is_byte_identical_in_any_order(runs, tmp_path):
         (run / "candidates.jsonl").write_text("".join(reversed(lines)))
     build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", **options))
     one, two = tree(tmp_path / "one"), tree(tmp_path / "two")
-    assert sorted(one) == [
-        "dataset/README.md",
-        "dataset/data/test-00000-of-00001.parquet",
-        "dataset/data/train-00000-of-00001.parquet",
-        "dataset/data/validation-00000-of-00001.parquet",
-        "rejected.jsonl",
-        "report.json",
-    ]
+    data = [f"dataset/data/{name}-00000-of-00001.parquet" for name in ("test", "train", "validation")]
+    assert sorted(one) == ["dataset/README.md", *data, "rejected.jsonl", "report.json"]
     assert one == two
     build_ensemble(EnsembleConfig(runs, tmp_path / "two", **(options | {"seed": 6})))  # in place of the old
-    assert one["dataset/data/train-00000-of-00001.parquet"] != tree(tmp_path / "two").get(
-        "dataset/data/train-00000-of-00001.parquet"
-    )
+    assert one[data[1]] != tree(tmp_path / "two")[data[1]]
 
 
-TEXT = st.sampled_from(
-    ["Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "..."]
-)
+TEXTS = ("Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "...")
+TEXT = st.sampled_from(TEXTS)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -223,10 +187,7 @@ GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n
     ("content", "message"),
     [
         ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
-        (
-            GOOD + "{broken\n",
-            r"candidates.jsonl:2: not valid JSON.*; run the .* llm-label. command of .* again",
-        ),
+        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON.*; run the .* llm-label. command of .* ag"),
         (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id: Input should be a valid string"),
         (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
         (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
@@ -293,9 +254,7 @@ def test_options_that_cannot_be_used_are_refused(runs, tmp_path, options, messag
         ({}, "binary", 0.0),
     ],
 )
-def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_copy(
-    runs, tmp_path, options, labels, score
-):
+def test_the_purpose_scores_antonyms_and_stands_in_every_row(runs, tmp_path, options, labels, score):
     build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
     rows = [row for split in split_rows(tmp_path / "out").values() for row in split]
     assert {row["score"] for row in rows if row["polarity"] == "antonym"} == {score}
@@ -308,16 +267,14 @@ def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_c
 @pytest.mark.parametrize(
     ("options", "now", "apart", "related"),
     [
-        ((), "0", "0.2", "0.5"),
-        (("--labels", "ordinal"), "0.5", "0.2", "0.5"),
-        (("--labels", "binary"), "0", "0", "0.5, not with --labels binary"),
-        (("--labels", "ordinal", "--antonym-score", 0.3), "0.3", "0.3", "0.3"),
+        ("", "0", "0.2", "0.5"),
+        ("--labels ordinal", "0.5", "0.2", "0.5"),
+        ("--labels binary", "0", "0", "0.5, not with --labels binary"),
+        ("--labels ordinal --antonym-score 0.3", "0.3", "0.3", "0.3"),
     ],
 )
-def test_the_question_of_the_purpose_says_what_opposites_score_by_each_answer(
-    runs, tmp_path, options, now, apart, related
-):
-    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options)
+def test_the_question_of_the_purpose_says_what_opposites_score(runs, tmp_path, options, now, apart, related):
+    _, _, said = run_here(main, "ensemble", *runs, "--out", tmp_path / "out", *options.split())
     assert f"score {now}. --purpose opposites: yes ({apart}); --purpose topics: no," in said
     assert f"they are related ({related}); fit" in said
 
@@ -372,10 +329,8 @@ def write_scores(path, rows, model="judge"):
 def test_graded_labels_follow_the_grades(runs, tmp_path):
     graded = [r for r in rows_of("alpha") if r["source_id"] != "t3"]
     scores = (write_scores(tmp_path / "s1", graded), write_scores(tmp_path / "s2", graded, "jury"))
-    config = EnsembleConfig(
-        runs, tmp_path / "out", labels="graded", scores=scores, antonym_score=0.4, ratios=(1.0,)
-    )
-    build_ensemble(config)
+    options = {"labels": "graded", "scores": scores, "antonym_score": 0.4, "ratios": (1.0,)}
+    build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
     rows = split_rows(tmp_path / "out")["train"]
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
@@ -387,25 +342,18 @@ def test_graded_labels_follow_the_grades(runs, tmp_path):
     assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
     assert ungraded["weight"] < antonym["weight"] < 1
     assert 0.85 < by_text["Before window2 beta saw the node of host2 crash."]["score"] < 1.0
-    synonyms = [
-        by_text[f"host{i}: {subject} crash, ahead of window{i}"]["score"]
-        for i, subject in enumerate(SUBJECTS)
-    ]
-    del synonyms[3]
+    said = [f"host{i}: {subject} crash, ahead of window{i}" for i, subject in enumerate(SUBJECTS) if i != 3]
+    synonyms = [by_text[text]["score"] for text in said]
     assert synonyms == sorted(synonyms)
     assert synonyms[0] < synonyms[-1] <= 1
     assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points
     found = report(tmp_path / "out")
     assert found["settings"]["graders"] == "judge, jury"
-    assert found["scores"] | {"sha256": ""} == {
-        "rows": {"judge": 33, "jury": 33},
-        "pairs": 33,
-        "unknown_pairs": 0,
-        "candidate_pairs": 48,  # two synonyms of each annotator and the shared antonym, less one shared
-        "graded_pairs": 33,
-        "labelled": {"graded": 33, "expected": 15},  # beta's own synonyms, and the three pairs of t3
-        "sha256": "",
-    }
+    # Candidate pairs are two synonyms of each annotator and the shared antonym, less one shared; expected are
+    # the scores of beta's own synonyms, and of the three pairs of t3.
+    counts = {"pairs": 33, "unknown_pairs": 0, "candidate_pairs": 48, "graded_pairs": 33, "sha256": ""}
+    counts |= {"rows": {"judge": 33, "jury": 33}, "labelled": {"graded": 33, "expected": 15}}
+    assert found["scores"] | {"sha256": ""} == counts
 
 
 def test_grades_of_other_pairs_are_counted(runs, tmp_path, caplog):
@@ -421,9 +369,8 @@ def test_an_unfinished_run_is_named(tmp_path, caplog):
     run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "usd": 1.5})
     done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True})
     build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
-    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
-    ]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
     alpha, beta = report(tmp_path / "out")["runs"]
     assert alpha["finished"] is False
     assert "finished" not in beta

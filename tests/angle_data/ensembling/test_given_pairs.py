@@ -1,5 +1,6 @@
 """Pairs of --pairs, mined among texts, say: rows of a build if they are graded."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -12,9 +13,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_data.text import normalise, pair_key
 
-TEXTS = [
-    f"The {thing} of unit{i} is down." for i, thing in enumerate(("disk", "fan", "node", "link", "probe") * 6)
-]
+THINGS = ("disk", "fan", "node", "link", "probe") * 6
+TEXTS = [f"The {thing} of unit{i} is down." for i, thing in enumerate(THINGS)]
 
 
 @pytest.fixture
@@ -25,18 +25,14 @@ def run(tmp_path):
 
 def mine(folder, step=7):
     """Every text with the one so many places on, in a ring."""
-    return [
-        {"text1": text, "text2": TEXTS[(i + step) % len(TEXTS)], "kind": ("near", "random")[i % 2]}
-        for i, text in enumerate(TEXTS)
-    ]
+    pairs = zip(TEXTS, TEXTS[step:] + TEXTS[:step], ["near", "random"] * 15, strict=True)
+    return [{"text1": one, "text2": other, "kind": kind} for one, other, kind in pairs]
 
 
 def grade(folder, rows, grades=(0.0, 3.5, 4.0)):
-    graded = [
-        {"text1": r["text2"], "text2": r["text1"], "score": grades[i % len(grades)], "model": "x"}
-        for i, r in enumerate(rows)
-    ]
-    return write_grades(folder, graded)
+    graded = zip(rows, itertools.cycle(grades))
+    known = ({"text1": row["text2"], "text2": row["text1"], "score": score} for row, score in graded)
+    return write_grades(folder, [row | {"model": "x"} for row in known])
 
 
 def build(run, pairs, scores, **options):
@@ -62,11 +58,8 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     assert summary.given == {"kept": 20, "blank": 1, "identical": 1, "repeated": 1, "ungraded": 10}
     assert (summary.candidates, summary.kept, summary.dropped) == (60, 60, {})
     rows = [row for row in rows_of(run)["train"] if row["supervision"] == "grades"]
-    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
-        ("", 0, 0.0),
-        ("", 0, 0.7),
-        ("", 1, 0.8),
-    }
+    found = {(r["polarity"], r["label"], r["score"]) for r in rows}
+    assert found == {("", 0, 0.0), ("", 0, 0.7), ("", 1, 0.8)}
     assert Counter(flag for r in rows for flag in r["flags"]) == {"near": 10, "random": 10}
     assert {r["source_id"] for r in rows if r["text1"] == TEXTS[3]} == {"t3"}
     rejected = Counter(row["reason"] for row in read_rows(run.parent / "out" / "rejected.jsonl"))
@@ -75,9 +68,7 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(run, tmp_
     assert report(run.parent / "out")["scores"]["unknown_pairs"] == 0
     unchecked, said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert unchecked.startswith("x graded given pairs and fewer than 20 candidates of either polarity: its")
-    assert said.startswith(
-        "10 of 33 given pairs have no grade that is used and are left out: `angle-data llm-"
-    )
+    assert said.startswith("10 of 33 given pairs have no grade that is used and are left out: `angle-data ")
     accounts = "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n"
     assert accounts in card(run.parent / "out")
 
@@ -118,11 +109,8 @@ def test_random_pairs_are_none_of_the_given_ones_nor_alike_by_them(run, tmp_path
     scores = grade(tmp_path / "scores", chain, (5.0,))
     build(run, [*chain, *others], scores, ratios=(1.0,), random_per_source=5)
     place = {text: i % 3 for i, text in enumerate(TEXTS)}
-    kinds = {
-        frozenset((place[r["text1"]], place[r["text2"]]))
-        for r in rows_of(run)["train"]
-        if r["supervision"] == "random"
-    }
+    drawn = (row for row in rows_of(run)["train"] if row["supervision"] == "random")
+    kinds = {frozenset((place[row["text1"]], place[row["text2"]])) for row in drawn}
     assert kinds == {frozenset((0, 2)), frozenset((1, 2))}
 
 
@@ -155,8 +143,6 @@ def test_bad_pairs_are_refused(run, tmp_path, rows, message):
     with pytest.raises(InputError, match=message):
         build(run, rows, grade(tmp_path / "scores", mine(tmp_path)))
 
-
-def test_grades_of_none_of_the_given_pairs_are_refused(run, tmp_path):
-    scores = grade(tmp_path / "scores", mine(tmp_path, 8))
+    scores = grade(tmp_path / "scores", mine(tmp_path, 8))  # of other pairs
     with pytest.raises(InputError, match=r"^--scores grades none of the 60 candidate pairs.*drops\); grade"):
         build(run, mine(tmp_path), scores)

@@ -7,40 +7,29 @@ from angle_data.ensembling.read import group_by_source
 from angle_data.records import Candidate
 from angle_data.text import pair_key
 
-TEXTS = (
-    ("synonym", "We lost the {} of unit {} again, {} says."),
-    ("antonym", "The {} of unit {} works as it should, {} says."),
-)
+SAID = {"synonym": "We lost {}, {} says.", "antonym": "The {} works as it should, {} says."}
 
 
 def candidates(*annotators, sources=20):
     """A synonym and an antonym of each annotator for every source; no two are alike."""
-    nouns = ("disk", "fan", "node", "link", "probe")
+    things = [f"{noun} of unit {i}" for i, noun in enumerate(["disk", "fan", "node", "link", "probe"] * 4)]
     return [
-        Candidate(
-            f"t{i}", f"The {noun} of unit {i} is down.", polarity, text.format(noun, i, model), model, f"k{i}"
-        )
-        for i, noun in ((i, nouns[i % 5]) for i in range(sources))
+        Candidate(f"t{i}", f"The {it} is down.", polarity, text.format(it, model), model, f"k{i}")
+        for i, it in enumerate(things[:sources])
         for model in annotators
-        for polarity, text in TEXTS
+        for polarity, text in SAID.items()
     ]
 
 
 def graded(rows, *graders, wrong=0):
     """Synonyms 4 and antonyms 1 by every grader; the first `wrong` rows get what the other polarity has."""
-    return {
-        pair_key(row.source, row.text): dict.fromkeys(
-            graders, 4.0 if (row.polarity == "synonym") != (number < wrong) else 1.0
-        )
-        for number, row in enumerate(rows)
-    }
+    high = [(row.polarity == "synonym") != (number < wrong) for number, row in enumerate(rows)]
+    grades = zip(rows, (4.0 if each else 1.0 for each in high), strict=True)
+    return {pair_key(row.source, row.text): dict.fromkeys(graders, grade) for row, grade in grades}
 
 
-def join(*many):
-    return {
-        pair: {name: grade for grades in many for name, grade in grades.get(pair, {}).items()}
-        for pair in set().union(*many)
-    }
+def join(one, other):
+    return {pair: {**one.get(pair, {}), **other.get(pair, {})} for pair in one.keys() | other.keys()}
 
 
 def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
@@ -48,12 +37,9 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     # Ten of twenty synonyms and as many antonyms the wrong way round: half of the wins, half of the losses.
     grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
     judgement = judge(group_by_source(rows), grades)
-    assert judgement.verdicts == {
-        "good": Verdict(1.0, {"a": 1.0}, None),
-        "poor": Verdict(
-            0.5, {"a": 0.5}, "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
-        ),
-    }
+    why = "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
+    good, poor = Verdict(1.0, {"a": 1.0}, None), Verdict(0.5, {"a": 0.5}, why)
+    assert judgement.verdicts == {"good": good, "poor": poor}
     assert judgement.used == ["good"]
     assert judgement.grades == graded(rows, "good")
 
@@ -83,9 +69,7 @@ def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     grades = {**graded(rows[:number], "x"), given: {"x": 3.0}}
     judgement = judge(group_by_source(rows), grades, {given})
     assert judgement.used == ["x"]
-    said = (
-        "x graded given pairs and fewer than 20 candidates of either polarity: its grades are believed, and"
-    )
+    said = "x graded given pairs and fewer than 20 candidates of either polarity: its grades are believed"
     assert any(note.startswith(said) for note in judgement.notes(None)) == trusted
     assert "x graded given pairs" not in str(judge(group_by_source(rows), graded(rows, "x")).notes(None))
 
@@ -126,14 +110,9 @@ def test_annotators_that_confuse_the_polarities_veto_no_good_grader():
 @pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
 def test_annotators_turned_round_or_the_scale_upside_down(names, wrong):
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
+    area = "0.00" if names == "a" else "0.33, a 0.00, b 0.00, c 1.00"
     rows = candidates(*names)
     judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
     assert judgement.used == []
-    if names == "a":
-        assert judgement.verdicts["x"].reason == (
-            "grades antonyms above synonyms (area under the curve 0.00, 0.75 is needed)"
-        )
-    else:
-        assert "(area under the curve 0.33, a 0.00, b 0.00, c 1.00, 0.75 is needed)" in str(
-            judgement.verdicts["x"].reason
-        )
+    said = f"grades antonyms above synonyms (area under the curve {area}, 0.75 is needed)"
+    assert judgement.verdicts["x"].reason == said

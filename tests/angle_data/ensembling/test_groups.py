@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from angle_data.ensembling.groups import group_sources
 from angle_data.text import jaccard, words
 
-TEMPLATED = st.lists(
-    st.tuples(*[st.integers(0, 3)] * 5).map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)),
-    max_size=40,
-)
+NUMBERS = st.tuples(*[st.integers(0, 3)] * 5)
+TEMPLATED = st.lists(NUMBERS.map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)), max_size=40)
 
 
 @given(TEMPLATED)
@@ -50,12 +48,8 @@ def work(task):
     ],
 )
 def test_group_sources_of_one_template_are_not_all_compared(templates):
-    few, many = (
-        work(
-            lambda count=count: group_sources(
-                {template.format(n): [] for n in range(count) for template in templates}
-            )
-        )
-        for count in (150, 600)
-    )
+    def sources(count):
+        return {template.format(n): [] for n in range(count) for template in templates}
+
+    few, many = (work(lambda count=count: group_sources(sources(count))) for count in (150, 600))
     assert many < 6 * few  # four times the texts; 16 times the comparisons

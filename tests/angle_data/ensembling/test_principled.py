@@ -58,18 +58,20 @@ def grade(rows, graders):
 
 
 def reliability(outcome):
-    return {
-        name: sum(found["reliability"] for found in sides.values()) / len(sides)
-        for name, sides in outcome.details["reliability"].items()
-    }
+    rates = outcome.details["reliability"].items()
+    return {name: sum(s["reliability"] for s in sides.values()) / len(sides) for name, sides in rates}
 
 
-def found(outcome, annotator):
-    """Texts of an annotator that were flipped, or dropped because of their polarity."""
-    texts = {
-        c.candidate.text for c in outcome.kept if "flipped" in c.flags and c.candidate.model == annotator
-    }
-    return texts | {r.text for r in outcome.dropped if r.reason == "contradicted" and r.model == annotator}
+def flipped(outcome):
+    """Texts of annotator b that were flipped."""
+    rows = (choice.candidate for choice in outcome.kept if "flipped" in choice.flags)
+    return {row.text for row in rows if row.model == "annotator-b"}
+
+
+def found(outcome):
+    """Its texts that were flipped, or dropped because of their polarity."""
+    dropped = (r for r in outcome.dropped if (r.reason, r.model) == ("contradicted", "annotator-b"))
+    return flipped(outcome) | {row.text for row in dropped}
 
 
 @pytest.mark.parametrize(
@@ -85,13 +87,10 @@ def test_flipped_polarities_are_found(half, graders, replies, precision, recall)
     rows, turned = flip(half, "annotator-b", 0.2, replies=replies)
     outcome = principled(group_by_source(rows), grade(half, graders))
     offered = {row.text for row in rows if row.model == "annotator-b"}
-    hits = found(outcome, "annotator-b")
+    hits = found(outcome)
     assert len(hits & turned) >= precision * len(hits)
     assert len(hits & turned) >= recall * len(turned & offered)
-    flipped = {
-        c.candidate.text for c in outcome.kept if "flipped" in c.flags and c.candidate.model == "annotator-b"
-    }
-    assert len(flipped & turned) >= 0.95 * len(flipped)
+    assert len(flipped(outcome) & turned) >= 0.95 * len(flipped(outcome))
     rates = reliability(outcome)
     assert rates["annotator-b"] < min(rates["annotator-a"], rates["annotator-c"]) - 0.1
 
@@ -135,19 +134,16 @@ def test_a_grader_that_tells_nothing_changes_nothing(half, high):
 
 
 def test_copies_of_a_grader_count_for_hardly_more_than_one(half):
-    rows, _ = flip(half, "annotator-b", 0.2, replies=False)
-    one = grade(half, {"x": normal})
-    copies = {pair: dict.fromkeys("wxyz", found["x"]) for pair, found in one.items()}
-    alone, four = (principled(group_by_source(rows), grades) for grades in (one, copies))
-    apart = principled(group_by_source(rows), grade(half, dict.fromkeys("wxyz", normal)))
-    turned = flip(half, "annotator-b", 0.2, replies=False)[1]
-    right = [len(found(outcome, "annotator-b") & turned) for outcome in (alone, four, apart)]
+    rows, turned = flip(half, "annotator-b", 0.2, replies=False)
+    one, apart = (grade(half, dict.fromkeys(names, normal)) for names in ("x", "wxyz"))
+    copies = {pair: dict.fromkeys("wxyz", given["x"]) for pair, given in one.items()}
+    outcomes = (principled(group_by_source(rows), grades) for grades in (one, copies, apart))
+    right = [len(found(outcome) & turned) for outcome in outcomes]
     assert right[1] < 1.05 * right[0] < 0.8 * right[2]
 
 
-SOURCES = [
-    f"The {noun} of rack {i} is down." for i, noun in enumerate(["disk", "fan", "node", "link", "probe"] * 8)
-]
+NOUNS = ["disk", "fan", "node", "link", "probe"] * 8
+SOURCES = [f"The {noun} of rack {i} is down." for i, noun in enumerate(NOUNS)]
 
 
 def pairs(*offers):
@@ -169,12 +165,9 @@ HONEST = pairs(
 
 def judged(rows, odd, seed=1):
     """Two judges that give synonyms 4 or 5 and antonyms 0 or 1; `odd` overrides."""
-    rng = random.Random(seed)
+    rng, usual = random.Random(seed), {"synonym": (4.0, 5.0), "antonym": (0.0, 1.0)}
     return {
-        key: {
-            name: odd.get(key, rng.choice((4.0, 5.0) if polarity == "synonym" else (0.0, 1.0)))
-            for name in ("judge", "jury")
-        }
+        key: {name: odd.get(key, rng.choice(usual[polarity])) for name in ("judge", "jury")}
         for key, polarity in sorted({(pair_key(r.source, r.text), r.polarity) for r in rows})
     }
 
@@ -194,19 +187,15 @@ def test_a_swapped_reply_is_turned_round_and_flagged():
     assert len(outcome.kept) == len(rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "flipped"),
-    [("Invoices for March were paid by wire.", False), ("Invoices for the disk were paid by wire.", True)],
-)
-def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text, flipped):
+@pytest.mark.parametrize(("topic", "flipped"), [("March", False), ("the disk", True)])
+def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped):
     """Its reply is on topic thanks to the other sentence; all judges give it 0."""
+    text = f"Invoices for {topic} were paid by wire."
     poor = replace(HONEST[0], text=text)
     grades = judged(HONEST, {}) | {pair_key(poor.source, text): {"judge": 0.0, "jury": 0.0}}
     for number, more in enumerate(("third", "fourth")):
-        grades = {
-            key: found | {more: judged(HONEST, {}, number).get(key, found)["judge"]}
-            for key, found in grades.items()
-        }
+        third = judged(HONEST, {}, number)
+        grades = {key: found | {more: third.get(key, found)["judge"]} for key, found in grades.items()}
     outcome = principled(group_by_source([*HONEST, poor]), grades)
     assert [c.candidate.text for c in outcome.kept if "flipped" in c.flags] == [text] * flipped
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)

@@ -31,12 +31,8 @@ def level(scale, choice):
 def test_graders_of_other_scales_are_read_alike():
     """Grader y says 4 and 3 where x says 5 and 1; each graded other pairs."""
     same, other = choices("a", "synonym", 200), choices("a", "antonym", 200)
-    grades = {
-        **graded(same[:100], 5.0),
-        **graded(same[100:], 4.0, grader="y"),
-        **graded(other[:100], 1.0),
-        **graded(other[100:], 3.0, grader="y"),
-    }
+    grades = graded(same[:100], 5.0) | graded(other[:100], 1.0)
+    grades |= graded(same[100:], 4.0, grader="y") | graded(other[100:], 3.0, grader="y")
     given = [GivenPair("one text", f"text {grade}") for grade in (2.0, 3.5, 4.5)]
     grades |= {pair.key: {"y": grade} for pair, grade in zip(given, (2.0, 3.5, 4.5), strict=True)}
     scale = Scale([*same, *other], given, grades, antonym_score=0.2)
@@ -107,14 +103,8 @@ def test_levels_and_their_variances_are_posterior_means_by_hand():
 def test_a_grade_is_read_on_straight_lines_between_what_is_known():
     same, other = choices("a", "synonym"), choices("a", "antonym")
     low, high = (30 * 1 + 5 * 1.5) / 35, (30 * 4 + 5 * 4.5) / 35  # five pairs say 1.5 and 4.5 beforehand
-    read = {
-        0.0: 0.0,
-        low / 2: low / 2,
-        low: low,
-        (low + high) / 2: (low + 4.5) / 2,
-        (high + 5) / 2: 4.75,
-        5: 5,
-    }
+    read = {0.0: 0.0, low / 2: low / 2, low: low}
+    read |= {(low + high) / 2: (low + 4.5) / 2, (high + 5) / 2: 4.75, 5: 5}
     given = [GivenPair("one text", f"text {grade}") for grade in read]
     grades = {**graded(same, 4.0), **graded(other, 1.0)}
     grades |= {pair.key: {"x": grade} for pair, grade in zip(given, read, strict=True)}

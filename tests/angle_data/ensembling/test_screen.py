@@ -3,6 +3,10 @@ import pytest
 from angle_data.ensembling.screen import REASONS, gate, is_near_copy
 
 SOURCE = "Failover is disabled on the primary database."
+PLACEHOLDERS = (
+    "[sentence 1]", "Sentence 1", "Antonym 2:", "<your sentence here>", "**Synonymous sentence:**",
+    "[first antonym sentence]", "Sentence goes here",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -14,13 +18,7 @@ SOURCE = "Failover is disabled on the primary database."
         ("?!", "A sentence.", "blank"),
         (SOURCE, "failover is DISABLED on the  primary database", "identical"),
         (SOURCE, "“Failover is disabled on the primary database!”", "identical"),
-        (SOURCE, "[sentence 1]", "placeholder"),
-        (SOURCE, "Sentence 1", "placeholder"),
-        (SOURCE, "Antonym 2:", "placeholder"),
-        (SOURCE, "<your sentence here>", "placeholder"),
-        (SOURCE, "**Synonymous sentence:**", "placeholder"),
-        (SOURCE, "[first antonym sentence]", "placeholder"),
-        (SOURCE, "Sentence goes here", "placeholder"),
+        *((SOURCE, text, "placeholder") for text in PLACEHOLDERS),
         (SOURCE, "Sentence " + "1" * 80, None),  # must not take exponential time
         (SOURCE, "Text 1 of the runbook", None),
         (SOURCE, "The new output was ok", None),

@@ -52,6 +52,9 @@ CANDIDATES = [
 ]
 
 
+LOST = [("duplicate", "b", "no space is left on the build host"), ("placeholder", "c", "Sentence 1")]
+
+
 def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
     outcome = concat(group_by_source(CANDIDATES))
     assert kept(outcome) == [
@@ -60,10 +63,7 @@ def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
         ("synonym", "No space is left on the build host.", ("a", "b")),
         ("synonym", "The build host has free space", ("c",)),  # the contradiction stays
     ]
-    assert dropped(outcome) == [
-        ("duplicate", "b", "no space is left on the build host"),
-        ("placeholder", "c", "Sentence 1"),
-    ]
+    assert dropped(outcome) == LOST
     assert {c.weight for c in outcome.kept} == {1.0}
 
 
@@ -76,8 +76,7 @@ def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_
     assert dropped(outcome) == [
         ("conflict", "a", "The build host has free space."),
         ("conflict", "c", "The build host has free space"),
-        ("duplicate", "b", "no space is left on the build host"),
-        ("placeholder", "c", "Sentence 1"),
+        *LOST,
     ]
     # b: 2 of 2 pass, (2 + 4) / (2 + 5) = 0.8571. a is as reliable: 0.8571 + 0.1 for the second supporter.
     assert {c.candidate.text: c.weight for c in outcome.kept} == {
@@ -87,9 +86,8 @@ def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_
 
 
 def test_vote_follows_the_majority():
-    outcome = vote(
-        group_by_source([*CANDIDATES, candidate("The build host has free space!", "antonym", "b")])
-    )
+    more = candidate("The build host has free space!", "antonym", "b")
+    outcome = vote(group_by_source([*CANDIDATES, more]))
     assert ("antonym", "The build host has free space.", ("a", "b")) in kept(outcome)
     assert ("conflict", "c", "The build host has free space") in dropped(outcome)
 
@@ -138,27 +136,17 @@ def test_near_copies_are_flagged_not_dropped(name):
 
 ODD = ("", "Sentence 1", "Диск полон", "x" * 80)
 TEXTS = st.sampled_from(["Disk full.", "disk full", "Queue empty", "No space.", "Disk not full.", *ODD])
-ROWS = st.lists(
-    st.builds(
-        Candidate,
-        source_id=st.sampled_from(["1", "2"]),
-        source=TEXTS,
-        polarity=st.sampled_from(["synonym", "antonym"]),
-        text=TEXTS,
-        model=st.sampled_from(["a", "b", "c"]),
-        key=st.sampled_from(["k1", "k2"]),
-    ),
-    max_size=30,
-)
+NAMES = {"source_id": "12", "model": "abc", "key": ["k1", "k2"], "polarity": ["synonym", "antonym"]}
+FIELDS = {name: st.sampled_from(values) for name, values in NAMES.items()} | {"source": TEXTS, "text": TEXTS}
+ROWS = st.lists(st.builds(Candidate, **FIELDS), max_size=30)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 @given(rows=ROWS, data=st.data())
 def test_every_candidate_is_kept_or_dropped_once_in_any_order(name, rows, data):
     keys = sorted({pair_key(row.source, row.text) for row in rows})
-    grades = {
-        key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in keys if data.draw(st.booleans())
-    }
+    judged = [key for key in keys if data.draw(st.booleans())]
+    grades = {key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in judged}
     outcome = load_strategy(name)(group_by_source(rows), grades)
     accounted = [asked(c) for c in outcome.kept]
     accounted += [Candidate(*list(r.to_dict().values())[:6]) for r in outcome.dropped]
@@ -172,9 +160,8 @@ def asked(choice):
     """The candidate as it was offered: a flipped one has the other polarity."""
     if "flipped" not in choice.flags:
         return choice.candidate
-    return replace(
-        choice.candidate, polarity="antonym" if choice.candidate.polarity == "synonym" else "synonym"
-    )
+    other = {"synonym": "antonym", "antonym": "synonym"}
+    return replace(choice.candidate, polarity=other[choice.candidate.polarity])
 
 
 @pytest.mark.parametrize("name", ["principled", "vote"])
@@ -186,9 +173,7 @@ def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
 
 
 def test_merge_does_not_join_opposites_that_differ_by_one_token():
-    sentence = (
-        "Multi-factor authentication is {} for every account in the production organisation since Monday."
-    )
+    sentence = "Multi-factor authentication is {} for every account in the production system since Monday."
     on = candidate(sentence.format("enabled"), "synonym", source="MFA is on.")
     off = candidate(sentence.format("disabled"), "antonym", "b", "MFA is on.")
     pairs = merge(offers(group_by_source([on, off])))
@@ -233,23 +218,17 @@ def test_a_cap_prefers_support_then_weight():
 
 
 SOURCES = [
-    source(text, number)
-    for number, text in enumerate(
-        [
-            "The disk of the build host is full.",
-            "The disk of the test host is full.",  # shares 6 of 8 words with the first
-            "Queue depth passed two million.",
-            "Failover took eleven minutes.",
-        ]
-    )
+    source("The disk of the build host is full.", 0),
+    source("The disk of the test host is full.", 1),  # shares 6 of 8 words with the first
+    source("Queue depth passed two million.", 2),
+    source("Failover took eleven minutes.", 3),
 ]
 
 
 def test_random_pairs_label_and_skip_what_is_alike():
     pairs = random_pairs(SOURCES, per_source=3, seed=0, taken=())
-    assert {(p.label, p.score, p.weight, p.polarity, p.supervision) for p in pairs} == {
-        (0, 0.0, 1.0, "random", "random")
-    }
+    found = {(p.label, p.score, p.weight, p.polarity, p.supervision) for p in pairs}
+    assert found == {(0, 0.0, 1.0, "random", "random")}
     keys = [pair_key(p.text1, p.text2) for p in pairs]
     # Of the six unordered pairs of four texts, one is too much alike; none is drawn twice.
     assert len(keys) == len(set(keys)) == 5

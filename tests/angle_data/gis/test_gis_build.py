@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
+from labelling_runs import read_rows
 
 from angle_data.errors import InputError
 from angle_data.gis.build.build import build_gis
@@ -113,17 +114,13 @@ def test_half_of_the_pairs_are_negative_in_every_split_and_none_is_there_twice(r
 def test_counts_in_are_kept_and_dropped(built):
     out, summary = built
     links = summary.report["links"]
-    files = {
-        name: (out / "audit" / f"{name}.jsonl").read_text().splitlines()
-        for name in ("links", "tentative", "rejected")
-    }
-    rejected = [json.loads(line) for line in files["rejected"]]
-    assert links["accepted"] == len(files["links"]) == sum(links["by_evidence"].values())
-    assert sum(links["tentative"].values()) == len(files["tentative"])
-    assert sum(links["rejected"].values()) == sum(row["source"] != "pair" for row in rejected)
-    assert links["statements"] == links["accepted"] + len(files["tentative"]) + sum(
-        links["rejected"].values()
-    )
+    files = ("links", "tentative", "rejected")
+    accepted, tentative, rejected = (read_rows(out / "audit" / f"{name}.jsonl") for name in files)
+    refused = sum(row["source"] != "pair" for row in rejected)
+    assert links["accepted"] == len(accepted) == sum(links["by_evidence"].values())
+    assert sum(links["tentative"].values()) == len(tentative)
+    assert sum(links["rejected"].values()) == refused
+    assert links["statements"] == len(accepted) + len(tentative) + refused
     pairs = summary.report["pairs"]
     assert pairs["possible"] == pairs["kept"] + sum(pairs["dropped"].values())
     assert sum(row["source"] == "pair" for row in rejected) == sum(pairs["dropped"].values())
@@ -165,17 +162,6 @@ def test_the_report_and_the_figures_are_written(built):
     assert "](figures/token-lengths.png)" in (summary.dataset / "README.md").read_text()
 
 
-def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
-    with caplog.at_level("WARNING", logger="angle"):
-        build_gis(GisConfig(crawled))
-    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
-    assert (crawled / "report.json").exists()
-    assert not (crawled / "figures").exists()
-    assert "](figures/" not in (crawled / "dataset" / "README.md").read_text()
-
-
 @pytest.mark.usefixtures("plain")
 def test_ids_only(crawled, built):
     summary = build_gis(GisConfig(crawled, ids_only=True))
@@ -192,12 +178,6 @@ def test_ids_only(crawled, built):
     assert "configs:" not in ids_card + card
     assert ("`text1`" in ids_card, "The texts are not included." in ids_card) == (False, True)
     assert ("`text1`" in card, "The texts are not included." in card) == (True, False)
-
-
-def test_by_repository_needs_as_many_as_splits(tmp_path):
-    store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path)
-    with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
-        build_gis(GisConfig(tmp_path, split_by="repo"))
 
 
 @pytest.mark.usefixtures("plain")
@@ -261,9 +241,8 @@ def test_only_the_listed_repositories_count_under_any_of_their_names(tmp_path):
     alone.repos = {id: repo for id, repo in alone.repos.items() if repo.full_name == names[0]}
     store_world(alone, tmp_path / "one")
     there, _ = rows_of(tmp_path / "one")
-    assert [(row["number1"], row["number2"]) for row in rows] == [
-        (row["number1"], row["number2"]) for row in there
-    ]
+    here, there = ([(row["number1"], row["number2"]) for row in found] for found in (rows, there))
+    assert here == there
 
 
 @pytest.mark.usefixtures("plain")
@@ -300,26 +279,30 @@ def test_repositories_that_github_no_longer_shows_are_left_out(crawled):
     assert all(f"| {name} | {why} |" in card for name, why in reasons.items())
 
 
-def test_a_store_without_issues_says_what_may_be_wrong(tmp_path):
+def test_nothing_to_build(tmp_path):
+    store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path / "two")
+    with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
+        build_gis(GisConfig(tmp_path / "two", split_by="repo"))
     write_store(tmp_path, issues=[])
     with pytest.raises(InputError, match="holds no issues of these repositories; check --repos"):
         build_gis(GisConfig(tmp_path))
-
-
-def test_nothing_to_build(tmp_path):
-    write_store(
-        tmp_path, issues=[make_issue(1), make_issue(2)], comments=[make_comment(5, 2, "dup of #77", 9)]
-    )
+    comments = [make_comment(5, 2, "dup of #77", 9)]
+    write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=comments)
     with pytest.raises(InputError, match="no duplicates among 2 issues with 1 comments; see audit/"):
         build_gis(GisConfig(tmp_path))
     assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()
 
 
 @pytest.mark.usefixtures("plain")
-def test_too_few_clusters_leave_splits_out(tmp_path):
+def test_too_few_clusters_leave_splits_out_and_no_matplotlib_the_figures(tmp_path, monkeypatch, caplog):
     comment = make_comment(5, 2, "Duplicate of #1", 9)
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
+    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     summary = build_gis(GisConfig(tmp_path))
+    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
+    assert not (tmp_path / "figures").exists()
+    assert "](figures/" not in (summary.dataset / "README.md").read_text()
+    assert (tmp_path / "report.json").exists()
     assert summary.counts["train"] == summary.counts["positives"] == 1
     assert "test" not in summary.counts
     assert summary.report["negatives"]["dropped"] == {"no_hard_partner": 1, "no_partner": 1}

@@ -26,18 +26,14 @@ def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
     """Of four comparisons with hard pairs two are won and one is a draw; rare words weigh more."""
     measures = Measures("words", len)
     rows = [
-        ("rare1 the", "rare1 the", "duplicate"),
-        ("the two1", "the two2", "duplicate"),
-        ("the three1", "the three2", "hard"),
-        ("rare4 the x4 z4", "rare4 the y4 v4", "hard"),
+        ("rare1 the", "rare1 the", "duplicate"), ("the two1", "the two2", "duplicate"),
+        ("the three1", "the three2", "hard"), ("rare4 the x4 z4", "rare4 the y4 v4", "hard"),
         ("one5 the", "two5 other", "random"),
-    ]
+    ]  # fmt: skip
     for one, other, kind in rows:
         measures.add("train", make_row(one, other, kind))
-    assert measures.summary()["lexical"] == {
-        "hard": {"rare": 0.625, "plain": 0.75},
-        "random": {"rare": 1.0, "plain": 1.0},
-    }
+    hard, random = {"rare": 0.625, "plain": 0.75}, {"rare": 1.0, "plain": 1.0}
+    assert measures.summary()["lexical"] == {"hard": hard, "random": random}
 
 
 def test_a_tokenizer_of_a_file_or_of_the_hubs_cache(tmp_path, monkeypatch):
@@ -76,15 +72,13 @@ def card(**changes):
     return render_gis_card({**REPORT, **changes})
 
 
-@pytest.mark.parametrize(
-    ("who", "backing"),
-    [
-        ("owner", {"role": "OWNER"}),
-        ("author of the duplicate", {"role": "NONE", "author": "reporter"}),
-        ("labelled", {"role": "NONE", "labels": ("duplicate",)}),
-        ("same original", {"role": "OWNER"}),
-    ],
-)
+BACKING = [
+    ("owner", {"role": "OWNER"}), ("author of the duplicate", {"role": "NONE", "author": "reporter"}),
+    ("labelled", {"role": "NONE", "labels": ("duplicate",)}), ("same original", {"role": "OWNER"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("who", "backing"), BACKING)
 def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backing):
     """Whatever is accepted as evidence stands in the sentence that says what label 1 means."""
     labels = backing.pop("labels", ())

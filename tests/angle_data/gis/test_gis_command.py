@@ -87,10 +87,7 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         (("--no-crawl", "--split-by", "moon"), "--split-by must be one of cluster, time, repo, got 'moon'"),
         (("--no-crawl", "--negatives", "-1"), "--negatives must be between 0 and 100, got -1"),
         (("--no-crawl", "--max-pairs-per-cluster", "0"), "--max-pairs-per-cluster must be at least 1"),
-        (
-            ("--repos", "nothing.txt", "--tokenizer", "nowhere"),
-            "--tokenizer nowhere: no tokenizer that can be read",
-        ),
+        (("--repos", "nothing.txt", "--tokenizer", "nowhere"), "--tokenizer nowhere: no tokenizer that ca"),
         (("--repos", "nothing.txt", "--token-env", "ghp_abc"), "name of a variable, not the token itself"),
         (("--repos", "nothing.txt", "--token-env", "a-b"), "name of a variable, not the token itself"),
         (("--repos", "nothing.txt", "--api-url", "http://me:pw@127.0.0.1:1/"), "without a user name"),
@@ -112,11 +109,8 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
     with FakeGitHub(make_world(1, repos=1, issues=70)) as github:
         code, _, errors = run("--repos", listed, "--out", tmp_path, "--api-url", github.url)
         assert github.seen == []
-    assert (code, errors) == (
-        1,
-        f"angle-data: error: --out {tmp_path} holds a data set and no crawl.sqlite; "
-        "give another, or delete it\n",
-    )
+    said = f"--out {tmp_path} holds a data set and no crawl.sqlite; give another, or delete it"
+    assert (code, errors) == (1, f"angle-data: error: {said}\n")
 
 
 def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):

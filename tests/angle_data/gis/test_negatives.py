@@ -62,9 +62,8 @@ class World:
         for pair in self.denied:
             for node in (pair.one, pair.other):
                 self.places.setdefault(node, "train")
-        self.candidates = Candidates(
-            self.scan, self.clusters, self.links, texts, self.near, Places(self.places)
-        )
+        places = Places(self.places)
+        self.candidates = Candidates(self.scan, self.clusters, self.links, texts, self.near, places)
 
     def draw(self, ratio=1.0, seed=0):
         return draw_negatives(self.positives, self.candidates, self.denied, ratio=ratio, seed=seed)
@@ -77,10 +76,8 @@ def world(tmp_path):
 
     def make(comments=(DENIAL, TENTATIVE, MENTION), events=(), extra=(), **changed):
         issues = [*(changed.get(f"n{issue.number}", issue) for issue in ISSUES), *extra]
-        folder = tmp_path / str(len(opened))
-        opened.append(
-            Store.open(write_store(folder, issues=issues, comments=[*MARKS, *comments], events=events))
-        )
+        rows = {"issues": issues, "comments": [*MARKS, *comments], "events": events}
+        opened.append(Store.open(write_store(tmp_path / str(len(opened)), **rows)))
         return World(opened[-1])
 
     yield make
@@ -250,12 +247,9 @@ def test_a_denied_pair_needs_both_issues_in_the_split_and_both_usable(world):
     w = world(comments=(apart, unknown), n99=marked)
     assert {(pair.one[1], pair.other[1]) for pair in w.denied} == {(33, 5), (34, 99)}
     found, dropped = w.draw(ratio=2.0)
-    for pairs in found.values():
-        assert not [pair for pair in pairs if pair.kind == "explicit_non_duplicate"]
-    assert {k: v for k, v in dropped.items() if "denial" in k} == {
-        "denial_two_splits": 1,
-        "denial_unusable": 1,
-    }
+    assert "explicit_non_duplicate" not in {pair.kind for pairs in found.values() for pair in pairs}
+    denials = {reason: count for reason, count in dropped.items() if "denial" in reason}
+    assert denials == {"denial_two_splits": 1, "denial_unusable": 1}
 
 
 def test_clusters_said_to_differ_lie_in_one_split(tmp_path):

@@ -50,9 +50,10 @@ def test_the_best_statement_of_a_link_is_kept():
         assert (edge.duplicate, edge.canonical) == ((1, 2), (1, 1))
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)).filter(lambda p: p[0] != p[1]), max_size=20)
-)
+NUMBERS = st.integers(1, 12)
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] != pair[1]), max_size=20))
 def test_clusters_are_equivalence_classes(pairs):
     clusters = find_clusters([link(*pair) for pair in pairs])
     reach = {n: {n} for n in range(1, 13)}

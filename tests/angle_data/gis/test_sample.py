@@ -24,12 +24,9 @@ APP.command()(sample)
 def row(number, **fields):
     kinds = ("duplicate", "hard", "random")
     known = dict.fromkeys(COLUMNS, "") | {
-        "text1": f'Text {number},\n"quoted"',
-        "label": int(number % 3 == 0),
-        "kind": kinds[number % 3],
-        "url1": f"https://github.com/o/r/issues/{number}",
-        "url2": "https://github.com/o/r/issues/999",
-    }
+        "text1": f'Text {number},\n"quoted"', "label": int(number % 3 == 0), "kind": kinds[number % 3],
+        "url1": f"https://github.com/o/r/issues/{number}", "url2": "https://github.com/o/r/issues/999",
+    }  # fmt: skip
     return {**known, "number1": number, "number2": 999, **fields}
 
 

@@ -27,12 +27,10 @@ def node_of(body):
 
 def sentences(node):
     return {
-        "5": f"The cluster has lost node {node}.",
-        "4": f"Node {node} is out.",
-        "3": "A node has left the cluster.",
-        "2": f"Node {node} has joined the cluster.",
+        "5": f"The cluster has lost node {node}.", "4": f"Node {node} is out.",
+        "3": "A node has left the cluster.", "2": f"Node {node} has joined the cluster.",
         "1": "The cluster is in Oslo.",
-    }
+    }  # fmt: skip
 
 
 def about(body):
@@ -55,10 +53,8 @@ def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
         again = label(config(texts, server, prompts="structured", limit=1, size=1))
         assert again.counts["asked"] == 2
     assert schema["required"] == ["5", "4", "3", "2", "1"]
-    assert (schema["additionalProperties"], schema["properties"]["4"]) == (
-        False,
-        {"type": "string", "maxLength": 256},
-    )
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["4"] == {"type": "string", "maxLength": 256}
     assert [counts[name] for name in ("requests", "replied", "kept", "missing_degrees")] == [6, 6, 30, 0]
     expected = [(f"t{i}", None, int(d), s) for i in range(6) for d, s in sentences(i).items()]
     found = [(row["source_id"], row["polarity"], row["degree"], row["text"]) for row in candidates]
@@ -75,28 +71,23 @@ def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
     refusal = "I'm sorry, but I can't assist with that."
     replies = {
         0: json.dumps({"5": "Node 0 is gone.", "1": "Oslo is far."}),
-        1: json.dumps(sentences(1) | {"4": "Node 1 has left the cluster.", "note": "so"}),
-        2: refusal,
-        3: "1. One.\n2. Two.\n3. Three.\n4. Four.\n5. Five.",
-        4: json.dumps(sentences(4))[:-12],
-    }
+        1: json.dumps(sentences(1) | {"4": "Node 1 has left the cluster.", "note": "so"}), 2: refusal,
+        3: "1. One.\n2. Two.\n3. Three.\n4. Four.\n5. Five.", 4: json.dumps(sentences(4))[:-12],
+    }  # fmt: skip
     with FakeOpenAI(lambda body: replies.get(node_of(body)) or about(body)) as server:
         counts = label(config(texts, server)).counts
         assert counts["kept"] == 2 + 4 + 0 + 0 + 4 + 5
         assert counts["missing_degrees"] == 3 + 1 + 1
         assert counts["without_sentence"] == 2
-        dropped = {
-            (r["source_id"], r["reason"], r.get("degree"), r["text"]) for r in rows(texts, "rejected.jsonl")
-        }
-        assert dropped == {
+        dropped = rows(texts, "rejected.jsonl")
+        assert {(r["source_id"], r["reason"], r.get("degree"), r["text"]) for r in dropped} == {
             ("t1", "echo_source", 4, "Node 1 has left the cluster."),
             ("t1", "other_data", None, "so"),
             ("t2", "refusal", None, refusal),
             ("t3", "unparseable", None, replies[3]),
             ("t4", "truncated", 1, "The cluster i"),
         }
-        for row in rows(texts, "rejected.jsonl"):
-            assert Rejection(**row).to_dict() == row
+        assert [Rejection(**row).to_dict() for row in dropped] == dropped
         replies.clear()
         counts = label(config(texts, server, retry_rejected=True)).counts
         assert (counts["asked"], counts["without_sentence"], counts["missing_degrees"]) == (2, 0, 5)
@@ -134,12 +125,7 @@ def overlapping(high, low):
 @pytest.mark.parametrize(
     ("high", "low", "share", "said"),
     [
-        (
-            1,
-            4,
-            0.0,
-            "in 0% of cases (50% would tell nothing), so a model can learn that shared words mean less",
-        ),
+        (1, 4, 0.0, "in 0% of cases (50% would tell nothing), so a model can learn that shared words mean l"),
         (4, 1, 1.0, "in 100% of cases (50% would tell nothing), so a model can learn to count shared words;"),
         (3, 3, 0.5, None),
     ],

@@ -45,20 +45,9 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch
     ]
     assert [(row["source_id"], row["polarity"], row["text"]) for row in candidates] == expected
     assert {row["model"] for row in candidates} == {"tiny"}
-    assert summary.counts == {
-        "blank_texts": 0,
-        "repeated_rows": 0,
-        "requests": 60,
-        "from_journal": 0,
-        "asked": 60,
-        "replied": 60,
-        "failed": {},
-        "unanswered": 0,
-        "refused": 0,
-        "without_sentence": 0,
-        "kept": 120,
-        "rejected": {},
-    }
+    none = ("blank_texts", "repeated_rows", "from_journal", "unanswered", "refused", "without_sentence")
+    some = {"requests": 60, "asked": 60, "replied": 60, "kept": 120, "failed": {}, "rejected": {}}
+    assert summary.counts == dict.fromkeys(none, 0) | some
     settings = run_json(tmp_path)
     assert settings["counts"] == summary.counts
     assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
@@ -77,15 +66,11 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path, 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
-    with (
-        FakeOpenAI(lambda body: raw, finish_reason="length") as server,
-        pytest.raises(AnnotatorError) as caught,
-    ):
+    said = r"^no reply is of use \(1 reply, most: chatter 1, echo_source 1, truncated 1\); see rejected"
+    said += r"\.jsonl, then choose another model or prompt, or ask anew with --retry-rejected$"
+    refused = pytest.raises(AnnotatorError, match=said)
+    with FakeOpenAI(lambda body: raw, finish_reason="length") as server, refused:
         label(config(tmp_path, server, polarity="synonym"))
-    assert str(caught.value) == (
-        "no reply is of use (1 reply, most: chatter 1, echo_source 1, truncated 1); see rejected.jsonl, then "
-        "choose another model or prompt, or ask anew with --retry-rejected"
-    )
     rejected = rows(tmp_path / "run" / "rejected.jsonl")
     assert [(row["reason"], row["text"]) for row in rejected] == [
         ("chatter", "Sure!"),
@@ -125,19 +110,13 @@ def command(tmp_path, server):
     return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
-LONG_WAITS = [Fault(status, {"Retry-After": "3600"}) for status in (429, 503)]  # for everybody, for each
+FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "3600"}) for status in (429, 503))  # long waits
 
 
-@pytest.mark.parametrize(
-    ("number", "then"),
-    [
-        (signal.SIGINT, None),
-        (signal.SIGTERM, None),
-        (signal.SIGHUP, LONG_WAITS[0]),
-        (signal.SIGINT, LONG_WAITS[1]),
-    ],
-    ids=["ctrl-c", "sigterm", "sighup while all pause", "ctrl-c while each waits"],
-)
+SIGNALS = [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGHUP, FOR_ALL), (signal.SIGINT, FOR_EACH)]
+
+
+@pytest.mark.parametrize(("number", "then"), SIGNALS)
 def test_an_interrupt_waits_for_replies_in_flight_alone_and_derives_the_candidates(tmp_path, number, then):
     write_texts(tmp_path, 200)
     faults = [None] * 20 if then else []
@@ -186,14 +165,10 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
         label(config(tmp_path, server))
         with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
             label(config(tmp_path, server, model="other"))
-        graded = ScoreConfig(
-            EngineConfig("judge", base_urls=(server.url,)), tmp_path / "run", (tmp_path / "run",)
-        )
-        for command_of in (score, plan_score):
-            with pytest.raises(
-                InputError, match="holds a run of llm-label; give another --out for llm-score"
-            ):
-                command_of(graded)
+        engine = EngineConfig("judge", base_urls=(server.url,))
+        for grade in (score, plan_score):
+            with pytest.raises(InputError, match="holds a run of llm-label; give another --out for llm-sc"):
+                grade(ScoreConfig(engine, tmp_path / "run", (tmp_path / "run",)))
     assert (tmp_path / "other" / "candidates.jsonl").read_text() == "mine\n"
     (tmp_path / "run" / "run.json").write_text("[]")
     with pytest.raises(InputError, match="of a labelling run; delete it to go on with the replies in"):
@@ -244,9 +219,7 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
                 label(config(tmp_path, server, max_usd=limit, **priced))
             assert len(server.seen) == asked
         assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
-        with pytest.raises(
-            InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is not"
-        ):
+        with pytest.raises(InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is"):
             label(config(tmp_path, server, max_usd=1.0))
 
 
@@ -299,11 +272,8 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
     write_texts(tmp_path, 3)
-    answers = {
-        0: ["As an AI model, I cannot."] * 2 + ["1. Better.\n2. Best."],
-        1: ["1. Good.\n2. Fine."],
-        2: [""],
-    }
+    refusal = "As an AI model, I cannot."
+    answers = {0: [refusal, refusal, "1. Better.\n2. Best."], 1: ["1. Good.\n2. Fine."], 2: [""]}
     asked = {node: [] for node in answers}
 
     def reply(body):

@@ -1,12 +1,10 @@
 """`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
-from programs import run_here
+from programs import python, run_here
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
@@ -29,30 +27,26 @@ def label(tmp_path):
 @pytest.fixture
 def demo(examples, tmp_path):
     """Runs llm-label on the demo's texts with the recorded replies of one annotator."""
-    where = f"llm-label --texts {examples}/texts.jsonl --out {tmp_path}/run --engine recorded"
-    return lambda name, line: angle_data(
-        f"{where} --model {name} --replies {examples}/replies/{name}.jsonl {line}"
-    )
+    where = f"llm-label --texts {examples}/texts.jsonl --out {tmp_path}/run --engine recorded --replies "
+    return lambda name, line: angle_data(f"{where} {examples}/replies/{name}.jsonl --model {name} {line}")
 
 
 def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tmp_path):
     """The asking catches signals in its own way, and must leave them as it found them."""
-    program = (
-        "import os, signal\n"
-        "from angle_data.cli import main\n"
-        "import angle_data.labelling.label as label\n"
-        "class Stopped(label.LabelJob):\n"
-        "    def derive(self, replies):\n"
-        "        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "        return super().derive(replies)\n"
-        "label.LabelJob = Stopped\n"
-        "main()\n"
-    )
+    program = """
+import os, signal
+from angle_data.cli import main
+import angle_data.labelling.label as label
+class Stopped(label.LabelJob):
+    def derive(self, replies):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return super().derive(replies)
+label.LabelJob = Stopped
+main()
+"""
     options = f"--texts {examples}/texts.jsonl --replies {examples}/replies/annotator-a.jsonl --limit 3"
-    command = f"llm-label --model annotator-a --out {tmp_path}/run {options}".split()
-    done = subprocess.run(
-        [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=120
-    )
+    command = ("llm-label", "--model", "annotator-a", *options.split(), "--out", tmp_path / "run")
+    done = python("-c", program, *command)
     assert done.returncode == 130
     assert done.stderr.endswith("angle-data: interrupted; run the same command again to go on\n")
     assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6
@@ -63,23 +57,18 @@ def test_recorded_replies_of_the_demo(demo):
     """Read by eye, item by item: every rejection is right, and no talk is left among the sentences."""
     counts = json.loads(demo("annotator-c", "--json").stdout)
     assert counts["requests"] == counts["asked"] == counts["replied"] == 720
-    assert (counts["kept"], counts["rejected"]) == (
-        1358,
-        {"chatter": 131, "echo_source": 23, "refusal": 7, "truncated": 14},
-    )
+    rejected = {"chatter": 131, "echo_source": 23, "refusal": 7, "truncated": 14}
+    assert (counts["kept"], counts["rejected"]) == (1358, rejected)
 
 
-@pytest.mark.parametrize(
-    ("more", "shown"), [("--dry-run", False), ("--dry-run --json", True), ("", False), ("--json", True)]
-)
-def test_quiet_prints_no_table_and_still_the_json(demo, tmp_path, more, shown):
-    done = demo("annotator-a", f"--limit 3 --quiet {more}")
-    assert (done.returncode, bool(done.stdout), done.stderr) == (0, shown, "")
+@pytest.mark.parametrize("more", ["--dry-run", "--dry-run --json", "", "--json"])
+def test_quiet_prints_no_table_and_still_the_json(demo, tmp_path, more):
     (tmp_path / "pairs.jsonl").write_text('{"text1": "Up.", "text2": "Runs."}\n')
     (tmp_path / "grades.jsonl").write_text('{"text1": "Up.", "text2": "Runs.", "reply": "4"}\n')
     paths = f"--pairs {tmp_path}/pairs.jsonl --replies {tmp_path}/grades.jsonl --out {tmp_path}/scores"
-    done = angle_data(f"llm-score --model m {paths} --quiet {more}")
-    assert (done.returncode, bool(done.stdout), done.stderr) == (0, shown, "")
+    graded = angle_data(f"llm-score --model m {paths} --quiet {more}")
+    for done in (demo("annotator-a", f"--limit 3 --quiet {more}"), graded):
+        assert (done.returncode, bool(done.stdout), done.stderr) == (0, "--json" in more, "")
 
 
 def test_dry_run_counts_and_writes_nothing(demo, tmp_path):
@@ -107,9 +96,7 @@ def test_recorded_replies_forecast_no_tokens_for_they_do_not_say_any(demo):
         ("Two nodes left.", 1, "for this text; check that the file of --replies holds what is asked for\n"),
     ],
 )
-def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(
-    label, tmp_path, recorded, code, said
-):
+def test_texts_without_a_recorded_reply_are_warned_of(label, tmp_path, recorded, code, said):
     row = {"text": recorded, "polarity": "synonym", "reply": "1. It left.\n2. Gone."}
     (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n")
     done = label(f"--model m --replies {tmp_path}/replies.jsonl")
@@ -155,14 +142,11 @@ def test_a_dry_run_sends_nothing_and_says_what_is_missing_for_a_price(label, mon
     assert ("OPENAI_API_KEY" in done.stderr) == (not where)
 
 
+BATCH = "--model m --engine batch --engine-option a=1"
+
+
 @pytest.mark.parametrize(
-    "line",
-    [
-        "--model llama --engine server",
-        "--model a/b --engine batch",
-        "--model m --engine batch --engine-option a=1",
-        "--model m --replies x",
-    ],
+    "line", ["--model llama --engine server", "--model a/b --engine batch", BATCH, "--model m --replies x"]
 )
 def test_a_dry_run_refuses_what_the_run_would_refuse(label, monkeypatch, line):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0")
@@ -179,14 +163,10 @@ def test_a_model_that_reasons_is_asked_as_it_wants_and_further_fields_are_sent(l
     assert [done.returncode for done in (first, other, again)] == [0, 0, 0], first.stderr
     bodies = [seen.body for seen in server.seen]
     known = {"model", "messages", "max_completion_tokens"}
-    assert [body.keys() - known for body in bodies] == [
-        {"max_tokens", "temperature"},
-        {"temperature"},
-        set(),
-        {"max_tokens", "reasoning_effort", "stop", "x"},
-        {"reasoning_effort", "stop", "x"},
-    ]
-    assert [bodies[-1][name] for name in ("reasoning_effort", "stop", "x")] == ["low", ["a"], 1.5]
+    more = {"reasoning_effort": "low", "stop": ["a"], "x": 1.5}
+    first_asked = [{"max_tokens", "temperature"}, {"temperature"}, set()]
+    assert [b.keys() - known for b in bodies] == [*first_asked, {"max_tokens", *more}, more.keys()]
+    assert {name: bodies[-1][name] for name in more} == more
     assert first.stderr.count("leaving out temperature") == 1
     assert first.stderr.count("asking with max_completion_tokens") == 1
     sampling = json.loads((tmp_path / "run/run.json").read_text())["sampling"]
@@ -218,9 +198,7 @@ def test_options_reach_the_run(label, tmp_path):
 
 
 @pytest.mark.parametrize(("named", "sent"), [("", False), ("--api-key-env OPENAI_API_KEY", True)])
-def test_the_address_of_the_environment_gets_a_key_only_if_its_variable_is_named(
-    label, monkeypatch, named, sent
-):
+def test_the_address_of_the_environment_gets_a_key_only_if_it_is_named(label, monkeypatch, named, sent):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0")
     with FakeOpenAI() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -239,49 +217,33 @@ def test_blank_texts_are_reported_once(label, tmp_path):
 
 def test_verbose_names_every_failure_and_quiet_only_their_number(label):
     with FakeOpenAI(always=Fault(400, message="Prompt is too long")) as server:
-        loud, quiet = (
-            label(f"--model m --polarity synonym --base-url {server.url} {how}")
-            for how in ("--verbose", "--quiet")
-        )
+        line = f"--model m --polarity synonym --base-url {server.url}"
+        loud, quiet = label(f"{line} --verbose"), label(f"{line} --quiet")
     said = "too_long: Prompt is too long"
     assert f"a, synonym: {said}" in loud.stderr
     assert quiet.stderr == f"angle-data: error: every request failed (1), most with {said}\n"
 
 
-@pytest.fixture
-def fails(label):
-    """The one line that a failing llm-label prints."""
-
-    def run(line, *more):
-        done = label(f"--quiet {line}", *more)
-        assert (done.returncode, done.stdout) == (1, ""), done.stderr
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        assert done.stderr.startswith("angle-data: error: ")
-        return done.stderr.strip()
-
-    return run
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "value", "message"),
     [
-        ("--model chatgpt --api-key-env NO_SUCH_KEY", "set the environment variable NO_SUCH_KEY"),
-        ("--model chatgpt --shard 3", "--shard '3': give I/N, such as 1/8"),
-        ("--model chatgpt --shard a/b", "--shard 'a/b': give I/N"),
-        ("--model chatgpt --price 1", "--price '1': give two prices"),
-        ("--model chatgpt --price 1,2,3", "--price '1,2,3': give two prices"),
-        ("--model chatgpt --temperature hot", "--temperature 'hot': give a number from 0 to 2, or none"),
-        ("--model chatgpt --param effort", "--param 'effort': give KEY=VALUE, such as reasoning_effort=low"),
-        ("--model llama --engine offline --engine-option x", "'x': give KEY=VALUE"),
-        ("--model llama --engine-option 1a=1", "'1a=1': give KEY=VALUE"),
+        ("--api-key-env", "NO_SUCH_KEY", "set the environment variable NO_SUCH_KEY"),
+        ("--shard", "3", "--shard '3': give I/N, such as 1/8"),
+        ("--shard", "a/b", "--shard 'a/b': give I/N"),
+        ("--shard", "", "--shard '': give I/N"),
+        ("--price", "1", "--price '1': give two prices"),
+        ("--price", "1,2,3", "--price '1,2,3': give two prices"),
+        ("--temperature", "hot", "--temperature 'hot': give a number from 0 to 2, or none"),
+        ("--param", "effort", "--param 'effort': give KEY=VALUE, such as reasoning_effort=low"),
+        ("--engine-option", "x", "'x': give KEY=VALUE"),
+        ("--engine-option", "1a=1", "'1a=1': give KEY=VALUE"),
     ],
 )
-def test_wrong_options_are_one_line(fails, options, message):
-    assert message in fails(options)
-
-
-def test_an_empty_value_is_not_passed_over_and_an_unknown_option_is_a_usage_error(fails):
-    assert "--shard '': give I/N" in fails("--model chatgpt --shard", "")
+def test_a_wrong_option_is_one_line_and_an_unknown_one_a_usage_error(label, option, value, message):
+    done = label(f"--quiet --model chatgpt {option}", value)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert done.stderr.startswith("angle-data: error: ")
+    assert message in done.stderr
     assert angle_data("llm-label --modle m").returncode == 2
 
 

@@ -116,14 +116,9 @@ def test_near_pairs_are_the_nearest_and_those_between_reach_from_there_to_the_fa
     angles = np.arange(100) * 0.015
     np.save(tmp_path / "e.npy", np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float64))
     _, rows = draw(tmp_path, [f"text {i}" for i in range(100)], n=100, embeddings=tmp_path / "e.npy")
-    apart = {
-        kind: [
-            abs(int(row["text1"].split()[1]) - int(row["text2"].split()[1]))
-            for row in rows
-            if row["kind"] == kind
-        ]
-        for kind in KINDS
-    }
+    apart = {kind: [] for kind in KINDS}
+    for row in rows:
+        apart[row["kind"]].append(abs(int(row["text1"].split()[1]) - int(row["text2"].split()[1])))
     assert set(apart["near"]) == {1, 2, 3}  # the three nearest; 3 at the ends alone
     assert apart["near"].count(3) <= 2
     assert min(apart["between"]) >= 4  # from the sixth on, where the third is the last near one
@@ -182,10 +177,7 @@ def test_only_the_very_same_pairs_are_written_over(tmp_path):
     config.out.mkdir()
     with pytest.raises(InputError, match="holds something else"):
         mine(config)
-    for name, message in (
-        ("mined.csv", "must end in .jsonl"),
-        ("texts.jsonl", "is the file of texts itself"),
-    ):
+    for name, message in (("mined.csv", "must end in .jsonl"), ("texts.jsonl", "is the file of texts it")):
         with pytest.raises(InputError, match=message):
             MineConfig(tmp_path / name, tmp_path / "texts.jsonl")
 
@@ -245,11 +237,9 @@ def test_another_seed_draws_from_other_texts(tmp_path):
 def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
     run, out = run_of(tmp_path / "a", "Ann", texts=3), tmp_path / "written.jsonl"
     file = run / "candidates.jsonl"
-    shouted = [json.loads(line) for line in file.read_text().splitlines()]
-    shouted = [
-        row | {"source": "TEXT 0", "text": row["text"].upper().replace("OF 1", "OF 0")} for row in shouted
-    ]
-    file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in shouted[:10]))
+    rows = [json.loads(line) for line in file.read_text().splitlines()[:10]]
+    loud = [row | {"source": "TEXT 0", "text": row["text"].upper().replace("OF 1", "OF 0")} for row in rows]
+    file.write_text(file.read_text() + "".join(json.dumps(row) + "\n" for row in loud))
     assert draw_new(out, runs=(run,))[0] == {"written": 30}
     file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
     assert draw_new(out, runs=(run,))[0] == {"written": 10}

@@ -34,9 +34,11 @@ def sources(tmp_path):
 
 def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
     many_texts(tmp_path)
-    with FakeOpenAI(
-        reply, usage=lambda body: (100 + len(body["messages"][-1]["content"]) // 100, 20)
-    ) as server:
+
+    def usage(body):
+        return 100 + len(body["messages"][-1]["content"]) // 100, 20
+
+    with FakeOpenAI(reply, usage=usage) as server:
         assert plan_label(config(tmp_path, server, size=100)).requests == 200
         first = pilot(config(tmp_path, server, size=100))
         assert len(server.seen) == 200

@@ -44,15 +44,12 @@ def test_every_offer_keeps_to_the_budget_and_the_best_comes_first(texts):
 
 
 @pytest.mark.parametrize(
-    ("way", "options"),
-    [
-        ("a sentence for each degree", {"prompts": "degrees"}),
-        ("synonyms and opposites", {"prompts": "structured"}),
-    ],
+    ("way", "prompts"),
+    [("a sentence for each degree", "degrees"), ("synonyms and opposites", "structured")],
 )
-def test_costs_are_those_of_the_dry_run(texts, way, options):
+def test_costs_are_those_of_the_dry_run(texts, way, prompts):
     offer = next(offer for offer in planned(texts)["offers"] if offer["way"] == way)
-    dry = label(texts, model="gpt-4o", out=texts.parent / "dry", dry_run=True, **options).counts
+    dry = label(texts, model="gpt-4o", out=texts.parent / "dry", dry_run=True, prompts=prompts).counts
     assert offer["usd"] == pytest.approx(dry["usd"], rel=1e-3)
     assert offer["tokens"] == pytest.approx(dry["prompt_tokens"] + dry["completion_tokens"], rel=1e-3)
 
@@ -144,10 +141,7 @@ def test_a_way_with_grades_is_spelt_out(texts):
         ({"budget_usd": 1e-6}, "--budget-usd 1e-06 does not pay for a single text; raise it"),
         ({"prompts": "degrees"}, "--plan decides what to ask for: leave out --prompts"),
         ({"polarity": "synonym"}, "--plan decides what to ask for: leave out --polarity"),
-        (
-            {"model": "unknown", "budget_usd": 5},
-            "--budget-usd needs a price, .* unknown: give --price IN,OUT.*",
-        ),
+        ({"model": "new", "budget_usd": 5}, "--budget-usd needs a price, .* for new: give --price IN,OUT.*"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(texts, options, message):

@@ -9,6 +9,7 @@ from angle_data.errors import InputError
 from angle_data.labelling.prompts import degrees_schema, list_schema, load_prompts
 
 FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "test"\n+++\n'
+NO_SIZE = FRONT.replace('"size", ', "")
 
 
 def test_the_papers_prompts_are_verbatim():
@@ -50,11 +51,8 @@ def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
 
 
 def test_placeholders_inside_the_text_are_not_filled(tmp_path):
-    prompts = load_prompts(write_set(tmp_path, FRONT + "{size} of {text}\n"))
-    assert (
-        prompts["synonym"].fill({"size": "2", "text": "a {size} and {text} \\1"})
-        == "2 of a {size} and {text} \\1"
-    )
+    prompt = load_prompts(write_set(tmp_path, FRONT + "{size} of {text}\n"))["synonym"]
+    assert prompt.fill({"size": "2", "text": "a {size} and {text} \\1"}) == "2 of a {size} and {text} \\1"
 
 
 @pytest.mark.parametrize(
@@ -62,24 +60,12 @@ def test_placeholders_inside_the_text_are_not_filled(tmp_path):
     [
         ("{size} {text}", "opens with TOML front matter between two \\+\\+\\+ lines"),
         ("+++\nreply = \n+++\n{text}", "front matter is not valid TOML"),
-        (
-            FRONT.replace('"text"\n', '"xml"\n') + "{size} {text}",
-            'reply must be "text" or "json", got \'xml\'',
-        ),
-        (
-            FRONT.replace("+++\npl", '+++\ncolour = "red"\npl') + "{size} {text}",
-            "unknown front matter key 'colour'",
-        ),
-        (
-            FRONT.replace('"size", ', "") + "{size} {text}",
-            r"placeholders must list those of the template \(size, text\), got \['text'\]",
-        ),
+        (FRONT.replace('"text"\n', '"xml"\n') + "{text}", 'reply must be "text" or "json", got \'xml\''),
+        (FRONT.replace("+++\npl", "+++\nink = 1\npl") + "{text}", "unknown front matter key 'ink'"),
+        (NO_SIZE + "{size} {text}", r"placeholders must list those of .* \(size, text\), got \['text'\]"),
         (FRONT + "{text}", r"placeholders must list those of the template \(text\), got"),
         (FRONT + "{size} {txt} {text}", r"placeholders must list .* \(size, text, txt\), got"),
-        (
-            FRONT.replace('"size"', '"domain"') + "{domain} {text}",
-            "unknown placeholder 'domain'; known: size, text",
-        ),
+        (FRONT.replace("size", "area") + "{area} {text}", "unknown placeholder 'area'; known: size, text"),
         (FRONT.replace(', "text"', "") + "{size}", r"the template lacks \{text\}"),
     ],
 )
@@ -91,15 +77,13 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 
 
 def test_an_unknown_set_lists_the_known_ones():
-    with pytest.raises(
-        InputError,
-        match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
-    ):
+    message = r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)"
+    with pytest.raises(InputError, match=message):
         load_prompts("fancy")
 
 
 def test_a_folder_of_degrees_holds_nothing_else(tmp_path):
-    (tmp_path / "degrees.txt").write_text(FRONT.replace('"size", ', "") + "{text}")
+    (tmp_path / "degrees.txt").write_text(NO_SIZE + "{text}")
     assert list(load_prompts(str(tmp_path))) == ["degrees"]
     (tmp_path / "antonym.txt").write_text(FRONT + "{size} {text}")
     with pytest.raises(InputError, match=r"holds antonym.txt and degrees.txt; give each kind its own folder"):

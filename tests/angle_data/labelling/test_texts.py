@@ -37,10 +37,8 @@ def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
 
 
 def test_blank_and_repeated_rows_are_counted_and_the_limit_counts_texts(tmp_path):
-    rows = [
-        {"id": i, "text": t} for i, t in [(1, "One."), (2, "  "), (1, "One."), (3, "Three."), (4, "Four.")]
-    ]
-    path = write(tmp_path / "t.jsonl", rows)
+    texts = [(1, "One."), (2, "  "), (1, "One."), (3, "Three."), (4, "Four.")]
+    path = write(tmp_path / "t.jsonl", [{"id": number, "text": text} for number, text in texts])
     first = TextFile(path, limit=2)
     assert [text.id for text in first] == ["1", "3"]
     assert (first.count, first.blank, first.repeated) == (2, 1, 1)

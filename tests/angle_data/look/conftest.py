@@ -13,9 +13,8 @@ NASTY = '</script><script>document.title = "run"</script> <b>עברית</b> \x1b
 
 def pair(number, score, polarity, **fields):
     texts = (f"source text {number}", f"{polarity} sentence {number}")
-    return LabelledPair(
-        *texts, int(score > 0.5), score, 0.9, polarity, f"s{number}", ["ann", "ben"], **fields
-    )
+    known = (int(score > 0.5), score, 0.9, polarity, f"s{number}", ["ann", "ben"])
+    return LabelledPair(*texts, *known, **fields)
 
 
 @pytest.fixture
@@ -35,11 +34,8 @@ def run(tmp_path):
         for polarity in ("synonym", "antonym")
     ]
     dropped = [
-        Rejection(
-            f"s{n}", text, "synonym", "", "ann", "k", ("echo", "refusal")[n % 2], f"reply {n} " + "z" * 900
-        )
-        for n, text in enumerate(texts)
-        if n % 3 == 2
+        Rejection(f"s{n}", texts[n], "synonym", "", "ann", "k", reason, f"reply {n} " + "z" * 900)
+        for n, reason in ((2, "echo"), (5, "refusal"), (8, "echo"), (11, "refusal"))
     ]
     write_jsonl(path / "candidates.jsonl", (row.to_dict() for row in kept))
     write_jsonl(path / "rejected.jsonl", (row.to_dict() for row in dropped))
@@ -80,10 +76,7 @@ def pairs(tmp_path):
 def issues(tmp_path):
     """A data set of four pairs of issues."""
     known = dict.fromkeys(COLUMNS, "") | {"number1": 1, "number2": 2}
-    kinds = ("random", "duplicate", "random", "duplicate")
-    rows = [
-        known | {"text1": f"issue {n}", "text2": f"other {n}", "label": n % 2, "kind": kind}
-        for n, kind in enumerate(kinds)
-    ]
+    kinds = [{"label": n % 2, "kind": ("random", "duplicate")[n % 2]} for n in range(4)]
+    rows = [known | {"text1": f"issue {n}", "text2": f"other {n}"} | kind for n, kind in enumerate(kinds)]
     write_rows(tmp_path / "gis" / "dataset", {"train": rows}, COLUMNS, lambda _: "card")
     return tmp_path / "gis"

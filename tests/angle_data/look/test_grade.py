@@ -54,9 +54,8 @@ def test_shares_seeds_and_more_pairs_than_there_are(pairs):
 
 
 def test_a_pair_of_equal_or_blank_texts_is_never_drawn(tmp_path):
-    rows = [
-        {"text1": f"a {n}", "text2": (f"A {n}!", "...", f"b {n}")[n % 3], "kind": "near"} for n in range(30)
-    ]
+    others = [(f"A {n}!", "...", f"b {n}")[n % 3] for n in range(30)]
+    rows = [{"text1": f"a {n}", "text2": text, "kind": "near"} for n, text in enumerate(others)]
     write_jsonl(tmp_path / "mined.jsonl", rows)
     drawn, scores = draw_pairs(tmp_path / "mined.jsonl", n=30)
     assert len(drawn) == 10
@@ -91,11 +90,8 @@ def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tm
         str(tmp_path / "my-test.csv"): sum(row["split"] == "test" for row in filled if row["score"]),
     }
     loaded = [load_pairs(str(tmp_path / f"my-{split}.csv")) for split in ("dev", "test")]
-    scores = {
-        (one, other): score * 5
-        for found in loaded
-        for one, other, score in zip(found.text1, found.text2, found.score.tolist(), strict=True)
-    }
+    columns = [(found.text1, found.text2, found.score.tolist()) for found in loaded]
+    scores = {(one, other): score * 5 for each in columns for one, other, score in zip(*each, strict=True)}
     wanted = [float(row["score"].replace(",", ".")) for row in filled if row["score"]]
     assert [scores[row["sentence1"], row["sentence2"]] for row in filled if row["score"]] == wanted
     assert all(found.scale.startswith("0-5") for found in loaded)
@@ -119,9 +115,7 @@ def test_a_bad_score_is_named_by_its_line(pairs, tmp_path, score):
     sheet = tmp_path / "my.csv"
     write_grading(sheet, draw_pairs(pairs, n=6)[0])
     fill(sheet, "1", score)
-    with pytest.raises(
-        InputError, match=re.escape(f"my.csv:3: score must be a number from 0 to 5, got '{score}'")
-    ):
+    with pytest.raises(InputError, match=rf"my\.csv:3: score must be a number from 0 to 5, got '{score}'"):
         finish_grading(sheet)
     assert not (tmp_path / "my-dev.csv").exists()
 

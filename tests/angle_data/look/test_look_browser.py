@@ -65,12 +65,10 @@ def grading(pairs, nasty, tmp_path):
 def test_pairs_are_graded_with_the_keyboard_and_come_back_as_csv(grading, tmp_path):
     drawn, page = grading
     keys = ["4", ".", "3", "ArrowRight", ".", "5", ".", "2", "ArrowLeft", "1", "0", "5", "n", "0"]
-    found = told(
-        page, f"{PRESS} press({keys}); return [state(), await files(), document.title];", tmp_path / "one"
-    )
+    script = f"{PRESS} press({keys}); return [state(), await files(), document.title];"
+    state, files, title = told(page, script, tmp_path / "one")
     # 4; 3.5; skipped; 5 is no half more, then 2; back and 1; 0; 5; on to the skipped one: 0.
     grades = ["4", "3.5", "0", "1", "0", "5"]
-    state, files, title = found
     assert state == "pair 4 of 6, graded 1; 6 graded, all done: download both files"
     assert title == "my: 6 pairs to grade"
     for split, text in zip(("dev", "test"), files, strict=True):
@@ -84,9 +82,8 @@ def test_pairs_are_graded_with_the_keyboard_and_come_back_as_csv(grading, tmp_pa
 
 def test_answers_are_kept_and_a_browser_without_memory_says_so(grading, tmp_path):
     _, page = grading
-    key = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page.read_text(), re.S)[1])[
-        "key"
-    ]
+    data = re.search(r'<script type="application/json">(.*?)</script>', page.read_text(), re.S)[1]
+    key = json.loads(data)["key"]
     before = f"""localStorage.setItem("angle-data grade {key}", '{{"0":2.5,"1":4}}');"""
     script = f'{PRESS} press(["3"]); return [state(), localStorage.getItem("angle-data grade {key}")];'
     state, stored = told(page, script, tmp_path / "kept", before)

@@ -60,8 +60,7 @@ def test_every_text_comes_once_before_any_comes_again_whatever_the_order_of_the_
 
 def test_the_same_seed_draws_the_same_and_another_one_others(pairs):
     first, again, other = (look(pairs, n=20, seed=seed)["items"] for seed in (0, 0, 1))
-    assert first == again
-    assert first != other
+    assert first == again != other
 
 
 def test_an_ensemble_shows_pairs_with_their_numbers_and_what_was_dropped(pairs):
@@ -95,21 +94,16 @@ def test_a_reason_or_an_annotator_shows_these_only(pairs, options, count):
 
 
 def test_grades_are_spread_over_their_range(grades):
-    found = look(grades, n=5, reason="kept")
-    assert {item["facts"]["score"] for item in found["items"]} == {0, 1, 2, 3, 4} or (
-        {item["facts"]["score"] for item in found["items"]} == {0, 1, 2, 3, 5}
-    )
+    scores = {item["facts"]["score"] for item in look(grades, n=5, reason="kept")["items"]}
+    assert scores in ({0, 1, 2, 3, 4}, {0, 1, 2, 3, 5})
     assert look(grades, n=1, reason="no_grade")["items"][0]["raw"] == "Sure!"
 
 
-def test_issues_and_files_are_shown_by_their_kind(issues, tmp_path):
+def test_issues_and_files_are_shown_by_their_kind_and_degrees_are_groups(issues, tmp_path):
     assert look(issues, n=9)["kinds"]["kept"]["of"] == {"random": 2, "duplicate": 2}
     mined = [{"text1": f"a {n}", "text2": f"b {n}", "kind": "near"} for n in range(3)]
     write_jsonl(tmp_path / "mined.jsonl", mined)
     assert look(tmp_path / "mined.jsonl", n=9)["kinds"] == {"kept": {"count": 3, "of": {"near": 3}}}
-
-
-def test_degrees_are_groups(tmp_path):
     row = {"source_id": "1", "source": "a", "polarity": None, "text": "b", "model": "m", "key": "k"}
     write_jsonl(tmp_path / "candidates.jsonl", [row | {"degree": degree} for degree in (5, 5, 2)])
     found = look(tmp_path, n=2)
@@ -152,17 +146,13 @@ def test_plain_text_fits_80_columns_and_steers_no_terminal(run):
     assert "</script>" in text
 
 
-def test_json_has_whole_replies_and_html_goes_beside_it(run, tmp_path):
+def test_json_has_whole_replies_and_html_goes_beside_it_into_no_other_file(run, tmp_path):
     page = tmp_path / "look.html"
     found = json.loads(shown(run, "--json", "--html", page))
     replies = [item["raw"] for item in found["items"] if item["raw"]]
     assert sorted(len(reply) for reply in replies) == [908, 908, 908, 909]
     assert found["count"] == len(found["items"]) == 28
-    said = shown(run, "--html", page, "--n", 3)
-    assert said == f"3 of 28 in {page}\n"
-
-
-def test_a_page_is_no_other_file(run):
+    assert shown(run, "--html", page, "--n", 3) == f"3 of 28 in {page}\n"
     done = CliRunner().invoke(app, ["show", str(run), "--html", str(run / "candidates.jsonl")])
     assert "ends in .html" in str(done.exception)
     assert (run / "candidates.jsonl").stat().st_size > 0

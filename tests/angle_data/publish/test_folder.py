@@ -57,9 +57,7 @@ def test_other_files_stay_where_they_are(build, name):
 def test_a_link_stays_and_the_folder_that_it_leads_to_is_replaced(build, tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "set").symlink_to("disk/big")
-    with pytest.raises(
-        InputError, match=r"set is a link to .*/disk/big, which is not there; correct the link"
-    ):
+    with pytest.raises(InputError, match=r"set is a link to .*/disk/big, which is not there; correct the"):
         build()
     # As a process that was killed between its two moves leaves it: the data set is put back.
     (tmp_path / "disk" / ".bigger").mkdir()
@@ -91,15 +89,10 @@ def test_fields_of_the_front_matter_that_we_do_not_write_are_kept(build):
     assert sorted(os.listdir(folder)) == ["README.md", "data"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("Summary.", "Summary. Mine, too."),
-        ("- sentence-pairs\n", "- sentence-pairs\n- mine\n"),
-        ("---\n", "---\n[no yaml: {\n"),
-        ("---\n", ""),
-    ],
-)
+SUMMARY, TAGS = ("Summary.", "Summary. Mine, too."), ("- sentence-pairs\n", "- sentence-pairs\n- mine\n")
+
+
+@pytest.mark.parametrize("change", [SUMMARY, TAGS, ("---\n", "---\n[no yaml: {\n"), ("---\n", "")])
 def test_an_edited_card_is_kept_beside_the_new_one_and_said(build, change):
     folder, _ = build()
     new = (folder / "README.md").read_text()
@@ -107,9 +100,9 @@ def test_an_edited_card_is_kept_beside_the_new_one_and_said(build, change):
     folder, said = build()
     assert (folder / "README.md").read_text() == new
     assert (folder / "README.md.bak").read_text() == edited
-    assert len(said) == 1
-    assert f"{folder / 'README.md'} was edited" in said[0]
-    assert "README.md.bak" in said[0]
+    (line,) = said
+    assert f"{folder / 'README.md'} was edited" in line
+    assert "README.md.bak" in line
     # Said once; a second edit does not overwrite the first.
     assert build()[1] == []
     again = edit(folder / "README.md", ("Summary.", "Another summary."))

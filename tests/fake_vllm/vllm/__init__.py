@@ -16,14 +16,8 @@ from types import SimpleNamespace
 
 from vllm.sampling_params import SamplingParams
 
-OPTIONS = {
-    "model",
-    "revision",
-    "enable_prefix_caching",
-    "max_model_len",
-    "structured_outputs_config",
-    "dtype",
-}
+OPTIONS = {"model", "revision", "dtype", "max_model_len", "enable_prefix_caching"}
+OPTIONS |= {"structured_outputs_config"}
 
 
 def record(**call):
@@ -81,9 +75,7 @@ class LLM:
             raise OSError("We couldn't connect to 'https://hub' to load the files\nand couldn't find them.")
         if options["model"] == "big":
             print("(EngineCore pid=7) ERROR 11-21 14:06:09 [core.py:9] ValueError: no room", file=sys.stderr)
-            raise RuntimeError(
-                "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
-            )
+            raise RuntimeError("Engine core initialization failed. See root cause above. Failed: {}")
         record(start=options)
         print("a banner on stdout")
         self.chat_template = None

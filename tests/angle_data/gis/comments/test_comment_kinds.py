@@ -153,19 +153,15 @@ KINDS = {
 def cases():
     for kind, table in KINDS.items():
         for line in table.strip().splitlines():
-            body, _, expected = line.strip().rpartition("|")
-            yield pytest.param(
-                body.strip().replace("\\n", "\n"), expected.split(), id=f"{kind}: {body.strip()}"
-            )
+            body, _, expected = (part.strip() for part in line.rpartition("|"))
+            yield pytest.param(body.replace("\\n", "\n"), expected.split(), id=f"{kind}: {body}")
 
 
 def said(body):
     reading = read_comment(body, REPO, NUMBER, author="maria")
     signs = {"this_is_dup_of": ">", "other_is_dup_of_this": "<"}
-    found = [
-        ("?" if link.certainty == "tentative" else "") + signs[link.direction] + str(link.number)
-        for link in reading.links
-    ]
+    doubt = {"tentative": "?", "explicit": ""}
+    found = [f"{doubt[link.certainty]}{signs[link.direction]}{link.number}" for link in reading.links]
     return found + [f"!{denial.number}" for denial in reading.denials]
 
 

@@ -21,19 +21,14 @@ MARK = said("Duplicate of #5")
 BACK = said("Sorry, not a dup after all.")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "Sorry, not a dup after all.",
-        "Reopening, this is a separate issue.",
-        "Not a duplicate of #5.",
-        "Oops, wrong issue.",
-        "Unmarking as duplicate",
-        "Thanks. Never mind.",
-        "Undoing the duplicate mark (#5).",
-        "#5 is fixed in 2.0 and I still see this.",
-    ],
-)
+TAKES_BACK = [
+    "Sorry, not a dup after all.", "Reopening, this is a separate issue.", "Not a duplicate of #5.",
+    "Oops, wrong issue.", "Unmarking as duplicate", "Thanks. Never mind.", "Undoing the duplicate mark (#5).",
+    "#5 is fixed in 2.0 and I still see this.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", TAKES_BACK)
 def test_the_writer_takes_a_marker_back(body):
     read = thread(MARK, said(body))
     assert [(link.comment, link.retracted_by) for link in read.links] == [(0, 1)]
@@ -41,16 +36,13 @@ def test_the_writer_takes_a_marker_back(body):
     assert [denial.link.kind for denial in read.denials] in ([], ["duplicate"], ["outlived"])
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "Please reopen if this is not a duplicate.",
-        "Thanks, closing.",
-        "Is this not a duplicate?",
-        "Not a duplicate of #6.",
-        "Let me know if it turns out to be a separate issue.",
-    ],
-)
+TAKES_NOTHING_BACK = [
+    "Please reopen if this is not a duplicate.", "Thanks, closing.", "Is this not a duplicate?",
+    "Not a duplicate of #6.", "Let me know if it turns out to be a separate issue.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", TAKES_NOTHING_BACK)
 def test_what_takes_nothing_back(body):
     assert standing(MARK, said(body)) == [5]
 

@@ -14,29 +14,20 @@ from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 
-REPO = FakeRepo(77, "org/tool")
+EARLY = "2024-01-01T10:00:00Z"
+REPO, NEW = FakeRepo(77, "org/tool"), "new/name"
 
 
-def item(number=1, *, title="It crashes", updated_at="2024-01-01T10:00:00Z", **changes):
-    at = "2024-01-01T10:00:00Z"
-    return FakeIssue(500 + number, number, title, "body", "ann", "NONE", at, updated_at, **changes)
+def item(number=1, *, title="It crashes", updated_at=EARLY, **changes):
+    return FakeIssue(500 + number, number, title, "body", "ann", "NONE", EARLY, updated_at, **changes)
 
 
-def event(
-    kind, action, about, *, id="1", said=None, created_at="2024-01-01T10:00:00Z", actor="bob", name="org/tool"
-):
+def event(kind, action, about, *, id="1", said=None, created_at=EARLY, actor="bob", name="org/tool"):
     payload = {"action": action, "issue": issue(about, REPO, "https://api.github.com")}
     if said:
         payload["comment"] = comment(said, REPO, "https://api.github.com", on_pull=about.is_pull)
-    return {
-        "id": id,
-        "type": kind,
-        "actor": {"id": 1, "login": actor},
-        "repo": {"id": REPO.id, "name": name},
-        "payload": payload,
-        "public": True,
-        "created_at": created_at,
-    }
+    by = {"actor": {"id": 1, "login": actor}, "repo": {"id": REPO.id, "name": name}}
+    return {"id": id, "type": kind, **by, "payload": payload, "public": True, "created_at": created_at}
 
 
 def said(id, number, body="Duplicate of #1"):
@@ -60,13 +51,9 @@ def test_issues_comments_and_closings_are_read(tmp_path, store, name):
         event("IssuesEvent", "closed", closed, id="44", created_at="2024-01-03T00:00:00Z"),
     )
 
-    counts = load_archives(store, [path])
-
-    assert counts == {"lines": 3, "used": 3}
-    assert [(i.number, i.state, i.closed_by) for i in store.issues(77)] == [
-        (1, "open", None),
-        (2, "closed", "bob"),
-    ]
+    assert load_archives(store, [path]) == {"lines": 3, "used": 3}
+    found = [(issue.number, issue.state, issue.closed_by) for issue in store.issues(77)]
+    assert found == [(1, "open", None), (2, "closed", "bob")]
     assert [(c.id, c.number, c.body) for c in store.comments(77)] == [(9, 2, "Duplicate of #1")]
     closing = Event("archive:44", "closed", 77, 2, None, None, "bob", "2024-01-03T00:00:00Z")
     assert list(store.events(77)) == [closing]
@@ -76,17 +63,9 @@ def test_issues_comments_and_closings_are_read(tmp_path, store, name):
 def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplog):
     good = event("IssuesEvent", "opened", item(1))
     old_shape = {**good, "payload": {"action": "opened", "issue": 123}}
-    path = write(
-        tmp_path / "hour.json.gz",
-        "{not json",
-        "[1, 2]",
-        good,
-        "",
-        {**good, "type": "PushEvent"},
-        old_shape,
-        {**good, "repo": {"id": 5, "name": "other/repo"}},
-        {"type": "IssuesEvent"},
-    )
+    others = [{**good, "type": "PushEvent"}, {**good, "repo": {"id": 5, "name": "other/repo"}}]
+    odd = ["{not json", "[1, 2]", good, "", old_shape, {"type": "IssuesEvent"}]
+    path = write(tmp_path / "hour.json.gz", *odd, *others)
     counts = load_archives(store, [path], ["Org/Tool"])
     assert counts == {"lines": 7, "used": 1, "bad": 4, "other": 2}
     assert "4 lines left out; the first is no JSON" in caplog.text
@@ -105,14 +84,10 @@ def test_what_a_line_lacks_is_said(tmp_path, store, caplog, change, said):
 
 
 def test_a_listed_repository_is_followed_through_a_rename(tmp_path, store):
-    path = write(
-        tmp_path / "hour.json",
-        event("IssuesEvent", "opened", item(1)),
-        event("IssuesEvent", "opened", item(2), name="new/name"),
-    )
-    counts = load_archives(store, [path], ["org/tool"])
-    assert counts["used"] == 2
-    assert [(repo.name, repo.aliases) for repo in store.repos()] == [("new/name", ("org/tool",))]
+    later = event("IssuesEvent", "opened", item(2), name=NEW)
+    path = write(tmp_path / "hour.json", event("IssuesEvent", "opened", item(1)), later)
+    assert load_archives(store, [path], ["org/tool"])["used"] == 2
+    assert [(repo.name, repo.aliases) for repo in store.repos()] == [(NEW, ("org/tool",))]
 
 
 def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_whole(tmp_path, store, caplog):
@@ -120,12 +95,9 @@ def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_wh
     whole = write(tmp_path / "hour.json.gz", *events)
     data = whole.read_bytes()
     whole.write_bytes(data[: len(data) * 3 // 4])
-
-    counts = load_archives(store, [whole])
-    assert counts["damaged"] == 1
+    assert load_archives(store, [whole])["damaged"] == 1
     assert "is damaged" in caplog.text
     assert 0 < store.count("issues") < 2_501
-
     whole.write_bytes(data)
     assert load_archives(store, [whole])["used"] == store.count("issues") == 2_501
 
@@ -148,18 +120,12 @@ def test_a_file_is_read_again_for_another_list_another_time_and_other_bytes(tmp_
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_what_was_deleted_loses_its_text_in_whatever_order(tmp_path, store, order):
-    later = "2024-01-05T10:00:00Z"
-    made = write(
-        tmp_path / "made.json",
-        event("IssuesEvent", "opened", item(1)),
-        event("IssueCommentEvent", "created", item(2), said=said(9, 2)),
-    )
-    gone = write(
-        tmp_path / "gone.json",
-        event("IssuesEvent", "deleted", item(1), created_at=later),
-        event("IssueCommentEvent", "deleted", item(2), said=said(9, 2), created_at=later),
-    )
-    load_archives(store, [(made, gone)[n] for n in order])
+    files = []
+    for opened, written, at in (("opened", "created", EARLY), ("deleted", "deleted", "2024-01-05T10:00:00Z")):
+        issue_row = event("IssuesEvent", opened, item(1), created_at=at)
+        comment_row = event("IssueCommentEvent", written, item(2), said=said(9, 2), created_at=at)
+        files.append(write(tmp_path / f"{opened}.json", issue_row, comment_row))
+    load_archives(store, [files[n] for n in order])
     assert [(c.id, c.body, c.author) for c in store.comments()] == [(9, "", None)]
     assert [(i.number, i.gone, i.title, i.body) for i in store.issues(77, [1])] == [(1, "deleted", "", "")]
 
@@ -174,14 +140,9 @@ def test_dumps_of_another_site_are_refused(tmp_path, store):
 
 
 def test_a_first_day_bounds_the_events(tmp_path, store):
-    days = ["2024-01-01", "2024-01-02", "2024-01-03"]
-    path = write(
-        tmp_path / "day.json",
-        *(
-            event("IssuesEvent", "opened", item(n), created_at=f"{day}T12:00:00Z")
-            for n, day in enumerate(days, start=1)
-        ),
-    )
+    times = {n: f"2024-01-0{n}T12:00:00Z" for n in (1, 2, 3)}
+    events = [event("IssuesEvent", "opened", item(n), created_at=at) for n, at in times.items()]
+    path = write(tmp_path / "day.json", *events)
     load_archives(store, [path], (), "2024-01-02T00:00:00Z")
     assert [i.number for i in store.issues()] == [2, 3]
     assert load_archives(store, [path], ())["used"] == 3, "read for a later day only, so far"
@@ -215,25 +176,22 @@ def odd_dumps(folder):
         {"type": "PushEvent", "n": n, "payload": {"action": "IssuesEvent"} if n % 9 == 0 else {}}
         for n in range(30)
     ]
-    good = [
-        event("IssuesEvent", "opened", item(n, title=f"\u2028 {n} \u00e9"), id=str(n)) for n in range(1, 6)
-    ]
-    comments = [
-        event("IssueCommentEvent", "created", item(n), said=said(n, n), created_at=day) for n in (1, 2)
-    ]
+    issues = [item(n, title=f"\u2028 {n} \u00e9") for n in range(1, 6)]
+    good = [event("IssuesEvent", "opened", each, id=str(each.number)) for each in issues]
+    replies = [said(n, n) for n in (1, 2)]
+    kind = ("IssueCommentEvent", "created")
+    comments = [event(*kind, item(reply.number), said=reply, created_at=day) for reply in replies]
     elsewhere = {**good[0], "repo": {"id": 5, "name": "other/repo"}}
     write(folder / "1.json.gz", elsewhere, event("IssuesEvent", "opened", item(7), name=renamed), *noise)
     write(folder / "2.json.gz", *noise, *good, "", "  ", elsewhere, *comments)
-    write(
-        folder / "3.json", event("IssuesEvent", "opened", item(8), name=renamed), {"type": None}, "[1]", "5"
-    )
+    eighth = event("IssuesEvent", "opened", item(8), name=renamed)
+    write(folder / "3.json", eighth, {"type": None}, "[1]", "5")
     odd = [{**good[0], "type": 5}, {**good[0], "created_at": 3}, {**good[0], "repo": {"id": "77"}}, {"id": 1}]
     write(folder / "4.json", *odd, good[0])
     half = json.dumps(event("IssuesEvent", "opened", item(9, title="cut \ud83d")))
     write(folder / "5.json.gz", half, good[1], "{no json", *noise)
-    whole = write(
-        folder / "6.json.gz", *good, *(event("IssuesEvent", "opened", item(n)) for n in range(20, 90))
-    )
+    many = [event("IssuesEvent", "opened", item(n)) for n in range(20, 90)]
+    whole = write(folder / "6.json.gz", *good, *many)
     whole.write_bytes(whole.read_bytes()[:-40])
     write(folder / "7[1].json", good[2], *noise)
     write(folder / "71.json", good[3])

@@ -104,9 +104,8 @@ def test_items_that_change_while_they_are_read_push_no_other_item_out(tmp_path, 
         crawl(github, tmp_path, FIRST, strategy=strategy)
     wanted = {n for n, issue in repo.issues.items() if strategy == "comments" or not issue.is_pull}
     assert wanted <= {item.number for item in rows(tmp_path, "issues")}
-    assert {c.id for c in rows(tmp_path, "comments")} == {
-        c.id for n in wanted for c in repo.issues[n].comments
-    }
+    comments = {comment.id for n in wanted for comment in repo.issues[n].comments}
+    assert {comment.id for comment in rows(tmp_path, "comments")} == comments
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -188,20 +187,17 @@ def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplo
 
 def test_comments_that_github_counts_and_hides_cost_one_more_request(tmp_path):
     world = make_world(12, repos=1, issues=30, duplicates=0, comments=0)
+    issues = world.repos[1_000].issues
     for number in (3, 4):
-        world.repos[1_000].issues[number].is_pull = False
+        issues[number].is_pull = False
         for n in range(4):
-            add_comment(
-                world.repos[1_000].issues[number], 10 * number + n, "ann", "NONE", "hi", stamp(9_000_000)
-            )
+            add_comment(issues[number], 10 * number + n, "ann", "NONE", "hi", stamp(9_000_000))
     whole = reference(tmp_path, world, FIRST)
-    world.repos[1_000].issues[3].comments[1].shown = False
+    issues[3].comments[1].shown = False
     with FakeGitHub(world) as github:
         assert crawl(github, tmp_path, FIRST).set_aside == {}
         assert github.count("graphql") == 2
-    assert [line for line in whole if line not in dump(tmp_path)] == [
-        line for line in whole if '["comments", 31,' in line
-    ]
+    assert dump(tmp_path) == [line for line in whole if '["comments", 31,' not in line] != whole
 
 
 def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_path, monkeypatch):
@@ -235,7 +231,5 @@ def test_one_heavy_issue_is_set_aside_and_asked_for_again(tmp_path, caplog):
 
         heavy.heavy = False
         assert crawl(github, tmp_path).set_aside == {}
-    found = [json.loads(line) for line in dump(tmp_path)]
-    assert [line for line in found if line[0] == "events"] == [
-        line for line in map(json.loads, whole) if line[0] == "events"
-    ]
+    found, expected = ([line for line in lines if '["events"' in line] for lines in (dump(tmp_path), whole))
+    assert found == expected != []

@@ -89,9 +89,7 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
 
 
 @pytest.mark.parametrize(("strategy", "token"), [("both", True), ("comments", True), ("comments", False)])
-def test_former_names_that_people_write_lead_to_the_repository_and_are_asked_for_once(
-    tmp_path, monkeypatch, strategy, token
-):
+def test_former_names_lead_to_the_repository_and_are_asked_for_once(tmp_path, monkeypatch, strategy, token):
     if not token:
         monkeypatch.delenv("GITHUB_TOKEN")
     world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
@@ -176,14 +174,10 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
     with FakeGitHub(world) as github:
         summary = crawl(github, tmp_path, "no/such", *names, "x y z")
         assert summary.repos == {
-            "no/such": "error:404 Not Found",
-            names[0]: "ok",
-            names[1]: "error:404 Not Found",
-            names[2]: "error:410 Gone",
-            names[3]: "error:451 Repository access blocked",
-            names[4]: "error:410 issues are disabled",
-            names[5]: "error:no issues",
-        }
+            "no/such": "error:404 Not Found", names[0]: "ok", names[1]: "error:404 Not Found",
+            names[2]: "error:410 Gone", names[3]: "error:451 Repository access blocked",
+            names[4]: "error:410 issues are disabled", names[5]: "error:no issues",
+        }  # fmt: skip
         assert "list.txt:8: 'x y z' is no repository; skipped" in caplog.text
         assert "no/such is skipped: 404 Not Found" in caplog.text
         with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:

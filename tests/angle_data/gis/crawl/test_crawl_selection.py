@@ -8,6 +8,12 @@ from angle_data.gis.crawl.selection import parse_repo, read_repos
 RECIPE = Path(__file__).parents[4] / "recipes" / "gis-paper-repositories.txt"
 
 
+NO_NAMES = (
+    "https://ghe.example.com/team/tool/", "https://gitlab.com/group/proj", "git@github.com:psf/requests.git",
+    "numpy", "a/b/c", "https://github.com/psf", "bump tech/glide", "-a/b", "a/..",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -16,16 +22,8 @@ RECIPE = Path(__file__).parents[4] / "recipes" / "gis-paper-repositories.txt"
         ("https://github.com/psf/requests", "psf/requests"),
         ("https://github.com/psf/requests.git", "psf/requests"),
         ("http://www.github.com/psf/requests/issues?q=is%3Aopen", "psf/requests"),
-        ("https://ghe.example.com/team/tool/", None),
-        ("https://gitlab.com/group/proj", None),
         ("https://me:secret@GitHub.com/psf/requests", "psf/requests"),
-        ("git@github.com:psf/requests.git", None),
-        ("numpy", None),
-        ("a/b/c", None),
-        ("https://github.com/psf", None),
-        ("bump tech/glide", None),
-        ("-a/b", None),
-        ("a/..", None),
+        *((text, None) for text in NO_NAMES),
     ],
 )
 def test_names_and_addresses_become_owner_and_name(text, name):

@@ -10,15 +10,9 @@ from angle_data.gis.crawl.store import Store
 
 
 def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arrival(store):
-    store.upsert_page(
-        comments=[
-            make_comment(1, 7, "late", 9),
-            make_comment(9, 7, "early", 1),
-            make_comment(3, 2, "elsewhere", 1, repo_id=2),
-            make_comment(8, 3, "in an earlier thread", 1),
-            make_comment(4, 7, "early", 1),
-        ]
-    )
+    late, elsewhere = make_comment(1, 7, "late", 9), make_comment(3, 2, "elsewhere", 1, repo_id=2)
+    early = [make_comment(id, thread, "early", 1) for id, thread in ((9, 7), (8, 3), (4, 7))]
+    store.upsert_page(comments=[late, elsewhere, *early])
     assert [c.id for c in store.comments()] == [8, 4, 9, 1, 3]
     assert [c.id for c in store.comments(1, [7])] == [4, 9, 1]
 
@@ -59,13 +53,10 @@ def test_half_a_surrogate_pair_is_replaced_instead_of_refused(store):
     assert [(i.body, i.labels) for i in store.issues()] == [("a\ufffdb", ("x\ufffd",))]
 
 
-def test_reading_does_not_make_a_store(tmp_path):
+def test_what_is_missing_a_foreign_file_and_another_version_are_named(tmp_path):
     with pytest.raises(InputError, match="does not exist; run the crawl first"):
         Store.open(tmp_path / "crawl.sqlite", read_only=True)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_foreign_file_and_another_version_are_named(tmp_path):
     foreign = tmp_path / "text.sqlite"
     foreign.write_text("this is no database, but long enough to look at" * 20)
     with pytest.raises(InputError, match=r"text.sqlite cannot be used as a crawl store"):

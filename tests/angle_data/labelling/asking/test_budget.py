@@ -27,9 +27,7 @@ def ask(account, number, guess, taken):
     account.journal.spent += Tokens(*taken)
 
 
-@pytest.mark.parametrize(
-    ("spent", "limit", "room"), [(0, 615, 2), (400, 599, 0), (400, 600, 1), (400, 1020, 3)]
-)
+@pytest.mark.parametrize(("spent", "limit", "room"), [(0, 615, 2), (99, 298, 0), (99, 299, 1), (99, 719, 3)])
 def test_what_is_in_flight_and_what_was_spent_count(spent, limit, room):
     """A request counts 110 and 100 in flight, the most that a reply takes; one that fails, nothing."""
     account, number = ledger(limit, Tokens(spent, 0)), 0

@@ -49,10 +49,8 @@ def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path
     collector, tokens, _ = collect(tmp_path, Pool(lambda key: Reply(key, "x" * 48)), 200, 3000)
     assert collector.limit_reached
     assert 2000 < tokens <= 3000
-    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [
-        "m does not say how many tokens its replies take; they are estimated, for limits and costs"
-    ]
+    (said,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == "m does not say how many tokens its replies take; they are estimated, for limits and costs"
     rows = read_rows(tmp_path / "run/journal.jsonl")
     assert len(rows) == collector.asked < 200
     assert (rows[0]["usage"]["completion_tokens"], rows[0]["usage"]["estimated"]) == (13, 1)
@@ -123,10 +121,9 @@ def test_another_engine_does_not_buy_what_is_in_batches(tmp_path):
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
         other = batches(tmp_path, direct, engine="server")
-        with pytest.raises(InputError, match=message):
-            label(other)
-        with pytest.raises(InputError, match=message):
-            plan_label(other)
+        for run in (label, plan_label):
+            with pytest.raises(InputError, match=message):
+                run(other)
         assert not direct.seen
         server.held = False
         finish(batches(tmp_path, server))
@@ -173,9 +170,8 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         limit = held_tokens(tmp_path) + 10
         write_texts(tmp_path, [100, *range(10)])
         for _ in range(6):
-            with pytest.raises(
-                StoppedError, match=r"1 batch is being|1 request not answered; run the"
-            ) as stopped:
+            left = "1 batch is being|1 request not answered; run the"
+            with pytest.raises(StoppedError, match=left) as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
             if "(1 request)" in str(stopped.value):
                 break

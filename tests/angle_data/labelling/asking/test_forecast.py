@@ -45,10 +45,10 @@ def test_equal_texts_are_forecast_once(tmp_path):
 
 
 def test_requests_to_be_asked_anew_are_forecast(tmp_path):
-    refuse = "As an AI model, I cannot."
-    with FakeOpenAI(
-        lambda body: refuse if "Node 10" in body["messages"][-1]["content"] else "1. A b."
-    ) as server:
+    def reply(body):
+        return "As an AI model, I cannot." if "Node 10" in str(body["messages"]) else "1. A b."
+
+    with FakeOpenAI(reply) as server:
         asked = config(tmp_path, 2, base_urls=(server.url,))
         label(asked)
         rows = ({"id": i, "text": f"Node {n} has left."} for i, n in enumerate((10, 11, 12, 10)))

@@ -49,9 +49,10 @@ def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
         assert [journal.row(key) for key in KEYS[:3]] == [row(0), row(1), row(2)]
 
 
-@pytest.mark.parametrize(
-    "bad", [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
-)
+BAD = [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+
+
+@pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("more", [0, 1], ids=["last line", "between others"])
 def test_a_whole_line_that_is_damaged_is_named_and_kept(tmp_path, bad, more):
     fill(tmp_path, 0, 1)
@@ -65,15 +66,13 @@ def test_a_whole_line_that_is_damaged_is_named_and_kept(tmp_path, bad, more):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, (10, 5)),
-        ({"prompt_tokens": 10}, (10, 0)),
-        (None, (0, 0)),
-        ({"prompt_tokens": "ten"}, (0, 0)),
-    ],
-)
+USAGES = [
+    ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, (10, 5)),
+    ({"prompt_tokens": 10}, (10, 0)), (None, (0, 0)), ({"prompt_tokens": "ten"}, (0, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("usage", "tokens"), USAGES)
 def test_tokens_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
     with open_journal(tmp_path, "m") as journal:
         journal.append(row(0) | {"usage": usage, "seconds": 0.25})

@@ -17,10 +17,11 @@ FRAGMENTS = [
 ]  # fmt: skip
 
 
+PIECES = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4)).map("".join)
+
+
 @given(
-    raw=st.one_of(
-        st.text(), st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4))).map("".join)
-    ),
+    raw=st.text() | PIECES,
     source=st.text(max_size=30),
     finish_reason=st.sampled_from([None, "stop", "length"]),
     size=st.integers(1, 4),

@@ -9,18 +9,14 @@ from angle_data.labelling.replies.degrees import parse_degrees
 SOURCE = "The night backup ran out of disk space."
 SENTENCES = {
     5: "During the night the backup filled its disk completely.",
-    4: "The backup ran out of space last night.",
-    3: "The night backup ran out of memory.",
-    2: "The night backup had plenty of disk space.",
-    1: "Backups are kept for thirty days.",
-}
+    4: "The backup ran out of space last night.", 3: "The night backup ran out of memory.",
+    2: "The night backup had plenty of disk space.", 1: "Backups are kept for thirty days.",
+}  # fmt: skip
 MEANING = {
-    5: "Exactly the same meaning",
-    4: "Mostly the same",
-    3: "Roughly the same; something important differs",
-    2: "Not the same, but shares some details",
-    1: "Only the topic is the same",
-}
+    5: "Exactly the same meaning", 4: "Mostly the same", 3: "Roughly the same; something important differs",
+    2: "Not the same, but shares some details", 1: "Only the topic is the same",
+}  # fmt: skip
+REFUSAL = "I'm sorry, but I can't assist with that."
 KEYS = {str(degree): text for degree, text in SENTENCES.items()}
 OBJECTS = [{"degree": degree, "sentence": text} for degree, text in SENTENCES.items()]
 
@@ -55,9 +51,7 @@ LAYOUTS = {
     "json, list of small objects": json.dumps([{d: s} for d, s in SENTENCES.items()]),
     "json, one object after the other": "\n".join(json.dumps({d: s}) for d, s in SENTENCES.items()),
     "json, objects within": json.dumps({d: {"sentence": s} for d, s in SENTENCES.items()}),
-    "json, other name for degree": json.dumps(
-        [{"similarity": f"{d}/5", "text": s} for d, s in SENTENCES.items()]
-    ),
+    "json, other names": json.dumps([{"similarity": f"{d}/5", "text": s} for d, s in SENTENCES.items()]),
     "single quotes": str({str(d): s for d, s in SENTENCES.items()}),
     "missing commas": json.dumps(KEYS, indent=1).replace('",\n', '"\n'),
     "trailing comma": json.dumps(KEYS)[:-1] + ",}",
@@ -166,20 +160,13 @@ def without(*degrees):
         (json.dumps(KEYS | {"5": [SENTENCES[5], "A b c."]}), SENTENCES, [(5, "surplus", "A b c.")]),
         (f"{lines('{d}: {s}')}\n5: Other words.", SENTENCES, [(5, "surplus", "Other words.")]),
         (json.dumps(KEYS | {"note": "Why so."}), SENTENCES, [(None, "other_data", "Why so.")]),
-        (json.dumps({"notes": ["Why so."], "sentences": KEYS}), SENTENCES,
-         [(None, "other_data", "Why so.")]),
+        (json.dumps({"notes": ["Why."], "sentences": KEYS}), SENTENCES, [(None, "other_data", "Why.")]),
         (lines("{d}: {s}") + "\n\n" + lines("{d}: {m}."), SENTENCES,
          [(d, "surplus", f"{MEANING[d]}.") for d in SENTENCES]),
-        (
-            json.dumps([item | {"why": "So."} for item in OBJECTS[:1]]),
-            without(4, 3, 2, 1),
-            [(None, "other_data", "So.")],
-        ),
-        (json.dumps(KEYS | {"3": "I'm sorry, but I can't assist with that."}), without(3),
-         [(3, "refusal", "I'm sorry, but I can't assist with that.")]),
+        (json.dumps([OBJECTS[0] | {"why": "So."}]), without(4, 3, 2, 1), [(None, "other_data", "So.")]),
+        (json.dumps(KEYS | {"3": REFUSAL}), without(3), [(3, "refusal", REFUSAL)]),
         ("", {}, [(None, "empty", "")]),
-        ("I'm sorry, but I can't assist with that.", {},
-         [(None, "refusal", "I'm sorry, but I can't assist with that.")]),
+        (REFUSAL, {}, [(None, "refusal", REFUSAL)]),
     ],
 )  # fmt: skip
 def test_partial_replies_and_reasons(raw, kept, dropped):
@@ -191,8 +178,7 @@ def test_partial_replies_and_reasons(raw, kept, dropped):
     [
         (cut(json.dumps(KEYS)), None, without(1), [(1, "truncated", "Backups are ke")]),
         (cut(json.dumps(KEYS)), "length", without(1), [(1, "truncated", "Backups are ke")]),
-        (cut(json.dumps({"sentences": KEYS}, indent=1)), "length", without(1),
-         [(1, "truncated", "Backups are ke")]),
+        (cut(json.dumps({"a": KEYS}, indent=1)), "length", without(1), [(1, "truncated", "Backups are ke")]),
         (cut(json.dumps(OBJECTS)), "length", without(1),
          [(None, "chatter", cut(json.dumps(OBJECTS)).split("}")[-1])]),
         (cut(lines("{d}: {s}")), "length", without(1), [(1, "truncated", "Backups are ke")]),
@@ -208,19 +194,15 @@ def test_cut_off_replies(raw, finish_reason, kept, dropped):
     assert parse(raw, finish_reason=finish_reason) == (kept, dropped)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "24 backups failed.",
-        "5 - 3 was the score of the night.",
-        "3:1 is the ratio of failed to good backups.",
-        "[ERROR] backup failed (exit 4)",
-        "(AP) Backup fails",
-        'The log says {"code": 5, "why": "full"} each night.',
-        "Backup: the same details as on 3. May",
-        "It's the 'night backup' that failed.",
-    ],
-)
+OF_THE_DOMAIN = [
+    "24 backups failed.", "5 - 3 was the score of the night.", "3:1 is the ratio of failed to good backups.",
+    "[ERROR] backup failed (exit 4)", "(AP) Backup fails",
+    'The log says {"code": 5, "why": "full"} each night.', "Backup: the same details as on 3. May",
+    "It's the 'night backup' that failed.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", OF_THE_DOMAIN)
 def test_sentences_of_the_domain_survive(sentence):
     for degree in (5, 2):
         given = SENTENCES | {degree: sentence}

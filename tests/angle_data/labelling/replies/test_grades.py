@@ -16,66 +16,38 @@ def grade(raw, finish_reason="stop"):
     return found
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"grades": [{"id": 1, "score": 3.5}]}',
-        '```json\n{"grades": [{"id": 1, "score": 3.5}]}\n```',
-        'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
-        '[{"id": "1", "rating": "3.5/5"}]',
-        '{"1": 3.5}',
-        '{"score": 3.5}',
-        "[3.5]",
-        "3.5",
-        "3,5",
-        "Score: 3.5",
-        "**Score:** 3.5/5",
-        "I would give this 3.5 out of 5.",
-        "On the scale from 0 to 5 the grade is 3.5.",
-        "The score is 3.5, although the pair names 2 hosts.",
-        "<think>maybe 2, no, 4</think>3.5",
-        "1. 3.5\n",
-        "```json\n[3.5]\n```",
-        "Pair [1]: 3.5",
-        "[1] 3.5",
-        "Score: 3.5. [1]",
-        "Score: 3.5<|im_end|>",
-        "assistant\n\n3.5</s>",
-        "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
-        "Score: 3.5\n\nFinal score: 3.5",
-        '{"grades": [{"id": 0, "score": 3.5}]}',
-    ],
-)
+FORMS = [
+    '{"grades": [{"id": 1, "score": 3.5}]}', '```json\n{"grades": [{"id": 1, "score": 3.5}]}\n```',
+    'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
+    '[{"id": "1", "rating": "3.5/5"}]', '{"1": 3.5}', '{"score": 3.5}', "[3.5]", "3.5", "3,5", "Score: 3.5",
+    "**Score:** 3.5/5", "I would give this 3.5 out of 5.", "On the scale from 0 to 5 the grade is 3.5.",
+    "The score is 3.5, although the pair names 2 hosts.", "<think>maybe 2, no, 4</think>3.5", "1. 3.5\n",
+    "```json\n[3.5]\n```", "Pair [1]: 3.5", "[1] 3.5", "Score: 3.5. [1]", "Score: 3.5<|im_end|>",
+    "assistant\n\n3.5</s>", "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
+    "Score: 3.5\n\nFinal score: 3.5", '{"grades": [{"id": 0, "score": 3.5}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", FORMS)
 def test_one_grade_in_many_forms(raw):
     assert grade(raw) == 3.5
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        ("", "no_number"),
-        ("They are quite close.", "no_number"),
-        ("3 or 4", "ambiguous"),
-        ("3-4", "ambiguous"),
-        ("It could be 2, or rather 4.", "ambiguous"),
-        ("Both have 12 nodes and 3 zones.", "ambiguous"),
-        ("Score: 3-4", "ambiguous"),
-        ("See [1] and [2].", "ambiguous"),
-        ("Both are close [3, 4].", "ambiguous"),
-        ("[4, 3, 2]", "ambiguous"),
-        ("0: unrelated\n5: the same", "ambiguous"),
-        ("Score: 7", "out_of_range"),
-        ('{"score": -1}', "out_of_range"),
-        ('{"score": 1e400}', "out_of_range"),
-        ('{"score": NaN}', "out_of_range"),
-        ('{"score": ' + "9" * 400 + "}", "out_of_range"),
-        ('{"grades": ' * 900 + "4" + "}" * 900, "no_number"),
-        ('{"score": true}', "ambiguous"),
-        ('{"score": "high"}', "ambiguous"),
-        ('{"grades": [{"id": 1, "score": 2}, {"id": 1, "score": 4}]}', "ambiguous"),
-        ("I'm sorry, but I can't assist with that request.", "refusal"),
-    ],
-)
+NO_GRADES = {
+    "no_number": ("", "They are quite close.", '{"grades": ' * 900 + "4" + "}" * 900),
+    "ambiguous": (
+        "3 or 4", "3-4", "It could be 2, or rather 4.", "Both have 12 nodes and 3 zones.", "Score: 3-4",
+        "See [1] and [2].", "Both are close [3, 4].", "[4, 3, 2]", "0: unrelated\n5: the same",
+        '{"score": true}', '{"score": "high"}', '{"grades": [{"id": 1, "score": 2}, {"id": 1, "score": 4}]}',
+    ),
+    "out_of_range": (
+        "Score: 7", '{"score": -1}', '{"score": 1e400}', '{"score": NaN}', '{"score": ' + "9" * 400 + "}",
+    ),
+    "refusal": ("I'm sorry, but I can't assist with that request.",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "reason"), [(raw, why) for why, raws in NO_GRADES.items() for raw in raws])
 def test_what_is_no_grade_gets_a_reason(raw, reason):
     assert grade(raw) == reason
 
@@ -90,60 +62,40 @@ def test_the_number_of_a_pair_in_a_reply_that_was_cut_off_is_not_its_grade(befor
 
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_reply_that_was_cut_off_anywhere_keeps_only_whole_grades(cut):
-    for whole in (
-        '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}',
-        "1: 2.5\n2: 3.5",
-        "[2.5, 3.5]",
-    ):
+    asked_for = '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}'
+    for whole in (asked_for, "1: 2.5\n2: 3.5", "[2.5, 3.5]"):
         for found, true in zip(grades(whole[:-cut], 2, "length"), (2.5, 3.5), strict=True):
             assert found in (true, "truncated")
     assert grades('{"grades": [{"id": 1, "score": 2}, {"id": 2, "sco', 2, "length") == [2.0, "truncated"]
     assert grades("1: 2.5\n2: 3", 2, "length") == [2.5, "truncated"]
 
 
-def test_grades_belong_to_their_numbers_not_their_places():
-    raw = '{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}'
-    assert grades(raw, 3) == [5.0, "missing_id", 0.0]
+TWO = (
+    "1: 4\n2: 0.5\n", "Pair 1: 4/5\nPair 2: 0.5/5", "1. 4\n2) 0.5", "Pair [1]: 4\nPair [2]: 0.5", "[4, 0.5]",
+    "```json\n[4, 0.5]\n```", '{"pair 1": 4, "2": {"score": "0.5"}}',
+)  # fmt: skip
+PLACES = ("[4, 3, 2]", "Both are close [3, 4].", '[{"score": 4}, {"score": 3}]')
 
 
 @pytest.mark.parametrize(
-    "raw",
+    ("raw", "found"),
     [
-        '{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}, {"id": 2, "score": 3}]}',
-        '{"grades": [{"id": 1, "score": 5}, {"id": 2, "score": 0}, {"id": 4, "score": 3}]}',
-        '{"0": 5, "1": 0, "2": 3}',
-        "0: 5\n1: 0\n2: 3",
-    ],
-    ids=["from 0", "a gap", "mapping", "lines"],
-)
-def test_a_number_that_no_pair_has_makes_every_grade_ambiguous(raw):
-    """A grader that counts from 0 would give each grade to the neighbour."""
-    assert grades(raw, 3) == ["ambiguous"] * 3
-
-
-def test_a_legend_before_the_grades_says_nothing_about_pairs():
-    assert grades("0: unrelated\n5: the same\n\n1: 4\n2: 3", 3) == [4.0, 3.0, "missing_id"]
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "1: 4\n2: 0.5\n",
-        "Pair 1: 4/5\nPair 2: 0.5/5",
-        "1. 4\n2) 0.5",
-        "Pair [1]: 4\nPair [2]: 0.5",
-        "[4, 0.5]",
-        "```json\n[4, 0.5]\n```",
-        '{"pair 1": 4, "2": {"score": "0.5"}}',
+        *((raw, [4.0, 0.5]) for raw in TWO),
+        # They belong to their numbers, and not to their places.
+        ('{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}', [5.0, "missing_id", 0.0]),
+        *((raw, ["no_number"] * 2) for raw in PLACES),
+        # A grader that counts from 0 would give each grade to the neighbour: a number that no pair has
+        # makes every grade ambiguous.
+        ('{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}]}', ["ambiguous"] * 2),
+        ('{"grades": [{"id": 1, "score": 5}, {"id": 4, "score": 3}]}', ["ambiguous"] * 2),
+        ('{"0": 5, "1": 0, "2": 3}', ["ambiguous"] * 3),
+        ("0: 5\n1: 0\n2: 3", ["ambiguous"] * 3),
+        # A legend before them says nothing about pairs.
+        ("0: unrelated\n5: the same\n\n1: 4\n2: 3", [4.0, 3.0, "missing_id"]),
     ],
 )
-def test_several_grades_without_the_asked_for_json(raw):
-    assert grades(raw, 2) == [4.0, 0.5]
-
-
-@pytest.mark.parametrize("raw", ["[4, 3, 2]", "Both are close [3, 4].", '[{"score": 4}, {"score": 3}]'])
-def test_grades_without_numbers_are_not_matched_by_place(raw):
-    assert grades(raw, 2) == ["no_number"] * 2
+def test_several_grades(raw, found):
+    assert grades(raw, len(found)) == found
 
 
 json_values = st.recursive(

@@ -9,10 +9,8 @@ from angle_data.labelling.replies.parse import parse_reply
 from angle_data.text import longest_answer
 
 SOURCE = "Failover to the standby took nine minutes."
-A, B = (
-    "Switching to the standby needed nine minutes.",
-    "It took nine minutes until the standby was in charge.",
-)
+A = "Switching to the standby needed nine minutes."
+B = "It took nine minutes until the standby was in charge."
 
 
 class Parsed(NamedTuple):
@@ -110,35 +108,24 @@ def test_every_layout_gives_its_two_sentences(raw):
 
 
 HEADINGS = [
-    "Sure!",
-    "Sure, here you go:",
-    "Sure, I'd be happy to help! Here are two synonymous sentences:",
-    "I'd be happy to generate 2 synonymous sentences for you.",
-    "Here's my attempt:",
-    f'Here are two synonymous sentences of the input sentence "{SOURCE}":',
-    "Output:",
+    "Sure!", "Sure, here you go:", "Sure, I'd be happy to help! Here are two synonymous sentences:",
+    "I'd be happy to generate 2 synonymous sentences for you.", "Here's my attempt:",
+    f'Here are two synonymous sentences of the input sentence "{SOURCE}":', "Output:",
     "Opposite-meaning sentences:",
     "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
-    "以下是两个同义句：",
-    "Got it.",
-    "Let me think about this.",
-    "Two rephrasings, in plain words, for your incident log:",
-    "Aquí tienes dos oraciones:",
-]
+    "以下是两个同义句：", "Got it.", "Let me think about this.",
+    "Two rephrasings, in plain words, for your incident log:", "Aquí tienes dos oraciones:",
+]  # fmt: skip
 CLOSERS = [
-    "I hope this helps!",
-    "Let me know if you need more examples!",
+    "I hope this helps!", "Let me know if you need more examples!",
     "Please note that these are just two possible antonym sentences.",
     "(Both sentences say the opposite of the input.)",
-    "These sentences express the opposite meaning of the original sentence.",
-    "Have a great day!",
-]
+    "These sentences express the opposite meaning of the original sentence.", "Have a great day!",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
-@pytest.mark.parametrize(
-    "body", [f"1. {A}\n2. {B}", f"- {A}\n- {B}", f"{A}\n{B}"], ids=["list", "bullets", "lines"]
-)
+@pytest.mark.parametrize("body", [f"1. {A}\n2. {B}", f"- {A}\n- {B}", f"{A}\n{B}"])
 def test_headings_are_dropped_and_kept_as_chatter(heading, body):
     parsed = parse(f"{heading}\n\n{body}")
     assert parsed.sentences == (A, B)
@@ -157,12 +144,9 @@ def test_closing_remarks_are_dropped_and_kept_as_chatter(closer, body, gap):
 # Sentences of the domain that look like markup, talk or refusals, and are none.
 DOMAIN = [
     "[deploy-bot] rollout of web-frontend paused: 3 of 20 instances failed readiness.",
-    "[09:11Z] checkout-api p99 180ms -> 2400ms",
-    "[3] nodes are gone",
-    "1.29 control plane upgrade went through.",
-    "2 million rows were accepted and 14 were rejected.",
-    "-1 returned by the probe since noon",
-    ">256 KB: queue says no, client just swallows it",
+    "[09:11Z] checkout-api p99 180ms -> 2400ms", "[3] nodes are gone",
+    "1.29 control plane upgrade went through.", "2 million rows were accepted and 14 were rejected.",
+    "-1 returned by the probe since noon", ">256 KB: queue says no, client just swallows it",
     "*.api.example.net does not cover the bare domain.",
     "Impact: 1,800 failed payments, all of which were retried.",
     "Steps: 1. checksum verification 2. transfer of dump to isolated network",
@@ -170,26 +154,20 @@ DOMAIN = [
     '"It is fine," said the vendor, and "nobody is affected."',
     "We can't restart the node until the drain is done.",
     "We are sorry, but the export cannot be generated today.",
-    "Sorry, the gateway cannot process your request.",
-    "Please note that the node reboots at noon.",
-    "Let me know when the standby has caught up.",
-    "Okay to page the team at night, the rest may wait.",
+    "Sorry, the gateway cannot process your request.", "Please note that the node reboots at noon.",
+    "Let me know when the standby has caught up.", "Okay to page the team at night, the rest may wait.",
     "Sure enough, the standby was down as well.",
     "The two nodes have the same address and neither is reachable.",
-    "ConfigMap updated, pods not restarted, old settings still active",
-    "Option A: drain the node first.",
-    "First: drain the node, then reboot it.",
-    "v. good throughput since noon",
-    "1: the pool is empty",
+    "ConfigMap updated, pods not restarted, old settings still active", "Option A: drain the node first.",
+    "First: drain the node, then reboot it.", "v. good throughput since noon", "1: the pool is empty",
     'The alert said {"level": "warn"} and nothing else.',
     'Set hosts to ["node1", "node2"] before the restart.',
     "| node | state | was all that the dashboard showed.",
-    "Write <p> to open a paragraph and </p> to end it.",
-    "No problem with the standby since noon.",
+    "Write <p> to open a paragraph and </p> to end it.", "No problem with the standby since noon.",
     "We are unable to restart the node until the drain is done.",
     "We are unable to process this request until the standby is ready.",
     "No opposite signals from the standby.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("sentence", DOMAIN)
@@ -217,17 +195,13 @@ REFUSALS = [
     "Hi! Thanks for your message. How can I assist you today?",
     "1. I'm sorry, I can't generate sentences about harming a child.\n2. If one is in danger, call for help.",
     "I can't help with that.\n\nHowever, there are many resources on this topic.",
-    '{"sentences": ["I\'m sorry, but I can\'t assist with that request."]}',
-    "抱歉，我无法完成这个请求。",
-    "作为一个AI语言模型，我不能生成这样的内容。",
-    "Es tut mir leid, aber ich kann dabei nicht helfen.",
-    "We are unable to process this request.",
-    "The request cannot be fulfilled because it lacks context.",
+    '{"sentences": ["I\'m sorry, but I can\'t assist with that request."]}', "抱歉，我无法完成这个请求。",
+    "作为一个AI语言模型，我不能生成这样的内容。", "Es tut mir leid, aber ich kann dabei nicht helfen.",
+    "We are unable to process this request.", "The request cannot be fulfilled because it lacks context.",
     "This content may violate our usage policies.",
-    "I need more context to paraphrase this sentence. Could you share more?",
-    "N/A",
+    "I need more context to paraphrase this sentence. Could you share more?", "N/A",
     "Unfortunately, I cannot assist with that request. Here is why:\n1. It is secret.\n2. I lack context.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("raw", REFUSALS)
@@ -237,29 +211,11 @@ def test_refusals_give_no_sentence(raw):
     assert {reason for reason, _ in parsed.rejected} == {"refusal"}
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("I'm sorry, but I can't assist with that.", False),
-        ("I cannot help you with this.", False),
-        ("I can't answer the phone at night.", True),
-    ],
-)
-def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_it(said, kept):
-    found = parse(f"1. {said}", source="I always answer the phone at night.")
-    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "refusal"]
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}",
-        f"I'm sorry, I can't provide exact opposites. Here are two that come close:\n1. {A}\n2. {B}",
-        f"I cannot generate exact opposites.\n{json.dumps([A, B])}",
-    ],
-)
-def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
-    assert parse(raw).sentences == (A, B)
+def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_it():
+    source, kept = "I always answer the phone at night.", "I can't answer the phone at night."
+    assert parse(f"1. {kept}", source).sentences == (kept,)
+    for said in ("I'm sorry, but I can't assist with that.", "I cannot help you with this."):
+        assert parse(said, source) == ((), (("refusal", said),))
 
 
 @pytest.mark.parametrize(
@@ -271,12 +227,7 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
         ("<think>endless", "length", (), "<think>endless"),
         (f'{{"sentences": ["{A}", "It took', "length", (A,), "It took"),
         (f'{{"sentences": ["{A}", "It took', None, (A,), "It took"),
-        (
-            json.dumps({"sentences": ["no end mark", "none here"]}),
-            "length",
-            ("no end mark", "none here"),
-            None,
-        ),
+        (json.dumps({"sentences": ["no mark", "none here"]}), "length", ("no mark", "none here"), None),
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
         (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
         (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
@@ -286,12 +237,7 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
         # The model says that it stopped by itself: a missing full stop is its style.
         (f"1. {A}\n2. It took nine minutes", "stop", (A, "It took nine minutes"), None),
         # No sentence of the reply has an end mark, or the first already lacks it.
-        (
-            "1. took nine minutes\n2. nine minutes it took",
-            None,
-            ("took nine minutes", "nine minutes it took"),
-            None,
-        ),
+        ("1. took nine minutes\n2. nine it took", None, ("took nine minutes", "nine it took"), None),
         (f"1. took nine\n2. {B}", None, ("took nine", B), None),
         (f"1. {A}\n2. {B}\n\nLet me know", "length", (A, B), None),
     ],
@@ -299,28 +245,7 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
 def test_cut_off_sentences(raw, finish_reason, kept, cut):
     parsed = parse(raw, finish_reason=finish_reason)
     assert parsed.sentences == kept
-    assert [text for reason, text in parsed.rejected if reason == "truncated"] == (
-        [] if cut is None else [cut]
-    )
-
-
-@pytest.mark.parametrize(
-    "sentence", ["[02:41] no primary", "+8 workers", "standby took over", "Ticket: no standby"]
-)
-def test_a_log_line_or_ticket_gives_no_evidence_of_a_cut(sentence):
-    assert parse(f"{A}\n{sentence}").sentences == (A, sentence)
-
-
-def test_json_log_lines_survive_where_they_cannot_be_the_reply_itself():
-    line = '{"level": "warn", "msg": "disk full"}'
-    assert parse(f"1. {line}\n2. {A}").sentences == (line, A)
-    assert parse(json.dumps({"sentences": [line, A]})).sentences == (line, A)
-    assert parse(line, source='{"level": "warn", "msg": "no space"}').sentences == (line,)
-
-
-def test_a_source_without_end_mark_gives_no_evidence_of_a_cut():
-    parsed = parse("1. At 02:41 the primary is away.\n2. [02:41] no primary", source="[02:41] primary gone")
-    assert parsed.sentences == ("At 02:41 the primary is away.", "[02:41] no primary")
+    assert [text for reason, text in parsed.rejected if reason == "truncated"] == [cut] * (cut is not None)
 
 
 @pytest.mark.parametrize(
@@ -370,11 +295,6 @@ def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside)
     assert list(parsed.rejected) == [("other_data", text) for text in beside]
 
 
-def test_a_full_stop_after_the_closing_quotation_mark_is_the_sentence_s_own():
-    assert parse(f'1. "{A[:-1]}".\n2. “{B[:-1]}”.').sentences == (A, B)
-    assert parse(f'1. "{A[:-1]}"\n2. “{B[:-1]}”').sentences == (A[:-1], B[:-1])
-
-
 PROMPT = """Write {size} sentences that say exactly the same as the sentence at the end.
 
 - Keep the terms of its field and sound like someone who works in it.
@@ -383,35 +303,28 @@ PROMPT = """Write {size} sentences that say exactly the same as the sentence at 
 Sentence: {text}"""
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("Keep the terms of its field and sound like someone.", False),
-        ("keep every fact: names; numbers; units", False),
-        ("As the sentence.", True),  # too few words to tell
-        (A, True),
-    ],
-)
 @pytest.mark.parametrize("layout", ['{{"sentences": ["{}"]}}', "1. {}"])
-def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(said, kept, layout):
-    found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
-    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "echo_prompt"]
+def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(layout):
+    copies = ("Keep the terms of its field and sound like someone.", "keep every fact: names; numbers; units")
+    for said in copies:
+        found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
+        assert found == ((), (("echo_prompt", said),))
+    for said in ("As the sentence.", A):  # the first has too few words to tell
+        assert parse(layout.format(said), finish_reason="stop", prompt=PROMPT).sentences == (said,)
     source = "We keep every fact, names, numbers, units and the like."
     said = "Keep every fact, names, numbers, units!"
-    assert parse(said, source, "stop", prompt=PROMPT).sentences == (said,)
+    assert parse(layout.format(said), source, "stop", prompt=PROMPT).sentences == (said,)
 
 
-@pytest.mark.parametrize(
-    "talk",
-    [
-        f'This sentence is "{SOURCE}"',
-        f"{SOURCE} This sentence contradicts the first one.",
-        "It is a variation of the original sentence.",
-        "This system can generate multiple sentences of the same kind.",
-        "The return of the standby is an antonym of its loss.",
-        f"{SOURCE} Sentence:",
-    ],
-)
+TALK = [
+    f'This sentence is "{SOURCE}"', f"{SOURCE} This sentence contradicts the first one.",
+    "It is a variation of the original sentence.",
+    "This system can generate multiple sentences of the same kind.",
+    "The return of the standby is an antonym of its loss.", f"{SOURCE} Sentence:",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("talk", TALK)
 def test_talk_about_the_task_is_chatter_unless_the_source_speaks_of_sentences(talk):
     assert parse(json.dumps([talk])).rejected == (("chatter", talk),)
     legal = "The second sentence was suspended."
@@ -446,34 +359,40 @@ def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
     assert "The cat naps." in parsed.rejected[1][1]
 
 
-@pytest.mark.parametrize(
-    ("raw", "sentences"),
-    [
-        ("1. We are on version 2. It works.", ("We are on version 2. It works.",)),
-        ("1. Version 1 failed. 2. Version 2 failed.", ("Version 1 failed.", "Version 2 failed.")),
-    ],
-)
-def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
-    assert parse(raw, source="Release 2 is live.").sentences == sentences
-
-
 @pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
 def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
     parsed = parse(f"['The pod is up.', {beside}]")
     assert parsed.sentences[0] == "The pod is up."
 
 
+LOG_LINE = '{"level": "warn", "msg": "disk full"}'
+LONG_FIRST = "Somebody had to wake up in the dead of night."
+
+
 @pytest.mark.parametrize(
     ("raw", "kept"),
     [
-        (f"Somebody had to wake up in the middle of a night.\n{A}\n{B}", None),
+        # A refusal that offers sentences all the same is none.
+        (f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}", (A, B)),
+        (f"I'm sorry, I can't provide exact ones. Here are two that come close:\n1. {A}\n2. {B}", (A, B)),
+        (f"I cannot generate exact opposites.\n{json.dumps([A, B])}", (A, B)),
+        # A log line or a ticket gives no evidence of a cut.
+        *((f"{A}\n{said}", (A, said)) for said in ("[02:41] no primary", "+8 workers", "Ticket: no power")),
+        (f"{A}\nit took over", (A, "it took over")),
+        # It may be JSON, where that cannot be the reply itself.
+        (f"1. {LOG_LINE}\n2. {A}", (LOG_LINE, A)),
+        (json.dumps({"sentences": [LOG_LINE, A]}), (LOG_LINE, A)),
+        # A full stop after the closing quotation mark is the sentence's own.
+        (f'1. "{A[:-1]}".\n2. “{B[:-1]}”.', (A, B)),
+        (f'1. "{A[:-1]}"\n2. “{B[:-1]}”', (A[:-1], B[:-1])),
+        # Neither a long first line, nor what is not all of the reply, nor a broken line is talk.
+        (f"Somebody had to wake up in the dead of night.\n{A}", (LONG_FIRST, A)),
         (f"We cannot process this request.\n{B}", ("We cannot process this request.", B)),
         ('{"sentence": "Nine minutes\\nit took."}', ("Nine minutes it took.",)),
     ],
-    ids=["long first line", "not all of the reply", "wrapped in json"],
 )
 def test_what_may_be_a_sentence_is_one(raw, kept):
-    assert parse(raw).sentences == (kept or tuple(raw.splitlines()[:2]))
+    assert parse(raw).sentences == kept
 
 
 @pytest.mark.parametrize(
@@ -504,21 +423,18 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
 @pytest.mark.parametrize(
     ("raw", "source", "kept"),
     [
-        ("Option A: wait.\nOption B: go.", "Option A: stay", ("Option A: wait.", "Option B: go.")),
-        (
-            "It sends <|im_end|> twice.\nTwice it sends <|im_end|>.",
-            "The node writes <|im_end|> two times.",
-            ("It sends <|im_end|> twice.", "Twice it sends <|im_end|>."),
-        ),
-        ("| up | node1 |\n| up | node2 |", "| down | node1 |", ("| up | node1 |", "| up | node2 |")),
+        ("Option A: wait.\nOption B: go.", "Option A: stay", None),
+        (LOG_LINE, '{"level": "warn", "msg": "no space"}', None),
+        # Its number is no marker, and where it lacks an end mark that is no evidence of a cut.
+        ("1. We are on version 2. It works.", "Release 2 is live.", ("We are on version 2. It works.",)),
+        ("1. Version 1 died. 2. Version 2 died.", "Release 2 is up.", ("Version 1 died.", "Version 2 died.")),
+        ("1. It is away.\n2. [02:41] no disk", "[02:41] disk gone", ("It is away.", "[02:41] no disk")),
+        ("It sends <|im_end|>.\nIt ends <|im_end|>.", "The node writes <|im_end|> two times.", None),
+        ("| up | node1 |\n| up | node2 |", "| down | node1 |", None),
         ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
-        ("Got it!\nUnderstood.", "OK, got it.", ("Got it!", "Understood.")),
-        ("Assistant: please reboot.", "Assistant: please restart.", ("Assistant: please reboot.",)),
-        (
-            'It says {"sentences": ["a b c"]} now.',
-            'The call returned {"code": 7}.',
-            ('It says {"sentences": ["a b c"]} now.',),
-        ),
+        ("Got it!\nUnderstood.", "OK, got it.", None),
+        ("Assistant: please reboot.", "Assistant: please restart.", None),
+        ('It says {"sentences": ["a b c"]} now.', 'The call returned {"code": 7}.', None),
         # No refusals: who asked says no, or speaks of a service that does.
         ("I cannot assist in the migration.", "I can't help with the migration.", None),
         ("I'm sorry, but I will not answer any pages.", "Sorry, I won't answer pages tonight.", None),
@@ -527,4 +443,4 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
     ],
 )
 def test_what_the_source_says_as_well_is_part_of_the_sentence(raw, source, kept):
-    assert parse(raw, source=source).sentences == (kept or (raw,))
+    assert parse(raw, source=source).sentences == (kept or tuple(raw.splitlines()))
