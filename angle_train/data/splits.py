@@ -450,7 +450,7 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
 
     Pairs that share a text, directly or through others, stay together. If that ties too many together, single
-    pairs are dealt instead, with a warning. Of few pairs fewer parts are made, of too few for two none.
+    pairs are dealt instead, with a warning. Few pairs make fewer parts; too few for two are an InputError.
     """
     check_enough(pairs)
     count = min(count, len(pairs) // _LEAST)

@@ -138,10 +138,9 @@ def evaluate(
     outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in data}
     with Progress("evaluating", len(names) * len(data)) as progress:
         for model, called in names.items():
-            left = {name: tasks[name] for name in data if name not in failed}  # under another model
+            left = {name: (tasks[name], data[name]) for name in data if name not in failed}  # under others
             try:
-                embed = Embedder(load_backbone(model, device=device), model)
-                measured = dict(_outcomes(embed, left, data, seed, progress))
+                measured = dict(_outcomes(model, device, left, seed, progress))
             except InputError as error:
                 fail(f"model {called}", error, names)
                 continue
@@ -156,13 +155,14 @@ def evaluate(
 
 
 def _outcomes(
-    embed: Embedder, tasks: Mapping[str, Task], data: Mapping[str, Any], seed: int, progress: Progress
+    model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], seed: int, progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
-    """Yield what one model does on each task, or why it cannot be measured there."""
-    for name, task in tasks.items():
+    """Yield what one model does on each task, or why it cannot be measured there; hold it only meanwhile."""
+    embed = Embedder(load_backbone(model, device=device), model)
+    for name, (task, found) in tasks.items():
         progress.advance()
         try:
-            yield name, task.measure(data[name], embed, seed)
+            yield name, task.measure(found, embed, seed)
         except DamagedModelError:
             raise
         except InputError as error:

@@ -82,7 +82,7 @@ def cross_fit(
         human: The graded pairs.
         others: Pairs that all runs train on.
         recipe: How; its `folds` says how many parts.
-        directory: Each part's run has a directory in it.
+        directory: Each part's run has a directory in it: after Ctrl-C the same call goes on.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
     """

@@ -10,7 +10,7 @@ import logging
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,24 +129,25 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
     A batch system or container that ends a run sends a SIGTERM, and kills some seconds later.
     """
     pressed = threading.Event()
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
         return
 
-    def restore() -> None:
-        for number, handler in previous.items():
+    def install(handlers: Mapping[signal.Signals, Any]) -> None:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     def handle(signum: int, frame: object) -> None:
         pressed.set()
-        restore()
+        install(previous)
         log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    install(dict.fromkeys(previous, handle))
     try:
         yield pressed.is_set
     finally:
-        restore()
+        install(previous)
 
 
 @contextmanager

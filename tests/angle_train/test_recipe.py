@@ -195,3 +195,9 @@ def test_recipes_are_found_by_name_or_path(tmp_path):
         find_recipe("defualt")
     with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
         Recipe.from_toml(tmp_path / "missing.toml")
+
+
+def test_a_file_that_is_no_text_is_named_in_one_line(tmp_path):
+    (tmp_path / "r.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"r\.toml: not a valid TOML file"):
+        Recipe.from_toml(tmp_path / "r.toml")

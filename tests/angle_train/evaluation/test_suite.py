@@ -1,13 +1,18 @@
 """Models on tasks and on own pairs: what is measured, what fails, and what is measured all the same."""
 
+import gc
+import weakref
+
 import pytest
 from train_runs import dataset
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
+from angle_train.evaluation import suite
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Source, load_task
 from angle_train.evaluation.tasks.pairs import PairTask
+from angle_train.model.load import load_backbone
 
 
 @pytest.fixture
@@ -46,6 +51,21 @@ def test_models_of_equal_last_parts_are_told_apart():
     names = ["x/seed-1", "a/seed-1", "b/seed-1", "seed-2", "model"]
     assert short_names(models) == dict(zip(models, names, strict=True))
     assert short_names(["m", "x/m", "m"]) == {"m": "m", "x/m": "x/m"}
+
+
+def test_models_are_held_one_at_a_time(both, data_dir, monkeypatch):
+    loaded = []
+
+    def load(*given, **options):
+        gc.collect()
+        assert not [model for model in loaded if model() is not None]
+        model = load_backbone(*given, **options)
+        loaded.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr(suite, "load_backbone", load)
+    assert on_tasks(both, ["sick-r"], data_dir).results
+    assert len(loaded) == 2
 
 
 @pytest.fixture

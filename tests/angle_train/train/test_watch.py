@@ -54,6 +54,21 @@ def test_the_first_signal_asks_for_a_checkpoint_and_the_second_stops(number, cap
         signal.signal(number, before)
 
 
+def test_a_signal_that_comes_while_they_are_caught_is_a_flag_too(monkeypatch):
+    install, before = signal.signal, signal.getsignal(signal.SIGINT)
+
+    def early(number, handler):
+        if number == signal.SIGTERM and signal.getsignal(signal.SIGINT) is not before:
+            signal.raise_signal(signal.SIGINT)
+        return install(number, handler)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "signal", early)
+        with catch_interrupt() as pressed:
+            assert pressed()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 @pytest.mark.parametrize(
     ("start", "scores", "best"),
     [
@@ -73,7 +88,7 @@ def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
     assert ("the best so far" in caplog.text) == best
     callback.on_step_end(None, evaluated(*scores), TrainerControl())
     best_score = max(start, *scores)
-    assert progress.seen[-1][1] == f"dev {100 * scores[-1]:.1f}, best {100 * best_score:.1f}"
+    assert progress.seen == [(1, f"dev {100 * scores[-1]:.1f}, best {100 * best_score:.1f}")]
 
 
 def test_patience_counts_evaluations_of_the_run_alone():
