@@ -2,7 +2,7 @@
 
 `ANGLE_GOLDEN=write pytest tests/golden` writes the expected files anew; without it a difference, or a missing
 file, fails. Only the command lines are called, so that modules may move. Ints and texts must be equal,
-floats to 1e-6 (or the `tolerance` of a check).
+floats to 1e-6 (or the `tolerance` of a check, which may depend on the place).
 """
 
 import hashlib
@@ -147,7 +147,9 @@ def differences(expected, found, tolerance, place="$"):  # noqa: C901
             yield f"{place}: {len(other)} of {count} rows differ, the first is row {other[0]}"
     elif isinstance(expected, float) or isinstance(found, float):
         numbers = {type(expected), type(found)} <= {int, float}
-        if not numbers or not math.isclose(expected, found, rel_tol=tolerance, abs_tol=tolerance):
+        if not numbers or not math.isclose(
+            expected, found, rel_tol=tolerance(place), abs_tol=tolerance(place)
+        ):
             yield f"{place}: {expected!r} -> {found!r}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{place}: {short(expected)} -> {short(found)}"
@@ -172,7 +174,8 @@ def check_value(name, value, tolerance=1e-6):
         return
     assert path.exists(), f"{path.relative_to(REPO)} is missing; ANGLE_GOLDEN=write writes it"
     expected = json.loads(path.read_text(encoding="utf-8"))
-    lines = list(differences(expected, json.loads(text), tolerance))
+    at = tolerance if callable(tolerance) else lambda place: tolerance
+    lines = list(differences(expected, json.loads(text), at))
     more = [f"… and {len(lines) - MOST_SHOWN} more"] if len(lines) > MOST_SHOWN else []
     if lines:
         pytest.fail("\n".join([f"golden {name}:", *lines[:MOST_SHOWN], *more]), pytrace=False)

@@ -137,13 +137,15 @@ def fitted(run, inputs, backbone, voted):
     return fit
 
 
-# Other processors round otherwise, and training carries that on: the more, the higher the rate.
-TOLERANCE = {"lora": 1e-3}
+# Other processors round otherwise; training carries that on into the weights, the more, the higher the rate.
+WEIGHTS = {"lora": 1e-3}
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_pairs_become_a_model(check, run, fitted, name):
-    check(f"fit-{name}", model_folder(run, *fitted(name)), tolerance=TOLERANCE.get(name, 1e-4))
+    loose = WEIGHTS.get(name, 1e-4)
+    found = model_folder(run, *fitted(name))
+    check(f"fit-{name}", found, tolerance=lambda place: loose if place.startswith("$.weights") else 1e-6)
 
 
 def test_models_are_measured_on_pairs(check, run, inputs, backbone, fitted):
