@@ -175,7 +175,7 @@ class Difference:
 
 
 def resamples_for(count: int) -> int:
-    """Return how many resamples a set of `count` items gets: 10,000, beyond 20,000 items fewer, at least 1,000."""
+    """Return how many resamples `count` items get: 10,000; beyond 20,000 items fewer, at least 1,000."""
     return min(RESAMPLES, max(_FEWEST, _MOST_CELLS // count))
 
 

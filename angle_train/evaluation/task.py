@@ -120,7 +120,7 @@ class Source:
         return data.hub is not None and split in data.splits
 
     def rows(self, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return all rows of a split with their places (`file:line`, `hub:ID: row N`); InputError without any."""
+        """Return a split's rows with their places (`file:line`, `hub:ID: row N`); InputError without any."""
         path = self._file(data, split)
         if self.root and path is None:
             # Without the folder's own path: reports, which people pass on, hold this line.

@@ -62,7 +62,7 @@ def training_arguments(
 ) -> SentenceTransformerTrainingArguments:
     """Return the trainer's settings for a recipe's training section and a count of training pairs.
 
-    Checkpoints go to `directory`; with `select` dev pairs choose the best one. InputError: see `resolve_precision`.
+    Checkpoints go to `directory`; with `select` dev pairs choose one. Raises as `resolve_precision`.
     """
     schedule = Schedule(config, count)
     every = schedule.every
