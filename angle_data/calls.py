@@ -109,7 +109,7 @@ def with_options(
 
     With `dry_run` there is that switch, too, and the function gets it second. `about` is the help of
     switches where it is another. `defaults` replace those of the config. The command of a group
-    (`is_group`) does nothing where one of the group is called.
+    (`is_group`) does nothing where one of the group is called, and else needs what is None in `defaults`.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -117,8 +117,12 @@ def with_options(
         import typer
 
         def run(**given: Any) -> None:
-            if is_group and given.pop("context").invoked_subcommand is not None:
-                return
+            if is_group:
+                context = given.pop("context")
+                if context.invoked_subcommand is not None:
+                    return
+                if missing := next((name for name in defaults if given[name] is None), None):
+                    context.fail(f"Missing option '--{missing}'.")
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
             counts, text, *errors = command(make(config, given), *more)
@@ -149,7 +153,7 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
     """Take the options of a config, as texts or as values, out of those given, and return it.
 
     Raises:
-        InputError: A value is missing, of a wrong kind, cannot be read, or is out of its range.
+        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
     """
     kinds, values = get_type_hints(config), {}
     for name, look in _looks(config).items():
@@ -165,8 +169,6 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
                 value = [os.fspath(item) if is_path(item) else str(item) for item in value]
                 value = look.read(value) if look.read else value
         elif value is None and type(None) not in members:
-            if config.__dataclass_fields__[name].default is MISSING:  # type: ignore[attr-defined]
-                raise InputError(f"give --{name.replace('_', '-')}: {look.help}")
             continue
         elif is_path(value) and look.read is not None:
             value = look.read(value)

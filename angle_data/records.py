@@ -146,7 +146,9 @@ class LabelledPair(Record):
 def candidates_file(run: Path) -> Path:
     """Return the file of the candidates of a folder of `llm-label`; an `InputError` if there are none."""
     file = results_file(run, "candidates.jsonl", "llm-label")
-    if not file.stat().st_size:
+    with file.open("rb") as stream:
+        is_empty = not any(map(bytes.strip, stream))
+    if is_empty:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     return file
 

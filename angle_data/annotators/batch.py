@@ -204,7 +204,7 @@ class _Batches:
         return None
 
     async def submit(self) -> None:
-        """Submit the input file that is being written, if there is one."""
+        """Submit the input file being written, if any; if cut short, the next run looks for its batch."""
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -232,7 +232,10 @@ class _Batches:
                 log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
 
     def outcomes(self, part: Part) -> Iterator[Reply | Failure]:
-        """Yield the outcome of every request of a downloaded part that this run asks, then close the part."""
+        """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
+
+        Replies to other requests stay in the run directory until they are asked.
+        """
         left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         try:
             for row in read_rows(self._state.results(part)):

@@ -26,7 +26,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors o
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 
 
-@with_options(GisConfig, is_group=True, out=None)
+@with_options(GisConfig, is_group=True, out=None, ratios="0.86,0.07,0.07")
 def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
@@ -42,7 +42,7 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     from angle_data.gis.build.report import token_counter
 
     # All is checked before hours of crawling, the list and the tokenizer too.
-    config.selection(tell=config.no_crawl)
+    config.selection()
     token_counter(config.tokenizer, fetch=not config.no_crawl)
     crawled = None
     if not config.no_crawl:

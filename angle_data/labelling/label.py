@@ -313,7 +313,7 @@ def pilot(config: LabelConfig) -> PilotResult:
     measured |= {name: (count, round(count * grown)) for name, count in given.items()}
     useful = counts["kept"] / max(job.asked_for(counts), 1)
     error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
-    return PilotResult(session, measured, useful, error, _pairs(config.out))
+    return PilotResult(session, measured, useful, error, _pairs(config.out) if counts["kept"] else [])
 
 
 def _pairs(run: Path) -> list[tuple[str, str, str]]:

@@ -213,7 +213,7 @@ def _ask_issues(
     owner, name = repo.name.split("/")
     variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "after": place.after}
     variables |= {"texts": texts, "comments": crawler.comments}
-    variables["filter"] = {"since": place.since} if place.since else None
+    variables |= {"filter": {"since": place.since}} if place.since else {}  # a null may mean another thing
     repository = crawler.client.graphql(ISSUES_QUERY, variables, smaller=texts)["repository"]
     if repository is None:
         raise Refused(404, "not found by GraphQL")

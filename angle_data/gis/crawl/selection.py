@@ -11,6 +11,7 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -52,11 +53,11 @@ def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     return f"{owner}/{name}"
 
 
-def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
+def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
     """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
-    An address must lie on github.com or on the host of `api_url`; `tell` warns of lines that name no
-    repository, which are left out.
+    An address must lie on github.com or on the host of `api_url`. Lines that name no repository are left
+    out with a warning.
 
     Raises:
         InputError: The file cannot be read or names no repository.
@@ -79,7 +80,7 @@ def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> tuple[st
     if not names:
         seen = next((f" (line {number}: {text!r} is none)" for number, text in bad.items()), "")
         raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
-    for number, text in bad.items() if tell else ():
+    for number, text in bad.items():
         log.warning("%s:%d: %r is no repository; skipped", path, number, text)
     return tuple(names.values())
 
@@ -119,7 +120,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GisConfig:
     """All options of `gis`, those of the crawl first; the help of each field says what it means.
 
@@ -164,7 +165,6 @@ class GisConfig:
     ratios: tuple[float, ...] = option(
         "Shares of train, validation and test.",
         (0.86, 0.07, 0.07),
-        shown="0.86,0.07,0.07",
         read=parse_ratios,
     )
     max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10)
@@ -194,13 +194,17 @@ class GisConfig:
         """`since` as a time stamp."""
         return f"{self.since}T00:00:00Z" if self.since else None
 
+    @cached_property
+    def listed(self) -> tuple[str, ...] | None:
+        """The repositories in the list, None without one; read once, since the list may be a pipe."""
+        return None if self.repos is None else read_repos(self.repos, self.api_url)
+
     def names(self) -> tuple[str, ...]:
         """Return the listed repositories to crawl; an `InputError` without a list and an archive."""
         if self.repos is None and not self.archives:
             raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
-        return () if self.repos is None else read_repos(self.repos, self.api_url, tell=True)
+        return self.listed or ()
 
-    def selection(self, *, tell: bool = False) -> Selection:
-        """Return what of the store counts; `tell` warns of lines of the list that name no repository."""
-        names = None if self.repos is None else read_repos(self.repos, self.api_url, tell=tell)
-        return Selection(names, self.since, self.until, self.strategy)
+    def selection(self) -> Selection:
+        """Return what of the store counts."""
+        return Selection(self.listed, self.since, self.until, self.strategy)

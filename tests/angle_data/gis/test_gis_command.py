@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import signal
 import sys
@@ -115,11 +116,9 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
 
 def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
     code, _, errors = run("--repos", listed)
-    assert (code, errors) == (
-        1,
-        "angle-data: error: give --out: Output folder for crawl.sqlite, dataset/, audit/ and report.json.\n",
-    )
+    assert (code, "Missing option '--out'." in errors) == (2, True)
     assert run("other") == (0, "another command\n", "")
+    assert "[default: 0.86,0.07,0.07]" in run("--help")[1]
 
 
 def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
@@ -162,6 +161,21 @@ def test_the_options_of_the_build_reach_it(run, tmp_path):
         "--max-pairs-per-cluster 3 --cross-repo --ids-only --ratios 0.7,0.2,0.1 --repos LIST "
         "--since 2020-01-01 --until 2020-02-01 --strategy comments",
     }  # fmt: skip
+
+
+def test_the_list_may_be_a_pipe(run, tmp_path):
+    world = make_world(1, repos=2, issues=80, duplicates=0.4)
+    with FakeGitHub(world) as github:
+        for options in (("--api-url", github.url), ("--no-crawl",)):
+            end, start = os.pipe()
+            os.write(start, b"org0/project0\nnonsense\n")
+            os.close(start)
+            code, _, errors = run("--repos", f"/dev/fd/{end}", "--out", tmp_path, "--ratios", "1,0", *options)
+            os.close(end)
+            assert code == 0, errors
+            assert errors.count(":2: 'nonsense' is no repository; skipped") == 1
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["options"]["repos"] == ["org0/project0"]
 
 
 @pytest.mark.parametrize("token", ["ghp_one\nghp_two", "ghp_größe", "ghp one"])

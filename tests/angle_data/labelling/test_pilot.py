@@ -89,3 +89,10 @@ def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
         with pytest.raises(StoppedError, match=r"^1 request failed"):
             pilot(config(tmp_path, server, concurrency=1))
         assert pilot(config(tmp_path, server)).measured["requests"] == (40, 60)
+
+
+def test_a_shard_without_a_text_of_the_sample_is_no_error(tmp_path):
+    many_texts(tmp_path, 1)
+    with FakeOpenAI() as server:
+        shards = [pilot(config(tmp_path, server, size=1, shard=(i, 2))) for i in (1, 2)]
+    assert [bool(found.pairs) for found in shards] in ([True, False], [False, True])

@@ -30,6 +30,17 @@ from fake_github_world import (
 from angle_data.errors import InputError
 from angle_data.gis.crawl.crawl import forecast
 
+# What is asked for
+
+
+def test_a_crawl_of_all_days_sends_no_filter(tmp_path):
+    with FakeGitHub(make_world(3, repos=1, issues=5)) as github:
+        crawl(github, tmp_path, FIRST)
+        asked = [seen.body["variables"] for seen in github.seen if "IssuesPage" in str(seen.body)]
+    assert len(asked) == 1
+    assert "filter" not in asked[0], "what GitHub makes of a null is not documented"
+
+
 # What is found
 
 

@@ -34,7 +34,7 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
     path = tmp_path / "list.txt"
     path.write_text("# ours\n\na/b  # first\nnonsense\nhttps://github.com/A/B\nc/d\n")
 
-    assert read_repos(path, tell=True) == ("a/b", "c/d")
+    assert read_repos(path) == ("a/b", "c/d")
     assert f"{path}:4: 'nonsense' is no repository; skipped" in caplog.text
 
 
@@ -58,7 +58,7 @@ def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
     path = tmp_path / "list.txt"
     lines = ("a/b", "https://ghe.acme.com/c/d", "https://github.com/e/f", "https://x:pw@gitlab.com/g/h")
     path.write_text("\n".join(lines))
-    found = read_repos(path, "https://ghe.acme.com/api/v3", tell=True)
+    found = read_repos(path, "https://ghe.acme.com/api/v3")
     assert found == ("a/b", "c/d", "e/f")
     assert "list.txt:4: 'https://***@gitlab.com/g/h'" in caplog.text
     assert "pw" not in caplog.text
@@ -68,7 +68,7 @@ def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
 
 
 def test_the_papers_repositories_can_be_read_without_its_typo_and_old_names(caplog):
-    found = read_repos(RECIPE, tell=True)
+    found = read_repos(RECIPE)
     assert len(found) == 55
     assert caplog.text == ""
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(found)
