@@ -118,7 +118,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Any, indent: int = 2) -> None:
     """Atomically write JSON for people: characters beyond ASCII kept, keys in given order, paths as text."""
-    write_text(path, json.dumps(content, ensure_ascii=False, indent=indent, default=os.fspath) + "\n")
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=indent, default=str) + "\n")
 
 
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:

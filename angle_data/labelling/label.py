@@ -166,7 +166,8 @@ class LabelJob(Job):
                     (kept if isinstance(record, Candidate) else dropped).write(dumps(record.to_dict()) + "\n")
                     if isinstance(record, Candidate):
                         answers.add(record)
-                        degrees |= {} if record.degree is None else {record.degree: record.text}
+                        if record.degree is not None:
+                            degrees[record.degree] = record.text
                 if degrees:
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
