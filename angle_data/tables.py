@@ -63,7 +63,8 @@ def read_texts(path: Path, text_field: str, id_field: str, require: Sequence[str
     if path.name.lower().endswith((".txt", ".txt.gz")):
         return ((f"{path}:{number}", {text_field: line.rstrip("\n")}) for number, line in read_lines(path))
     if not is_table(path):
-        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt[.gz]")
+        kind = "is a folder" if path.is_dir() else "unknown kind of file"
+        raise InputError(f"{path}: {kind}; give {TABLE_KINDS}, or .txt[.gz]")
     return read_table(path, require=require, columns=(text_field, id_field), hint=hint)
 
 

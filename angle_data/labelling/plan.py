@@ -119,8 +119,8 @@ class SpendingPlan:
         lines += [
             f"\ngain: share of the best gain measured, on {self.measured_on}; ~ for more or",
             "fewer texts than measured. Yours will differ: trust the order more than the figures.",
-            "* the cheapest within five points of the best. Tokens are an estimate by characters, --pilot 50",
-            "measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.",
+            "* the cheapest within five points, or a tenth, of the best. Tokens are estimated by characters;",
+            "--pilot 50 measures them. MODEL-2 and MODEL-3 stand for other models, at the same price.",
             f"Grade {shlex.split(self.commands[-2])[-1]} before the last command.\n",  # what `grade` writes
             *self.commands,
         ]
@@ -156,7 +156,8 @@ def plan_spending(config: LabelConfig, texts: str | None = None) -> SpendingPlan
     offers = sorted((offer for offer in offers if offer.texts), key=lambda offer: -offer.gain)
     if not offers:
         raise InputError(f"--budget-usd {config.budget_usd:g} does not pay for a single text; raise it")
-    near = [offer for offer in offers if offer.gain >= offers[0].gain - _NEAR]
+    best = offers[0].gain
+    near = [offer for offer in offers if offer.gain >= best - min(_NEAR, best / 10)]
     proposed = min(near, key=lambda offer: (offer.usd or 0.0, offer.tokens))
     commands = list(_commands(config, proposed, count, texts or str(config.texts)))
     measured_on = _measured(config.purpose)["on"]

@@ -214,7 +214,7 @@ def test_the_stop_button_ends_a_cell_and_keeps_the_replies(tmp_path):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
-    assert out == "stopped: everything so far is kept\n", err
+    assert out == "stopped: all is kept, the same command goes on\n", err
     assert "waiting for" in err
     replies = read_rows(tmp_path / "run" / "journal.jsonl")
     assert 0 < len(replies) < 100

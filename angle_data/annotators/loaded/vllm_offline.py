@@ -104,8 +104,9 @@ class VLLMEngine:
         # The loaders raise errors of a dozen libraries; every one means that the model is not there.
         except Exception as error:
             raise AnnotatorError(
-                f"vLLM cannot load {arguments['model']} ({one_line(error)}); name a folder or a public model "
-                "of the hub with --checkpoint, set HF_TOKEN for a gated one, or name a server with --base-url"
+                f"vLLM cannot load {arguments['model']} ({one_line(error)}); name a folder or, without "
+                "HF_HUB_OFFLINE, a public model of the hub with --checkpoint, set HF_TOKEN for a gated one, "
+                "or name a server with --base-url"
             ) from error
         self._context = int(self._llm.model_config.max_model_len)
         self._tokenizer = self._llm.get_tokenizer()

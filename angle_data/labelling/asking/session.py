@@ -206,7 +206,7 @@ def ask_all(job: Job) -> SessionResult:
             if journal.unwritten:
                 raise journal.rescued()
             if collector.stopped or isinstance(error, KeyboardInterrupt):
-                kept = "everything so far is kept" if len(journal) else "no reply has come yet"
+                kept = "all is kept, the same command goes on" if len(journal) else "no reply has come yet"
                 error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
         seconds = time.monotonic() - started
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()

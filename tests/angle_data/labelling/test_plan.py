@@ -65,6 +65,13 @@ def test_of_ways_that_are_nearly_as_good_the_cheapest_is_proposed(texts):
     assert all(offer["gain"] < best["gain"] - 0.05 for offer in cheaper)
 
 
+def test_little_money_is_not_spent_on_a_third_of_the_gain(texts):
+    counts = planned(texts, purpose="opposites", budget_usd=0.01)
+    gains = {offer["way"]: offer["gain"] for offer in counts["offers"]}
+    assert min(gains.values()) < max(gains.values()) - 0.02 < 0.05
+    assert gains[counts["proposed"]] >= 0.9 * max(gains.values())
+
+
 def test_commands_carry_the_options_that_were_given(texts):
     options = {"base_url": "http://localhost:8000/v1", "price": "1,2", "temperature": "none", "seed": 3}
     options |= {"param": {"reasoning_effort": "low"}, "text_field": "text", "id_field": "key", "limit": 150}
