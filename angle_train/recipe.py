@@ -62,8 +62,7 @@ class ObjectiveConfig:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
             LLM wrote at degrees of similarity), `polarity` (synonyms and antonyms by an LLM), `mixed` (of
             these three), `binary`, `near_misses` (binary, and hard to tell apart), `positives` (alone);
-            `auto` tells it from the training pairs. `papers` is no kind: the papers' three
-            terms.
+            `auto` tells it from the training pairs. `papers` is no kind: the papers' three terms.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
@@ -260,21 +259,19 @@ class Recipe:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """Make a recipe of what a TOML file holds, see `from_toml`.
-
-        Keys that are None are left out: open.
-        """
-        tables = {
-            name: {key: value for key, value in part.items() if value is not None}
-            if isinstance(part, dict)
-            else part
-            for name, part in tables.items()
-        }
+        """Make a recipe of what a TOML file holds, see `from_toml`; keys that are None stay open."""
+        given = dict(tables)
+        for name, part in tables.items():
+            if isinstance(part, dict):
+                given[name] = {key: value for key, value in part.items() if value is not None}
         try:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
-            return TypeAdapter(cls).validate_json(json.dumps(tables, default=str))
+            return TypeAdapter(cls).validate_json(json.dumps(given, default=str))
         except ValidationError as error:
-            raise InputError("; ".join(map(_problem, error.errors(include_url=False)))) from None
+            at_place: dict[Any, list[Any]] = {}  # one for each kind that a value may be of
+            for detail in error.errors(include_url=False):
+                at_place.setdefault(detail["loc"][:2], []).append(detail)
+            raise InputError("; ".join(map(_problem, at_place.values()))) from None
 
     def to_toml_text(self) -> str:
         """Return the recipe as TOML with all but open values spelt out; `from_toml` reads the same one back.
@@ -303,13 +300,15 @@ class Recipe:
         return self.from_tables(tables)
 
 
-def _problem(detail: Mapping[str, Any]) -> str:
-    """Return a sentence for one thing that pydantic refuses in the tables of a recipe."""
+def _problem(details: Sequence[Mapping[str, Any]]) -> str:
+    """Return a sentence for what pydantic refuses at one place in the tables of a recipe."""
+    detail = details[0]
     *sections, key = place = [str(part) for part in detail["loc"][:2]] or [""]
     if detail["type"] == "unexpected_keyword_argument":
         known = [f.name for f in fields(SECTIONS[sections[0]] if sections else Recipe)]
         return _unknown(key, known, f"[{sections[0]}] key" if sections else "section")
-    said = detail["msg"].removeprefix("Value error, ")
+    said = " or ".join(each["msg"] for each in details).replace(" or Input should be", " or")
+    said = said.removeprefix("Value error, ")
     if detail["type"] == "value_error":
         return f"[{key}] {said}"
     also = " (fit --merge-back)" if key == MERGE_BACK else ""
