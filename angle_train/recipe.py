@@ -336,8 +336,8 @@ def parse_settings(
             raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
         if key not in _SECTION_OF:
             raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
-        if section and _SECTION_OF.get(key) != section:
-            raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
+        if section and _SECTION_OF[key] != section:
+            raise InputError(f"--set {setting}: {key} is in section {_SECTION_OF[key]!r}")
         values[key] = toml_value(text)
     given = {key: both for key, both in (options or {}).items() if both[1] is not None}
     for key in values.keys() & given.keys():

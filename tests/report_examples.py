@@ -9,8 +9,8 @@ from train_runs import pair_set
 from angle_train.evaluation.compare import Result, View
 from angle_train.evaluation.statistics import Difference, Interval
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.comparisons import shares_of
 from angle_train.report.result import NOT_SAVED, DataNote, FitReport
+from angle_train.report.right_shares import shares_of
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
 CHOICE = {"chosen": 1, "compared": 5, "confidence": 0.9765, "simplest": 0.5, "best": 0.6}

@@ -6,7 +6,8 @@ In: models, and tasks: those of the papers by name, or sets of the user's own sc
 Read in this order:
 `similarity`: texts to embeddings, each once; embeddings to cosines.
 `statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them, and from
-    resamples the intervals of a figure and of the difference of two.
+    resamples the intervals of a figure and of the difference of two. What chooses weights resamples by
+    source text instead, see `train.choosing`.
 `task`: what a task is, where its rows are, and all by name; the tasks themselves are in the folder `tasks`.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result`; the
     user's own pairs as a task.

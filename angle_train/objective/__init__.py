@@ -1,9 +1,10 @@
 """Labelled pairs in, the loss of a batch out.
 
 In reading order:
-`terms`: the cosine, in-batch and angle objectives as functions of embeddings, in plain torch.
+`terms`: the cosine, in-batch and angle objectives as functions of embeddings, in plain torch;
+    `not_negatives` says which texts of a batch are no negatives of each other.
 `batches`: from pairs to batches: which pairs stand together, each distinct text once, in chunks, and which
-    texts are paraphrases, so never negatives of each other.
+    texts are paraphrases.
 `loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer, with little memory or
     in several processes.
 """

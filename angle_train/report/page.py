@@ -18,15 +18,15 @@ from scipy.stats import rankdata
 from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.comparisons import (
+from angle_train.report.figures import interval_panel, sample, scatter_panels
+from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.right_shares import (
     DEFINITION,
     misled_sentence,
     power_sentences,
     shares_of,
     shares_sentence,
 )
-from angle_train.report.figures import interval_panel, sample, scatter_panels
-from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
 
 Row = tuple[str, Sequence[str]]

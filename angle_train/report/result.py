@@ -17,7 +17,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.splits import Leak, RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.recipe import Recipe
-from angle_train.report.comparisons import (
+from angle_train.report.right_shares import (
     RightShares,
     misled_sentence,
     power_sentences,

@@ -207,7 +207,7 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
         ("--epochs", "0", "training.epochs: Input should be greater than 0, got 0.0"),
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
         ("--merge-back", "most", "average_with_backbone (fit --merge-back): Input should be a valid number"),
-        ("--max-seq-length", "1", "max_seq_length: Input should be greater than or equal to 2 or 'auto', got 1"),
+        ("--max-seq-length", "1", "Input should be greater than or equal to 2 or 'auto', got 1"),
         ("--report-to", "notebook", "--report-to notebook is not installed (installed: "),
         ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),
         ("--precision", "fp8", "precision: Input should be 'auto', 'fp32', 'bf16' or 'fp16', got 'fp8'"),

@@ -91,7 +91,10 @@ def test_recipe_survives_writing_and_reading(
         ("[training]\nlearning_rate = nan\n", r"learning_rate: Input should be a finite number, got nan"),
         ("[training]\nbatch_size = 2.5\n", r"batch_size: Input should be a valid integer.*, got 2.5"),
         ("[training]\nscheduler = 'step'\n", r"scheduler: Input should be 'linear', 'cosine' or 'constant'"),
-        ("[training]\nmax_seq_length = 1\n", r"max_seq_length: Input should be greater .* 2 or 'auto', got 1$"),
+        (
+            "[training]\nmax_seq_length = 1\n",
+            r"max_seq_length: Input .* 2 or 'auto', got 1$",
+        ),
         (
             "[training]\naverage_with_backbone = 1.5\n",
             r"average_with_backbone \(fit --merge-back\): .*got 1.5",
@@ -172,8 +175,8 @@ def test_settings_of_the_command_line_are_read_as_toml_or_texts():
     [
         ("epochs", "--set epochs: write KEY=VALUE, such as"),
         ("=3", "--set =3: write KEY=VALUE"),
-        ("objective.epochs=3", "--set objective.epochs=3: section 'objective' has no key 'epochs'"),
-        ("wheels.epochs=3", "section 'wheels' has no key 'epochs'"),
+        ("objective.epochs=3", "--set objective.epochs=3: epochs is in section 'training'"),
+        ("wheels.epochs=3", "epochs is in section 'training'"),
     ],
 )
 def test_malformed_settings_are_named(setting, message):

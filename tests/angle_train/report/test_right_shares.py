@@ -9,7 +9,7 @@ from report_examples import BETTER, SAME, result
 from train_runs import pair_set
 
 from angle_train.evaluation.compare import View
-from angle_train.report.comparisons import (
+from angle_train.report.right_shares import (
     RightShares,
     misled_sentence,
     power_sentences,
