@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import Grades
@@ -159,6 +160,6 @@ def _interpolate(value: float, knots: _Knots) -> float:
     return value
 
 
-def shrink(total: float, count: float, prior: float, strength: float) -> float:
-    """Return a mean of `count` observations, drawn towards `prior` as by `strength` more of them."""
+def shrink(total: Any, count: Any, prior: Any, strength: float) -> Any:
+    """Return a mean of `count` observations, drawn towards `prior` as by `strength` more; numbers or arrays."""
     return (total + strength * prior) / (count + strength)
