@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer
 from angle_data.ensembling.scale import shrink
 from angle_data.ensembling.screen import content_words, reject, screen
 from angle_data.ensembling.strategies import Choice, Merged, Outcome, asked_of, keep, merge, side_of
@@ -51,13 +51,13 @@ _SURE = 0.9  # least probability of the side of a pair that teaches how graders 
 _ROUNDS, _TOLERANCE = 40, 5e-4
 
 
-def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
+def principled(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep each pair on its likely side, flipped where need be; weigh it by how likely that is.
 
     Equal pairs become one with all of their supporters first. `grades` should be those that `graders.judge`
     returns: of others than the authors, who tell synonyms from antonyms.
     """
-    passed, dropped = screen(sources)
+    passed, dropped = screen(offers)
     pairs = merge(passed)
     beliefs = Beliefs(pairs, grades)
     beliefs.learn()

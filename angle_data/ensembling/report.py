@@ -106,17 +106,7 @@ def make_report(
         **counts,
         "reasons": {name: REASONS[name] for name in (*summary.dropped, *summary.given) if name in REASONS},
         **details,
-        "runs": [
-            {
-                "annotator": run.model,
-                "candidates": len(run.candidates),
-                "sha256": run.digest,
-                **({"finished": False} if run.unfinished else {}),
-                **({} if run.usd is None else {"usd": run.usd}),
-                **run.settings,
-            }
-            for run in runs
-        ],
+        "runs": [{"annotator": run.model, "candidates": len(run.candidates), **run.facts} for run in runs],
     }
 
 
@@ -161,8 +151,9 @@ def make_card(
 
 
 def _made_by(run: Run) -> str:
-    checkpoint = f" ({run.settings['checkpoint']})" if "checkpoint" in run.settings else ""
-    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{', unfinished' * run.unfinished}"
+    checkpoint = f" ({run.facts['checkpoint']})" if "checkpoint" in run.facts else ""
+    unfinished = ", unfinished" if "finished" in run.facts else ""
+    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{unfinished}"
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

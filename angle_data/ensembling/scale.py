@@ -161,5 +161,5 @@ def _interpolate(value: float, knots: _Knots) -> float:
 
 
 def shrink(total: Any, count: Any, prior: Any, strength: float) -> Any:
-    """Return a mean of `count` observations, drawn towards `prior` as by `strength` more; numbers or arrays."""
+    """Return means of `count` observations, drawn towards `prior` as by `strength` more of them."""
     return (total + strength * prior) / (count + strength)

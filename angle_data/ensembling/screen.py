@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from angle_data.ensembling.read import Offer, Source, offers
+from angle_data.ensembling.read import Offer
 from angle_data.records import Candidate, Polarity, Rejection
 from angle_data.text import normalise, words
 
@@ -62,18 +62,18 @@ _FUNCTION_WORDS = words(
 )
 
 
-def screen(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+def screen(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate and are on topic, and the rejections of the others."""
-    passed, dropped = pass_gate(sources)
+    passed, dropped = pass_gate(offers)
     lost = {id(offer) for offer in off_topic(passed)}
     dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
     return [offer for offer in passed if id(offer) not in lost], dropped
 
 
-def pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+def pass_gate(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate, and the rejections of the others."""
     passed, dropped = [], []
-    for offer in offers(sources):
+    for offer in offers:
         if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
             dropped.append(reject(offer.candidate, reason))
         else:
@@ -155,30 +155,28 @@ def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     for offer in passed:
         by_source.setdefault(offer.source.key, []).append(offer)
     shares: dict[tuple[str, Polarity | None], list[float]] = {}
-    replies: list[tuple[float, list[Offer]]] = []
+    judged: list[tuple[float, list[Offer]]] = []
     for group in by_source.values():
-        loose = [offer.candidate.degree == 1 for offer in group]
-        bags = [
-            frozenset[str]() if no else content_words(o.candidate.text)
-            for o, no in zip(group, loose, strict=True)
-        ]
+        replies: dict[tuple[str, Polarity | None], list[tuple[Offer, frozenset[str]]]] = {}
+        for offer in group:
+            bag = frozenset[str]() if offer.candidate.degree == 1 else content_words(offer.candidate.text)
+            replies.setdefault((offer.candidate.model, offer.candidate.polarity), []).append((offer, bag))
         known = content_words(group[0].source.text)
-        members: dict[tuple[str, Polarity | None], list[int]] = {}
-        for i, offer in enumerate(group):
-            members.setdefault((offer.candidate.model, offer.candidate.polarity), []).append(i)
-        for (model, polarity), numbers in members.items():
-            others = [bag for bag, offer in zip(bags, group, strict=True) if offer.candidate.model != model]
-            judged = [i for i in numbers if not loose[i]]
-            if not (others and judged):
-                continue
+        for kind, reply in replies.items():
+            others = [bag for other, rows in replies.items() if other[0] != kind[0] for _, bag in rows]
             reference = known.union(*others)
-            found = [len(bags[i] & reference) / len(bags[i]) if bags[i] else 1.0 for i in judged]
-            shares.setdefault((model, polarity), []).extend(found)
-            replies.append((max(found), [group[i] for i in numbers]))
-    usual = {key: median(values) for key, values in shares.items()}
+            found = [
+                len(bag & reference) / len(bag) if bag else 1.0
+                for offer, bag in reply
+                if offer.candidate.degree != 1
+            ]
+            if others and found:
+                shares.setdefault(kind, []).extend(found)
+                judged.append((max(found), [offer for offer, _ in reply]))
+    usual = {kind: median(values) for kind, values in shares.items()}
     return [
         offer
-        for best, reply in replies
+        for best, reply in judged
         for offer in reply
         if best < _CUT * usual[offer.candidate.model, offer.candidate.polarity]
     ]

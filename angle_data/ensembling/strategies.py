@@ -1,6 +1,6 @@
 """Which offers are one pair, and which pairs are kept with which polarity and weight.
 
-A strategy is a function from sources and grades to an `Outcome` that accounts for every candidate once. To
+A strategy is a function from offers and grades to an `Outcome` that accounts for every candidate once. To
 add one, add an entry to `STRATEGIES`.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, offers
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source
 from angle_data.ensembling.screen import is_near_copy, pass_gate, reject, screen
 from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
@@ -40,15 +40,6 @@ class Merged:
     synonyms: tuple[Offer, ...]
     antonyms: tuple[Offer, ...]
 
-    @property
-    def side(self) -> Polarity | None:
-        """The side that its offers agree on, None if they do not; degree 3 is between the two."""
-        if (self.synonyms and self.antonyms) or all(
-            o.candidate.degree == 3 for o in self.antonyms + self.synonyms
-        ):
-            return None
-        return "synonym" if self.synonyms else "antonym"
-
 
 def merge(offers: Iterable[Offer]) -> list[Merged]:
     """Return the distinct pairs among `offers`, in the order of their first offer.
@@ -59,13 +50,12 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
     """
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
-        groups.setdefault(pair_key(offer.source.text, offer.candidate.text), []).append(offer)
+        groups.setdefault(offer.key, []).append(offer)
     merged = []
     for key, group in groups.items():
-        sides = (
-            tuple(offer for offer in group if side_of(offer.candidate) == side) for side in get_args(Polarity)
-        )
-        merged.append(Merged(key, models_of(group), *sides))
+        synonyms = tuple(offer for offer in group if side_of(offer.candidate) == "synonym")
+        antonyms = tuple(offer for offer in group if side_of(offer.candidate) == "antonym")
+        merged.append(Merged(key, models_of(group), synonyms, antonyms))
     return merged
 
 
@@ -116,7 +106,7 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-Strategy = Callable[[Sequence[Source], Grades], Outcome]
+Strategy = Callable[[Sequence[Offer], Grades], Outcome]
 
 
 def load_strategy(name: str) -> Strategy:
@@ -127,13 +117,13 @@ def load_strategy(name: str) -> Strategy:
     return strategy
 
 
-def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
+def concat(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep every candidate that passes the gate; of the same pair, one for each side.
 
     The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
     contradict each other, both pairs stay. Grades are not looked at.
     """
-    passed, dropped = pass_gate(sources)
+    passed, dropped = pass_gate(offers)
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         for same in (merged.synonyms, merged.antonyms):
@@ -142,15 +132,15 @@ def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     return outcome
 
 
-def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
+def vote(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep what passes the gate, is on topic and is not outvoted; weigh it by who supports it.
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
     each after the first, clipped to 0.3..1: a mean, for language models err together. Grades do not count.
     """
-    passed, dropped = screen(sources)
-    offered = Counter(offer.candidate.model for offer in offers(sources))
+    passed, dropped = screen(offers)
+    offered = Counter(offer.candidate.model for offer in offers)
     good = Counter(offer.candidate.model for offer in passed)
     reliability = {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
     outcome = Outcome([], dropped)
