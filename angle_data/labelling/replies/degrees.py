@@ -24,12 +24,11 @@ from angle_data.labelling.replies.structured import (
     Field,
     Piece,
     around,
-    decode,
     fields_of,
     name_of,
-    starts,
     strings,
     unquoted,
+    values_in,
 )
 from angle_data.records import DEGREES
 
@@ -99,14 +98,13 @@ def _of_json(text: str) -> list[Piece]:
     """Return the pieces of a reply that holds labelled JSON, one value or several, anywhere."""
     found: list[Piece] = []
     done = 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        fields = [] if decoded is None else list(fields_of(decoded[0]))
-        degrees = [(field.text, _degree_of(field)) for field in fields if not _is_degree(field.names[-1:])]
-        if decoded is not None and any(degree is not None for _, degree in degrees):
+    for start, end, value in values_in(text):
+        fields = [field for field in fields_of(value) if not _is_degree(field.names[-1:])]
+        degrees = [(field.text, _degree_of(field)) for field in fields]
+        if start >= done and any(degree is not None for _, degree in degrees):
             found += _talk(text[done:start])
             found += [Piece(said, "beside" if d is None else "structured", d) for said, d in degrees]
-            done = decoded[1]
+            done = end
     return found and found + _talk(text[done:])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
-from angle_data.labelling.replies.structured import decode, starts
+from angle_data.labelling.replies.structured import values_in
 from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
@@ -72,10 +72,17 @@ def _only(values: set[float | None]) -> float | str:
 
 def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | None]]:
     """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
-    for value in _json_values(text):
-        # Hundreds of lists within each other can be decoded, but not be walked through.
-        with suppress(RecursionError):
-            yield from _of_json(value, count)
+    done = 0
+    for start, end, value in values_in(text):
+        objects = isinstance(value, dict) or (value and all(isinstance(item, dict) for item in value))
+        # Any other list counts only when it is all of the text: beside words, "[1]" may be a mark.
+        counts = start >= done and (objects or (start, end) == (0, len(text)))
+        done = max(done, end)
+        if counts:
+            with suppress(
+                RecursionError
+            ):  # hundreds within each other can be decoded, but not walked through
+                yield from _of_json(value, count)
     if _OBJECT.search(text):  # in one that is broken, the number of a pair would look like its grade
         return
     if count > 1:
@@ -87,22 +94,6 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
         text = item[2]
     if _ANY.search(_SCALE.sub("", text)) or _LABELLED.search(text):
         yield 1, _in_words(text)
-
-
-def _json_values(text: str) -> Iterator[Any]:
-    """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
-
-    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark.
-    """
-    done = 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        if decoded is None:
-            continue
-        value, done = decoded
-        objects = isinstance(value, dict) or (value and all(isinstance(item, dict) for item in value))
-        if objects or (start, done) == (0, len(text)):
-            yield value
 
 
 def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:

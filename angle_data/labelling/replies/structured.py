@@ -72,12 +72,10 @@ def unquoted(text: str) -> str:
 def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece] | None:
     """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None."""
     found: list[Piece] = []
-    structured, done = False, 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        if decoded is None:
+    done = 0
+    for start, end, value in values_in(text):
+        if start < done:
             continue
-        value, end = decoded
         sentences, others = _sentences(value, source, polarity)
         if text.strip() == text[start:end].strip():
             empty = value == [] or (isinstance(value, dict) and value and not any(value.values()))
@@ -88,8 +86,8 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         found += [piece for piece in around(text[done:start]) if not _MARKER.fullmatch(piece.text)]
         found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
         found += [Piece(other, "beside") for other in others]
-        structured, done = True, end
-    if structured:
+        done = end
+    if done:
         return found + around(text[done:])
     broken = _broken_json(text, source)
     return [Piece(text, "data")] if broken is None and _OPENS.match(text) and "{" not in source else broken
@@ -112,22 +110,22 @@ def _is_answer(value: Any) -> bool:
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
 
 
-def starts(text: str) -> Iterator[int]:
-    """Yield where JSON may begin in `text`."""
-    return (match.end() for match in islice(_STARTS.finditer(text), _MOST_STARTS))
+def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the JSON lists and objects in `text`, failing that Python literals, as start, end and value.
 
-
-def decode(text: str, start: int) -> tuple[list[Any] | dict[Any, Any], int] | None:
-    """Return the JSON (or, failing that, Python literal) value at `start` and where it ends."""
-    value, end = None, len(text)
-    try:
-        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
-    except (ValueError, RecursionError):
-        if text[start + 1 : start + 2] in "\"'":
-            with warnings.catch_warnings(), suppress(Exception):  # it raises half a dozen kinds of errors
-                warnings.simplefilter("ignore")
-                value = ast.literal_eval(text[start:].rstrip())
-    return (value, end) if isinstance(value, list | dict) else None
+    One within another comes after it.
+    """
+    for match in islice(_STARTS.finditer(text), _MOST_STARTS):
+        start, end, value = match.end(), len(text), None
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if text[start + 1 : start + 2] in "\"'":
+                with warnings.catch_warnings(), suppress(Exception):  # it raises half a dozen kinds of errors
+                    warnings.simplefilter("ignore")
+                    value = ast.literal_eval(text[start:].rstrip())
+        if isinstance(value, list | dict):
+            yield start, end, value
 
 
 class Field(NamedTuple):
