@@ -118,13 +118,6 @@ _WEAK_REFUSAL = re.compile(
     | ^\W*(?:n/a|none|null|no\ (?:answer|output|response)|content\ (?:removed|filtered|blocked))\W*$""",
     re.VERBOSE,
 )
-# A phrase of the first two patterns holds the word `i` or one of these, so that most sentences need no slow
-# search; a new one without either needs its words here.
-_I = re.compile(r"i\b(?<!\wi)")
-_REFUSING = (
-    *("please provide", "als ki", "modelo", "en tant qu", "tut mir leid", "ich kann", "lo siento"),
-    *("je suis d", "desculpe", "作为", "抱歉", "对不起", "很遗憾", "申し訳", "죄송"),
-)
 _SPEAKER = re.compile(r"\b(?:i|me|my)\b|我")
 _PROMPT = re.compile(
     r"""\bsentence-generating\ system\b | \byour\ job\ is\ to\ generate\b
@@ -213,8 +206,6 @@ def is_refusal(line: str, source: str) -> bool:
     where it shares no content with the source.
     """
     plain = _plain(line)
-    if not _I.search(plain) and not any(map(plain.__contains__, _REFUSING)):
-        return False
     if _ABOUT_TASK_REFUSAL.search(plain):
         return True
     speaks = _SPEAKER.search(_plain(source)) is not None and _shares_content(line, source)
@@ -223,8 +214,4 @@ def is_refusal(line: str, source: str) -> bool:
 
 def is_prompt_echo(line: str) -> bool:
     """Whether the line repeats the instruction or opens another task ("Input sentence: …")."""
-    plain = _plain(line)
-    # What the pattern needs, which is found faster than the pattern.
-    if "generat" not in plain and not plain.startswith(("input", "given", "original")):
-        return False
-    return _PROMPT.search(plain) is not None
+    return _PROMPT.search(_plain(line)) is not None
