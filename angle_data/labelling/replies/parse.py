@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -135,14 +135,6 @@ def read_reply(
     return parts or [Part(raw if unread == "empty" else text.strip(), "truncated" if cut else unread)]
 
 
-class _Judged(NamedTuple):
-    """A piece, the sentence in it, and why that is no candidate; None where it is one."""
-
-    piece: Piece
-    sentence: str
-    why: str | None
-
-
 def _judge(
     pieces: list[Piece], source: str, size: int, prompt: str, finish_reason: str | None
 ) -> Iterator[Part]:
@@ -152,24 +144,29 @@ def _judge(
     A sentence that is given for two degrees has none.
     """
     cut = None if finish_reason is None else _cut_off(pieces, source, finish_reason)
-    judged: list[_Judged] = []
-    kept: list[_Judged] = []
+    judged: list[tuple[str, str | None, Piece]] = []
+    kept: dict[str, int | None] = {}  # sentences, normalised, and their degrees
+    longest = longest_answer(source)  # what schemas allow
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        full = piece.kind == "structured" and len(piece.text) == longest_answer(source)  # what schemas allow
+        known = _normalised(sentence)
+        why = _reason(sentence, piece, source)
+        full = piece.kind == "structured" and len(piece.text) == longest
         if index == cut or (full and not _is_complete(piece.text)):
-            why: str | None = "truncated"
-        else:
-            why = _reason(sentence, piece, kept, source)
-            why = "echo_prompt" if why is None and _is_of_prompt(sentence, prompt, source) else why
-        taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
-        if why is None and (taken or len(kept) >= size):
-            why = "surplus"
-        judged.append(_Judged(piece, sentence, why))
-        kept += judged[-1:] if why is None else []
-    given = {(_normalised(j.sentence), j.piece.degree) for j in judged if j.why in (None, "duplicate")}
+            why = "truncated"
+        elif why is None:
+            if known in kept:
+                why = "duplicate"
+            elif _is_of_prompt(sentence, prompt, source):
+                why = "echo_prompt"
+            elif len(kept) >= size or (piece.degree is not None and piece.degree in kept.values()):
+                why = "surplus"
+            else:
+                kept[known] = piece.degree
+        judged.append((sentence, why, piece))
+    given = {(_normalised(sentence), p.degree) for sentence, why, p in judged if why in (None, "duplicate")}
     often = Counter(sentence for sentence, _ in given)
-    for piece, sentence, why in judged:
+    for sentence, why, piece in judged:
         if finish_reason == "length" and not kept and why in ("empty", "unparseable"):
             why = "truncated"
         elif why is None and often[_normalised(sentence)] > 1:
@@ -273,8 +270,8 @@ def _unwrap(text: str) -> str:
     return text
 
 
-def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -> str | None:
-    """Return why the piece is no candidate, or None when it is one."""
+def _reason(sentence: str, piece: Piece, source: str) -> str | None:
+    """Return why the piece by itself is no candidate, or None when it is one."""
     if piece.kind in ("data", "beside"):
         return "unparseable" if piece.kind == "data" else "other_data"
     if not any(character.isalnum() for character in sentence):
@@ -293,10 +290,7 @@ def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -
         return "unparseable"
     if echoes:
         return "echo_source"
-    if piece.kind == "around":
-        return "chatter"
-    repeats = any(_normalised(sentence) == _normalised(found.sentence) for found in kept)
-    return "duplicate" if repeats else None
+    return "chatter" if piece.kind == "around" else None
 
 
 def _repeats(sentence: str, source: str) -> bool:
