@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from angle_data.labelling.replies.chatter import is_chatter, is_heading
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
@@ -86,11 +85,13 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    split = partial(_split_inline, value=_value(found[first]), source=source, size=size)
-    items = list_items(
-        lines, {i: match.end() for i, match in found.items()}, split if len(found) == 1 else None
-    )
-    texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
+    items = list_items(lines, {i: match.end() for i, match in found.items()})
+    if len(found) == 1:
+        parts = _split_inline(items[0].text, _value(found[first]), source, size)
+        items[:1] = [Piece(part, "marked") for part in parts]
+    texts = [item.text for item in items]
+    if bullets:
+        texts = without_numbers(texts)
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
         talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
@@ -119,21 +120,17 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
 
 
-def list_items(
-    lines: list[str], starts: Mapping[int, int], split: Callable[[str], list[str]] | None = None
-) -> list[Piece]:
+def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     """Return the list items and the lines between and after them.
 
-    `starts` says where the text of an item begins, by the number of its line. `split` parts what that line
-    holds into several items.
+    `starts` says where the text of an item begins, by the number of its line.
     """
     pieces: list[Piece] = []
     within = gap = False  # an item, and a blank line after it
     for i in range(min(starts), len(lines)):
         line = lines[i]
         if (start := starts.get(i)) is not None:
-            item = line[start:].strip()
-            pieces += [Piece(part, "marked") for part in (split(item) if split else [item])]
+            pieces.append(Piece(line[start:].strip(), "marked"))
             within, gap = True, False
         elif not line.strip():
             gap = True
