@@ -1,8 +1,7 @@
 """Recognises the lines of a reply that are not sentences: headings, closing remarks, refusals, prompt echoes.
 
-One line is judged at a time. Domain text is full of colons, imperatives and apologies, so every rule here
-needs words about the *task* (sentence, synonym, generate, assist …), and most rules are off when the line
-shares content with the source.
+Domain text is full of colons, imperatives and apologies, so every rule needs words about the *task*
+(sentence, synonym, generate, assist …), and most are off when the line shares content with the source.
 """
 
 from __future__ import annotations
@@ -12,19 +11,21 @@ import re
 from angle_data.records import Polarity
 from angle_data.text import words
 
-_OPENING_WORDS = "sure certainly absolutely okay ok yes alright great gladly"
-_TASK_WORDS = """sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
+_OPENINGS = words("sure certainly absolutely okay ok yes alright great gladly")
+_TASK = words(
+    """
+    sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
     meaning meanings paraphrase paraphrases paraphrased paraphrasing rephrase rephrased rephrasing rephrasings
     reworded rewordings rewrites rewritten versions variations alternatives ways output outputs input answer
-    answers result results response attempt examples generated generate generating"""
+    answers result results response attempt examples generated generate generating
+    """
+)
 _GLUE_WORDS = """a an the of for to in with and or as by on at be am is are was can could do does that this
     these those it its they you your i i'm i'd i'll i've me my here here's below above following follows given
     provided requested go glad happy help came come up have has one two three four five six some possible more
     other different another each both course thing no problem same similar mean means say saying express
     expressing convey conveying version variation alternative way option options text original system highly
     smart single what asked wanted will find"""
-_OPENINGS = frozenset(_OPENING_WORDS.split())
-_TASK = frozenset(_TASK_WORDS.split())
 _VOCABULARY = _OPENINGS | _TASK | frozenset(_GLUE_WORDS.split())
 _TALK = _VOCABULARY | {"know", "need", "hope", "please", "note"}
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -139,9 +140,7 @@ def _shares_content(line: str, source: str) -> bool:
 def is_heading(line: str) -> bool:
     """Whether the line only announces the answer ("Sure! Here are 2 …:", "Output:", "**Antonyms**:").
 
-    True when every word belongs to the vocabulary of such announcements (a quoted copy of the source is
-    ignored) and the line ends in a colon, is a markdown heading, points ahead ("here are …"), opens with an
-    interjection or offers help ("I'd be happy to generate …").
+    Every word must belong to the vocabulary of such announcements; a quoted copy of the source is ignored.
     """
     plain = _QUOTED.sub("", _plain(line))
     tokens = _TOKEN.findall(plain)
@@ -181,13 +180,12 @@ def is_about_task(line: str, source: str) -> bool:
 
 def polarity_named(text: str) -> Polarity | None:
     """Return which polarity a heading or the name of a field speaks of; None for both and for neither."""
-    found: set[Polarity] = set()
     plain = text.casefold()
-    if re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain):
-        found.add("synonym")
-    if re.search(r"antonym|opposite|contradict", plain):
-        found.add("antonym")
-    return found.pop() if len(found) == 1 else None
+    synonym = re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain)
+    antonym = re.search(r"antonym|opposite|contradict", plain)
+    if bool(synonym) == bool(antonym):
+        return None
+    return "synonym" if synonym else "antonym"
 
 
 def may_be_refusal(line: str, source: str) -> bool:

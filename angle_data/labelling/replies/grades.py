@@ -48,14 +48,13 @@ def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[flo
 
     Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
-    `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
     cut = finish_reason == "length"
     found: dict[int, set[float | None]] = {}
     for number, value in _grades(text, count, cut):
         found.setdefault(number, set()).add(value)
-    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
+    # Whoever counts from 0, or grades other pairs, may mean another pair by any number.
     if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
         return ["ambiguous"] * count
     none = "truncated" if cut else "missing_id" if found else "no_number"
@@ -96,19 +95,15 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
         yield 1, _in_words(text)
 
 
-def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
-    if isinstance(value, dict):
-        yield from _of_object(value, count)
-    elif isinstance(value, list):
-        for number, item in enumerate(value, start=1):
+def _of_json(value: list[Any] | dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5}, {"2": 3.5} or a list; of one pair no id is needed."""
+    if isinstance(value, list):
+        for place, item in enumerate(value, start=1):
             if isinstance(item, dict):
-                yield from _of_object(item, count)
+                yield from _of_json(item, count)
             elif len(value) == count or count == 1:
-                yield 1 if count == 1 else number, _plain(item)
-
-
-def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
-    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}; the grade of a single pair needs no id."""
+                yield 1 if count == 1 else place, _plain(item)
+        return
     inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
     if inner is not None:
         yield from _of_json(inner, count)
