@@ -1,7 +1,4 @@
-"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout.
-
-`parse` judges what a piece is worth (refusal, echo, cut off …).
-"""
+"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout."""
 
 from __future__ import annotations
 
@@ -179,22 +176,17 @@ def _break_headings(lines: list[str], source: str) -> list[str]:
     """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
     broken: list[str] = []
     for line in lines:
-        rest = line
-        may_open = "!" in line or ":" in line or "：" in line
-        if may_open and not any(pattern.match(line) for pattern in _FAMILIES.values()):
-            for pattern in (_GREETED, _HEADED):
-                match = pattern.match(rest.strip())
-                if match and _is_announcement(match[1], match[2], source):
-                    broken.append(match[1])
-                    rest = match[2]
-        broken.append(rest)
+        patterns = () if any(pattern.match(line) for pattern in _FAMILIES.values()) else (_GREETED, _HEADED)
+        for pattern in patterns:
+            match = pattern.match(line.strip())
+            if match is None or source.casefold().startswith(match[1].casefold()):
+                continue
+            announces = is_heading(match[1]) and (match[1][-1] == "!" or _STRONG.search(match[1]))
+            if announces and re.search(r"\w", match[2]):
+                broken.append(match[1])
+                line = match[2]
+        broken.append(line)
     return broken
-
-
-def _is_announcement(head: str, rest: str, source: str) -> bool:
-    if source.casefold().startswith(head.casefold()) or not re.search(r"\w", rest):
-        return False
-    return is_heading(head) and (head.endswith("!") or _STRONG.search(head) is not None)
 
 
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:

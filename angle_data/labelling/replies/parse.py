@@ -176,7 +176,7 @@ def _judge(
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
-    for match in _NEW_TASK.finditer(text) if ":" in text else ():
+    for match in _NEW_TASK.finditer(text):
         before = [line for line in text[: match.start()].splitlines() if line.strip()]
         if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
             return text[: match.start()], match[0].strip()

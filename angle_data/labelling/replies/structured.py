@@ -1,7 +1,4 @@
-"""Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off.
-
-It decides where a piece begins and ends and which fields hold the sentences. `parse` judges the pieces.
-"""
+"""Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off."""
 
 from __future__ import annotations
 
@@ -160,15 +157,14 @@ def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list
     Sentences are the items of one list, or the strings of objects, with the most telling names.
     `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
-    fields = list(fields_of(value))
-    places = [_place(field, polarity) for field in fields]
+    placed = [(_place(field, polarity), field.text) for field in fields_of(value)]
     known = normalise(source)
-    offered = [place for place in places if place]
-    new = [p for p, field in zip(places, fields, strict=True) if p and normalise(field.text) != known]
-    best = min(new or offered, key=lambda place: place[0], default=None)
-    chosen = [best is not None and place == best for place in places]
-    pairs = list(zip(fields, chosen, strict=True))
-    return [field.text for field, taken in pairs if taken], [f.text for f, taken in pairs if not taken]
+    new = [place for place, text in placed if place and normalise(text) != known]
+    offered = new or [place for place, _ in placed if place]
+    best = min(offered, key=lambda place: place[0], default=())
+    return [text for place, text in placed if place == best], [
+        text for place, text in placed if place != best
+    ]
 
 
 def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
@@ -199,7 +195,7 @@ def without_numbers(sentences: list[str]) -> list[str]:
 
 def _broken_json(text: str, source: str) -> list[Piece] | None:
     """Return the closed strings of JSON that does not parse, and the string at its end if that is open."""
-    start = _BROKEN.search(text) if '"' in text or "'" in text else None
+    start = _BROKEN.search(text)
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
         return None
     found = strings(text[start.start() :])
