@@ -33,8 +33,6 @@ class GivenPair:
 def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     """Read every row of the files of pairs, in an order that does not depend on theirs.
 
-    Columns are `text1, text2` or `sentence1, sentence2`, and `kind` if there is one.
-
     Raises:
         InputError: A file cannot be read, is given twice or holds no pair, or a line has no two texts.
     """
@@ -93,7 +91,7 @@ class Screened:
 
 
 def screen_given(pairs: Sequence[GivenPair], grades: Grades, taken: Collection[tuple[str, str]]) -> Screened:
-    """Return the pairs that are graded; dropped are the others, those in `taken`, and repeated ones."""
+    """Keep the pairs that are graded; drop the others, those in `taken`, and repeated ones."""
     seen = set(taken)
 
     def judge(pair: GivenPair) -> str | None:

@@ -37,9 +37,9 @@ _Sides = dict[Polarity, list[float]]
 class Verdict:
     """What is known about a grader; `reason` says why it is not used, in words that follow its name.
 
-    `auc` is how often it grades a pair offered as synonym above one offered as antonym, None if it graded one
-    polarity alone. `annotators` holds the `auc` on the pairs of each annotator of whom it has 20 grades of
-    either polarity. `trusted`: it graded given pairs, and too few others for anything to show how well.
+    `auc` is how often it grades a pair offered as synonym above one offered as antonym, None without either;
+    `annotators` holds that for each annotator of whom it has 20 grades of either polarity. `trusted`: it
+    graded given pairs, and too few others for anything to show how well.
     """
 
     auc: float | None = None
@@ -50,7 +50,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on each grader, the `grades` of those that are used, and what these cover.
+    """The verdict on each grader, and the `grades` of those that are used.
 
     `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
     grade that is used. `read` is what the files held, `unknown` counts graded pairs that are no candidates.

@@ -24,12 +24,11 @@ from angle_data.records import LabelledPair, Rejection
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
-    supervision; `dataset` is the folder written. `near_copies` counts the kept antonyms that hardly differ
-    from their text. `annotators` has for each its `candidates` = `kept` + the sum of `dropped` (by reason
-    code), and in `supports` the pairs of the data set that it offered, alone or with others.
-    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without. `graded` has the
-    `graders` that are used, and how many of the `candidate_pairs` they graded; it is empty without either.
+    `flipped` and `near_copies` count kept pairs with that flag, `pairs` the rows by split and polarity, or
+    supervision; `dataset` is the folder written. `annotators` has these counts for each, and in `supports`
+    the pairs of the data set that it offered, alone or with others. `given` counts the pairs of --pairs,
+    `kept` and dropped by reason; `graded` has the `graders` that are used, and how many of the
+    `candidate_pairs` they graded. Both are empty without any.
     """
 
     candidates: int

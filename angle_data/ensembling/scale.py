@@ -12,7 +12,7 @@ that the user gives them, since what an opposite is worth is for a domain to say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -31,8 +31,7 @@ _USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that d
 
 _Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
-Kind = tuple[str, str]
-"""An annotator and what was asked for."""
+_Kind = tuple[str, str]  # an annotator and what was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +69,10 @@ class Scale:
         self._grades = grades
         self._knots = _align(kept, rows)
         self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
-        self._mean: dict[Kind, float] = {}
-        self._spread: dict[Kind, float] = {}
+        self._mean: dict[_Kind, float] = {}
+        self._spread: dict[_Kind, float] = {}
         words: dict[str, float] = {}  # what the words say by what was asked for
-        groups: dict[Kind, list[float]] = {}
+        groups: dict[_Kind, list[float]] = {}
         antonyms: list[float] = []
         for choice, row in zip(kept, rows, strict=True):
             asked = asked_of(choice.candidate)
@@ -94,25 +93,20 @@ class Scale:
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
         asked = asked_of(choice.candidate)
-        row = self._grades.get(choice.key, {})
-        level = self._level([(name, asked) for name in choice.models], row)
-        if asked != "antonym":
-            return level
-        return replace(level, value=min(TOP_GRADE, max(0.0, level.value + self._shift)))
+        kinds = [(name, asked) for name in choice.models]
+        value, variance = (fmean(found[kind] for kind in kinds) for found in (self._mean, self._spread))
+        if row := self._grades.get(choice.key):
+            noise = self._noise / len(row)
+            share = variance / (variance + noise)
+            value, variance = value + share * (fmean(self._read(row)) - value), share * noise
+        if asked == "antonym":
+            value = min(TOP_GRADE, max(0.0, value + self._shift))
+        return Level(value, variance)
 
     def of_given(self, pair: GivenPair) -> Level:
         """Return the level of a given pair, which must be graded."""
         row = self._grades[pair.key]
         return Level(fmean(self._read(row)), self._noise / len(row))
-
-    def _level(self, kinds: Sequence[Kind], row: Mapping[str, float]) -> Level:
-        expected = fmean(self._mean[kind] for kind in kinds)
-        spread = fmean(self._spread[kind] for kind in kinds)
-        if not row:
-            return Level(expected, spread)
-        noise = self._noise / len(row)
-        share = spread / (spread + noise)
-        return Level(expected + share * (fmean(self._read(row)) - expected), share * noise)
 
     def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
         """Return the variance of the grades of one pair, and the mean number of grades of those graded."""

@@ -89,9 +89,9 @@ def reject(candidate: Candidate, reason: str) -> Rejection:
 def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
     """Return the code (see `REASONS`) of the first reason to drop `text`, or None.
 
-    Lengths are in characters after normalisation. A difference of up to 20 characters always passes, as the
-    ratio says little about very short texts ("Deploy failed." and "The rollout went through on every host.").
-    What was asked for at `degree` 1 or 2 says something else than its source, at any length.
+    A difference of up to 20 characters always passes, as the ratio says little about very short texts
+    ("Deploy failed." and "The rollout went through on every host."). What was asked for at `degree` 1 or 2
+    says something else than its source, at any length.
     """
     clean, clean_source = normalise(text), normalise(source)
     if not any(map(str.isalnum, clean)) or not any(map(str.isalnum, clean_source)):
@@ -110,10 +110,9 @@ def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
 
 
 def is_near_copy(source: str, antonym: str) -> bool:
-    """Return whether an antonym differs from its source by a negation alone or by at most two words.
+    """Return whether an antonym differs from its source by a negation alone or by two words, in any order.
 
-    Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection. Word
-    order is ignored, so the same words in another order count as a near copy.
+    Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection.
     """
     before, after = _tokens(source), _tokens(antonym)
     if (before - after).total() <= 2 and (after - before).total() <= 2:
@@ -124,8 +123,7 @@ def is_near_copy(source: str, antonym: str) -> bool:
 def fold(word: str) -> str:
     """Return a case-folded word without its English inflection: "stops", "stopping", "stopped" give "stop".
 
-    Cuts -ing, -ed, -es or -s, then a final e and the second of two equal last letters, as long as three
-    letters stay. The result need not be a word ("cache" and "caches" give "cach").
+    The result need not be a word ("cache" and "caches" give "cach").
     """
     for suffix in ("ing", "ed", "es", "s"):
         if word.endswith(suffix) and len(word) - len(suffix) >= 3:
@@ -144,12 +142,12 @@ def content_words(text: str) -> frozenset[str]:
 def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     """Return the offers of replies that have lost their subject, in order.
 
-    A reply is all candidates of one annotator for one source and polarity, or for one source at all degrees.
-    It is judged only if another annotator offered something for that source, and by its best candidate: the
-    share of that candidate's content words that occur in the source or in what other annotators offered for
-    it. How much is normal differs between annotators and between polarities, so a reply is off topic when its
-    share is below 0.36 times the median of its annotator and polarity. Sentences of degree 1 are to share
-    hardly a word: they neither count nor tell what the subject is, and go with the rest of their reply.
+    A reply is all candidates of one annotator for one source and polarity, or at all degrees. It is judged
+    only if another annotator offered something for that source, and by its best candidate: the share of its
+    content words that occur in the source or in what other annotators offered for it. How much is normal
+    differs, so a reply is off topic below 0.36 times the median of its annotator and polarity. Sentences of
+    degree 1 are to share hardly a word: they neither count nor tell what the subject is, and go with the rest
+    of their reply.
     """
     by_source: dict[str, list[Offer]] = {}
     for offer in passed:

@@ -30,10 +30,7 @@ MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One pair and every offer of it, by what was asked for (`side_of`), in the order of the offers.
-
-    `key` is its `text.pair_key`, `models` are the annotators that offered it, sorted.
-    """
+    """One pair and every offer of it, by what was asked for (`side_of`); its annotators, sorted."""
 
     key: tuple[str, str]
     models: tuple[str, ...]
@@ -70,7 +67,7 @@ def asked_of(candidate: Candidate) -> str:
 
 
 def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
-    """Return the annotators of some offers, sorted."""
+    """Return the annotators of offers, sorted."""
     return tuple(sorted({offer.candidate.model for offer in offers}))
 
 
@@ -98,7 +95,7 @@ class Choice:
 class Outcome:
     """What was made of the candidates: each stands for one choice in `kept`, or is in `dropped`, once.
 
-    `details` is what the strategy reports about its work, ready for JSON; it goes into `report.json`.
+    `details` is what the strategy says about its work in `report.json`.
     """
 
     kept: list[Choice] = field(default_factory=list)
@@ -110,7 +107,7 @@ Strategy = Callable[[Sequence[Offer], Grades], Outcome]
 
 
 def load_strategy(name: str) -> Strategy:
-    """Import and return the strategy registered under `name`; an `InputError` lists those there are."""
+    """Return the strategy registered under `name`; an `InputError` lists those there are."""
     if name not in STRATEGIES:
         raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
     strategy: Strategy = load_object(STRATEGIES[name])
@@ -118,10 +115,9 @@ def load_strategy(name: str) -> Strategy:
 
 
 def concat(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
-    """Keep every candidate that passes the gate; of the same pair, one for each side.
+    """Keep every candidate that passes the gate; of the same pair, one for each side, contradictions too.
 
-    The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
-    contradict each other, both pairs stay. Grades are not looked at.
+    The likely ensemble of "LLM-supervised AnglE": the annotators' data put together.
     """
     passed, dropped = pass_gate(offers)
     outcome = Outcome([], dropped)
@@ -136,8 +132,8 @@ def vote(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep what passes the gate, is on topic and is not outvoted; weigh it by who supports it.
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
-    0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, for language models err together. Grades do not count.
+    0.8. A pair's weight is the mean reliability of its supporters plus 0.1 for each after the first, clipped
+    to 0.3..1: a mean, for language models err together. Grades do not count.
     """
     passed, dropped = screen(offers)
     offered = Counter(offer.candidate.model for offer in offers)

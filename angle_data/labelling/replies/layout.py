@@ -103,18 +103,16 @@ def _markers(lines: list[str], source: str) -> dict[int, re.Match[str]]:
     best: dict[int, re.Match[str]] = {}
     for name, pattern in _FAMILIES.items():
         hits = {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
-        if hits and _is_list(name, hits, lines, source) and (not best or min(hits) < min(best)):
+        if not hits or (best and min(hits) >= min(best)):
+            continue
+        values = [_value(match) for match in hits.values()]
+        if name not in _SURE:
+            is_list = values[:2] == [1, 2] and pattern.match(source) is None
+        else:  # where the first is 2, something stands before it
+            is_list = values[0] <= 1 or (values[0] == 2 and any(map(str.strip, lines[: min(hits)])))
+        if is_list:
             best = hits
-        if 0 in best:  # none can start earlier
-            break
     return best
-
-
-def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source: str) -> bool:
-    values = [_value(match) for match in hits.values()]
-    if name in _SURE:
-        return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
-    return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
 
 
 def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
@@ -131,19 +129,15 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
             within, gap = True, False
         elif not line.strip():
             gap = True
-        elif within and _continues(pieces[-1].text, line, gap):
-            pieces[-1] = Piece(f"{pieces[-1].text} {line.strip()}".strip(), "marked")
         else:
-            pieces.append(Piece(line, "around"))
-            within = False
+            item = pieces[-1].text
+            wraps = not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
+            within = within and (wraps or not item.strip("*_ "))
+            if within:
+                pieces[-1] = Piece(f"{item} {line.strip()}".strip(), "marked")
+            else:
+                pieces.append(Piece(line, "around"))
     return pieces
-
-
-def _continues(item: str, line: str, gap: bool) -> bool:
-    """Whether an unmarked line goes on with `item`: it is still blank, or open and the line wraps it."""
-    if not item.strip("*_ "):
-        return True
-    return not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
 
 
 def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
