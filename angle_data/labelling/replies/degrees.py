@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from angle_data.labelling.replies.layout import list_items, without_fences
-from angle_data.labelling.replies.parse import Part, read_reply
+from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
     Field,
@@ -62,23 +63,16 @@ _LABEL = re.compile(
 _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 
 
-def parse_degrees(raw: str, *, source: str, finish_reason: str | None, prompt: str = "") -> list[Part]:
-    """Return the sentences of the reply `raw` from degree 5 to 1, then what was dropped; never raises.
-
-    The other arguments are those of `parse_reply`.
-    """
-    size = len(DEGREES)
-    return read_reply(
-        raw, _split, "unparseable", source=source, size=size, finish_reason=finish_reason, prompt=prompt
-    )
-
-
 def _split(text: str) -> list[Piece]:
     """Return the pieces of a reply, each with the degree of its label; none if a label is no degree."""
     text = unquoted(without_fences(text))
     pieces = _of_json(text) or _of_broken(text) or _of_lines(text.splitlines())
     numbers = {piece.degree for piece in pieces if piece.degree is not None}
     return pieces if numbers and numbers <= set(DEGREES) else []
+
+
+parse_degrees = partial(parse_reply, split=_split, size=len(DEGREES))
+"""`parse_reply` for a reply to a request for degrees."""
 
 
 def _number(name: str) -> int | None:
