@@ -1,4 +1,4 @@
-"""Turns one raw reply to a request for degrees into their sentences, with a reason for every dropped part.
+"""Turns one raw reply to a request for degrees into their sentences.
 
 What says the degree of a sentence:
 
@@ -93,8 +93,11 @@ def _of_json(text: str) -> list[Piece]:
     found: list[Piece] = []
     done = 0
     for start, end, value in values_in(text):
-        fields = [field for field in fields_of(value) if not _is_degree(field.names[-1:])]
-        degrees = [(field.text, _degree_of(field)) for field in fields]
+        degrees = [
+            (field.text, _degree_of(field))
+            for field in fields_of(value)
+            if not any(map(_DEGREE_KEY.fullmatch, field.names[-1:]))
+        ]
         if start >= done and any(degree is not None for _, degree in degrees):
             found += _talk(text[done:start])
             found += [Piece(said, "beside" if d is None else "structured", d) for said, d in degrees]
@@ -122,22 +125,17 @@ def _talk(text: str) -> list[Piece]:
     return [piece for piece in around(text) if re.search(r"\w", piece.text)]
 
 
-def _is_degree(names: Sequence[str]) -> bool:
-    """Whether the field that these names end with says the degree of those beside it."""
-    return any(map(_DEGREE_KEY.fullmatch, names))
-
-
 def _degree_of(field: Field) -> int | None:
     """Return the degree of a string: that of a field beside it, or the last number among its names.
 
     Of several strings in an object only those count that have the name of a sentence, or a number.
     """
-    texts = [name for name, item in field.within.items() if isinstance(item, str) and not _is_degree((name,))]
+    # Names that are numbers may be places, where the objects have their own.
+    beside = [name_of(item) for name, item in field.within.items() if _DEGREE_KEY.fullmatch(name)]
+    texts = [n for n, item in field.within.items() if isinstance(item, str) and not _DEGREE_KEY.fullmatch(n)]
     name = field.names[-1] if field.names else ""
     if len(texts) > 1 and not (name and TEXT_KEY.fullmatch(name)) and not _NAME.fullmatch(name):
         return None
-    # Names that are numbers may be places, where the objects have their own.
-    beside = [name_of(item) for name, item in field.within.items() if _is_degree((name,))]
     return next((n for n in map(_number, (*beside, *reversed(field.names))) if n is not None), None)
 
 

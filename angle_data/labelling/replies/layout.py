@@ -87,8 +87,7 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
         parts = _split_inline(items[0].text, _value(found[first]), source, size)
         items[:1] = [Piece(part, "marked") for part in parts]
     texts = [item.text for item in items]
-    if bullets:
-        texts = without_numbers(texts)
+    texts = without_numbers(texts) if bullets else texts
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
         talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
@@ -122,8 +121,7 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     """
     pieces: list[Piece] = []
     within = gap = False  # an item, and a blank line after it
-    for i in range(min(starts), len(lines)):
-        line = lines[i]
+    for i, line in enumerate(lines[min(starts) :], start=min(starts)):
         if (start := starts.get(i)) is not None:
             pieces.append(Piece(line[start:].strip(), "marked"))
             within, gap = True, False
@@ -195,9 +193,8 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
         else:
             pieces.append(Piece(line, "line"))
     # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.
-    spoken = [i for i, piece in enumerate(pieces) if piece.kind == "line"]
-    opens = [i for i in spoken if _OPEN_END.search(pieces[i].text) and not _OPEN_END.search(source)]
-    for index in opens[: max(0, len(spoken) - size)]:
+    opens = [i for i, piece in enumerate(pieces) if _OPEN_END.search(piece.text)]
+    for index in opens[: max(0, len(pieces) - size)] if not _OPEN_END.search(source) else ():
         pieces[index] = Piece(pieces[index].text, "around")
     return pieces
 

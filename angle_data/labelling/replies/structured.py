@@ -152,9 +152,8 @@ def fields_of(
 
 
 def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list[str], list[str]]:
-    """Return the sentences in a JSON value, and its other strings.
+    """Return the sentences in a JSON value (those with the most telling names), and its other strings.
 
-    Sentences are the items of one list, or the strings of objects, with the most telling names.
     `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
     placed = [(_place(field, polarity), field.text) for field in fields_of(value)]
