@@ -65,7 +65,8 @@ class Source(NamedTuple):
     text: str
 
 
-class Offer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Offer:
     """One candidate together with the source it belongs to."""
 
     source: Source

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer
 from angle_data.ensembling.screen import is_near_copy, pass_gate, reject, screen
 from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
 from angle_data.resources import load_object
-from angle_data.text import normalise, pair_key, stable_hash
+from angle_data.text import normalise, stable_hash
 
 STRATEGIES: dict[str, str] = {
     "concat": "angle_data.ensembling.strategies:concat",
@@ -72,23 +72,16 @@ def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Offer):
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
     choice whose polarity was flipped has the flag `flipped`, its candidate the new one; degrees never are.
     """
 
-    source: Source
-    candidate: Candidate
     models: tuple[str, ...]
     weight: float = 1.0
     flags: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Its `text.pair_key`."""
-        return pair_key(self.source.text, self.candidate.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +154,8 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     if not (merged.synonyms and merged.antonyms):
         return "synonym" if merged.synonyms else "antonym"
     # Summed in sorted order: floating-point sums depend on it, and the result must not.
-    synonym, antonym = (
-        sum(reliability[model] for model in models_of(side)) for side in (merged.synonyms, merged.antonyms)
-    )
+    synonym = sum(reliability[model] for model in models_of(merged.synonyms))
+    antonym = sum(reliability[model] for model in models_of(merged.antonyms))
     if abs(synonym - antonym) <= MARGIN:
         return None
     return "synonym" if synonym > antonym else "antonym"
