@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
+from angle_data.ensembling.config import ANTONYM_SCORES, STRATEGIES, EnsembleConfig
 from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
 from angle_data.ensembling.groups import group_sources
@@ -22,12 +22,13 @@ from angle_data.ensembling.labels import label_choice, label_given, random_pairs
 from angle_data.ensembling.read import Source, offers_of, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
-from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
+from angle_data.ensembling.strategies import Choice, Outcome, cap, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import PURPOSES, LabelledPair
+from angle_data.resources import load_object
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
@@ -48,14 +49,12 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """Build the data set of `config.runs` and `config.pairs` in `config.out` and return its counts.
 
     Raises:
-        InputError: A run, a file or the output folder cannot be used, the strategy is unknown, no pair is
-            left, or the grades are of none of the pairs (or of no use, with labels that rest on them).
+        InputError: A run, a file or the output folder cannot be used, no pair is left, or the grades are of
+            none of the pairs (or of no use, with labels that rest on them).
     """
     if not (config.runs or config.pairs):
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
     earlier = _check_out(config)
-    if config.strategy:
-        load_strategy(config.strategy)
     runs = read_runs(config.runs)
     offers = offers_of(candidate for run in runs for candidate in run.candidates)
     given = read_given(config.pairs)
@@ -64,7 +63,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     annotators = {run.model: {other.behind for other in runs if other.model == run.model} for run in runs}
     grading = read_grading(config.scores, offers, {p.key for p in given}, annotators, needed=needed)
     chosen = _choose(config, grading, degrees=degrees)
-    outcome = load_strategy(chosen.strategy)(offers, grading.grades)
+    outcome = load_object(STRATEGIES[chosen.strategy])(offers, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     if config.max_per_source is not None:
         cap(outcome, config.max_per_source, seed=config.seed)

@@ -1,29 +1,22 @@
 """Which offers are one pair, and which pairs are kept with which polarity and weight.
 
 A strategy is a function from offers and grades to an `Outcome` that accounts for every candidate once. To
-add one, add an entry to `STRATEGIES`.
+add one, add an entry to `config.STRATEGIES`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.read import NO_GRADES, Grades, Offer
 from angle_data.ensembling.screen import is_near_copy, pass_gate, reject, screen
-from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
-from angle_data.resources import load_object
 from angle_data.text import normalise, stable_hash
 
-STRATEGIES: dict[str, str] = {
-    "concat": "angle_data.ensembling.strategies:concat",
-    "principled": "angle_data.ensembling.principled:principled",
-    "vote": "angle_data.ensembling.strategies:vote",
-}
 SAME_DEGREE = 4  # the least degree, and grade, of pairs that mean the same
 MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
 
@@ -94,17 +87,6 @@ class Outcome:
     kept: list[Choice] = field(default_factory=list)
     dropped: list[Rejection] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
-
-
-Strategy = Callable[[Sequence[Offer], Grades], Outcome]
-
-
-def load_strategy(name: str) -> Strategy:
-    """Return the strategy registered under `name`; an `InputError` lists those there are."""
-    if name not in STRATEGIES:
-        raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
-    strategy: Strategy = load_object(STRATEGIES[name])
-    return strategy
 
 
 def concat(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
