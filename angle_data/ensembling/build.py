@@ -59,9 +59,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     offers = offers_of(candidate for run in runs for candidate in run.candidates)
     given = read_given(config.pairs)
     degrees = any(offer.candidate.degree for offer in offers)
-    needed = config.labels == "graded" and not degrees
-    annotators = {run.model: {other.behind for other in runs if other.model == run.model} for run in runs}
-    grading = read_grading(config.scores, offers, {p.key for p in given}, annotators, needed=needed)
+    grading = read_grading(config.scores, runs, offers, {pair.key for pair in given})
     chosen = _choose(config, grading, degrees=degrees)
     outcome = load_object(STRATEGIES[chosen.strategy])(offers, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
@@ -107,6 +105,12 @@ def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Cho
         raise InputError(
             "--labels graded needs grades or degrees: give --scores RUN of `angle-data llm-score`, or a run "
             "of `angle-data llm-label --prompts degrees`"
+        )
+    if labels == "graded" and not (grading.used or degrees):
+        reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in grading.verdicts.items())
+        raise InputError(
+            f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
+            "choose --labels ordinal"
         )
     if config.labels is None:
         replace(config, labels=labels)  # raises if other options do not go with it

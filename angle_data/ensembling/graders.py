@@ -18,7 +18,7 @@ from statistics import median_high
 from types import MappingProxyType
 from typing import Any
 
-from angle_data.ensembling.read import Grades, GradeSet, Models, Offer, read_scores
+from angle_data.ensembling.read import Grades, GradeSet, Offer, Run, read_scores
 from angle_data.ensembling.screen import screen
 from angle_data.ensembling.strategies import Merged, merge
 from angle_data.errors import InputError
@@ -133,29 +133,19 @@ class Judgement:
 
 
 def read_grading(
-    paths: Sequence[Path],
-    offers: Sequence[Offer],
-    given: Collection[tuple[str, str]],
-    annotators: Models,
-    *,
-    needed: bool,
+    paths: Sequence[Path], runs: Sequence[Run], offers: Sequence[Offer], given: Collection[tuple[str, str]]
 ) -> Judgement:
-    """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
+    """Read and judge the grades in `paths` of the candidates of `runs`, and of pairs whose keys are `given`.
 
     Raises:
-        InputError: A path cannot be used, the grades are of none of these pairs, or, if `needed`, of no use.
+        InputError: A path cannot be used, or the grades are of none of these pairs.
     """
     read = read_scores(paths)
     candidates = {offer.key for offer in offers}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
     own: dict[str, set[str]] = {}
     for grader, behind in read.models.items():
-        twins = (
-            name
-            for name, others in annotators.items()
-            if any(same_model(a, b) for a in behind for b in others)
-        )
-        own[grader] = {grader, *twins}
+        own[grader] = {grader, *(run.model for run in runs if any(same_model(run.behind, b) for b in behind))}
         if others := ", ".join(sorted(own[grader] - {grader})):
             said = "warning: %s is one model with %s (%s): its grades of these sentences do not count"
             log.warning(said, grader, others, ", ".join(sorted(behind)))
@@ -167,12 +157,6 @@ def read_grading(
             f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); "
             f"{mend}grade candidates with `angle-data llm-score RUN`, and other pairs with `--pairs FILE`, "
             "by another model"
-        )
-    if judgement.verdicts and not judgement.used and needed:
-        reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())
-        raise InputError(
-            f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
-            "choose --labels ordinal"
         )
     if unknown:
         said = "%d of %d graded pairs are no candidates%s"

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -39,13 +39,10 @@ Grades = Mapping[tuple[str, str], Mapping[str, float]]
 
 NO_GRADES: Grades = MappingProxyType({})
 
-Models = Mapping[str, Collection[str]]
-"""The models behind each name of an annotator or grader, by `records.model_behind`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of an annotator: its name `model`, the model `behind` it, and its candidates.
+    """One run of an annotator: its name, the model behind it (`records.model_behind`), and its candidates.
 
     `facts` go into the report: `sha256` of the candidates in any order, `finished` if it is not, `usd` if the
     cost is known, and settings.
@@ -87,7 +84,7 @@ class GradeSet:
 
     grades: Grades
     rows: dict[str, int]
-    models: Models
+    models: dict[str, set[str]]
     facts: dict[str, Any]
 
 
