@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from angle_data.calls import check_named_once
@@ -37,7 +36,7 @@ _SETTINGS = ("engine", "checkpoint", "size", "prompts", "sampling")  # of a run.
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
 
-NO_GRADES: Grades = MappingProxyType({})
+NO_GRADES: Grades = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,12 @@ class Scale:
         rows = [grades.get(choice.key, {}) for choice in kept]
         self._grades = grades
         self._knots = _align(kept, rows)
-        self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
+        known = (*rows, *(grades.get(pair.key, {}) for pair in given))
+        read = [self._read(row) for row in known if row]
+        squares = sum((value - fmean(row)) ** 2 for row in read for value in row)
+        # The variance of the grades of one pair.
+        self._noise = shrink(squares, sum(len(row) - 1 for row in read), _NOISE, _NOISE_STRENGTH)
+        number = fmean(map(len, read)) if read else 1.0  # of the grades of a pair that has some
         self._mean: dict[_Kind, float] = {}
         self._spread: dict[_Kind, float] = {}
         words: dict[str, float] = {}  # what the words say by what was asked for
@@ -88,7 +93,7 @@ class Scale:
         for kind, values in groups.items():
             mean = self._mean[kind] = shrink(sum(values), len(values), words[kind[1]], _STRENGTH)
             square = shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
-            self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
+            self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / number)
 
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
@@ -107,17 +112,6 @@ class Scale:
         """Return the level of a given pair, which must be graded."""
         row = self._grades[pair.key]
         return Level(fmean(self._read(row)), self._noise / len(row))
-
-    def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-        """Return the variance of the grades of one pair, and the mean number of grades of those graded."""
-        squares, count = 0.0, 0
-        for row in rows:
-            if len(row) > 1:
-                values = self._read(row)
-                squares += sum((value - fmean(values)) ** 2 for value in values)
-                count += len(row) - 1
-        graded = [len(row) for row in rows if row]
-        return shrink(squares, count, _NOISE, _NOISE_STRENGTH), fmean(graded) if graded else 1.0
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""

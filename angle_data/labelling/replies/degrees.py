@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from angle_data.labelling.replies.layout import list_items, without_fences
+from angle_data.labelling.replies.layout import list_items
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
@@ -28,7 +28,6 @@ from angle_data.labelling.replies.structured import (
     fields_of,
     name_of,
     strings,
-    unquoted,
     values_in,
 )
 from angle_data.records import DEGREES
@@ -65,7 +64,6 @@ _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 
 def _split(text: str) -> list[Piece]:
     """Return the pieces of a reply, each with the degree of its label; none if a label is no degree."""
-    text = unquoted(without_fences(text))
     pieces = _of_json(text) or _of_broken(text) or _of_lines(text.splitlines())
     numbers = {piece.degree for piece in pieces if piece.degree is not None}
     return pieces if numbers and numbers <= set(DEGREES) else []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from angle_data.labelling.replies.chatter import is_chatter, is_heading
-from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
+from angle_data.labelling.replies.structured import Piece, json_pieces, without_numbers
 from angle_data.records import Polarity
 
 
@@ -15,7 +15,6 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
 
     With `polarity`, of JSON that holds sentences of both, the others are `beside`.
     """
-    text = unquoted(without_fences(text))
     pieces = json_pieces(text, source, polarity)
     if pieces is not None:
         return pieces

@@ -28,8 +28,8 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import only_answer, split_reply, without_thinking
-from angle_data.labelling.replies.structured import Piece
+from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences, without_thinking
+from angle_data.labelling.replies.structured import Piece, unquoted
 from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
 
@@ -103,7 +103,8 @@ def parse_reply(
         return [Part(raw, "truncated" if cut else "empty")]
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))
-    found = split(text) if split else split_reply(text, source=source, size=size, polarity=polarity)
+    bare = unquoted(without_fences(text))
+    found = split(bare) if split else split_reply(bare, source=source, size=size, polarity=polarity)
     # Once more: an escape in JSON can stand for half a pair.
     pieces = [replace(piece, text=whole_characters(piece.text)) for piece in found]
     _split_tail(pieces, source)
