@@ -98,7 +98,6 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
 
 
 def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Choices:
-    """Return the settings that the config leaves open."""
     plain = "ordinal" if config.purpose else "binary"
     labels = config.labels or ("graded" if grading.used or degrees else plain)
     if labels == "graded" and not (config.scores or degrees):

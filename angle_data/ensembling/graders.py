@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median_high
-from types import MappingProxyType
 from typing import Any
 
 from angle_data.ensembling.read import Grades, GradeSet, Offer, Run, read_scores
@@ -168,7 +167,7 @@ def judge(
     offers: Sequence[Offer],
     grades: Grades,
     given: Collection[tuple[str, str]] = (),
-    own: Mapping[str, Collection[str]] = MappingProxyType({}),
+    own: Mapping[str, Collection[str]] = {},
 ) -> Judgement:
     """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
 

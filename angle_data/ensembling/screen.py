@@ -65,7 +65,7 @@ _FUNCTION_WORDS = words(
 def screen(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate and are on topic, and the rejections of the others."""
     passed, dropped = pass_gate(offers)
-    lost = {id(offer) for offer in off_topic(passed)}
+    lost = set(map(id, off_topic(passed)))
     dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
     return [offer for offer in passed if id(offer) not in lost], dropped
 
@@ -114,10 +114,16 @@ def is_near_copy(source: str, antonym: str) -> bool:
 
     Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection.
     """
-    before, after = _tokens(source), _tokens(antonym)
+    before, after = (
+        Counter(_TOKEN.findall(_CONTRACTED.sub(" not", normalise(text)))) for text in (source, antonym)
+    )
     if (before - after).total() <= 2 and (after - before).total() <= 2:
         return True
-    return _without_negation(before) == _without_negation(after)
+    said, denied = (
+        Counter(fold(token) for token in tokens.elements() if token not in _NEGATING)
+        for tokens in (before, after)
+    )
+    return said == denied
 
 
 def fold(word: str) -> str:
@@ -186,11 +192,3 @@ def _script(text: str) -> str:
         return "LATIN" if any(char.isalpha() for char in text) else ""
     counts = Counter(unicodedata.name(char, "UNKNOWN").split()[0] for char in text if char.isalpha())
     return max(sorted(counts), key=lambda name: counts[name]) if counts else ""
-
-
-def _tokens(text: str) -> Counter[str]:
-    return Counter(_TOKEN.findall(_CONTRACTED.sub(" not", normalise(text))))
-
-
-def _without_negation(tokens: Counter[str]) -> Counter[str]:
-    return Counter(fold(token) for token in tokens.elements() if token not in _NEGATING)

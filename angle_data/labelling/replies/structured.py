@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, repeat
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
@@ -137,7 +136,7 @@ class Field(NamedTuple):
 
 
 def fields_of(
-    value: Any, names: tuple[str, ...] = (), within: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+    value: Any, names: tuple[str, ...] = (), within: Mapping[str, Any] = {}, depth: int = 0
 ) -> Iterator[Field]:
     """Yield the strings of a JSON value in their order, down to a depth."""
     if isinstance(value, str):
