@@ -189,8 +189,8 @@ def judge(
         pair: {name: row[name] for name in row if authors.get(pair, set()).isdisjoint(own.get(name, (name,)))}
         for pair, row in grades.items()
     }
-    known = {name for key in given for name in counted.get(key, {})}
-    verdicts = {name: _verdict(name, pairs, counted, known=name in known) for name in graders}
+    others = {name for key in given for name in counted.get(key, {})}
+    verdicts = {name: _verdict(name, pairs, counted, given=name in others) for name in graders}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}
     kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in counted.items())
     believed = {pair: row for pair, row in kept if row}
@@ -198,27 +198,23 @@ def judge(
     return Judgement(verdicts, believed, graded, len(pairs))
 
 
-def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: bool) -> Verdict:
+def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, given: bool) -> Verdict:
+    graded = [(pair, grades[pair.key][grader]) for pair in pairs if grader in grades.get(pair.key, {})]
+    if not (graded or given):
+        return Verdict()
     found: dict[str, _Sides] = {}
-    trusted = known
-    for pair in pairs:
-        grade = grades.get(pair.key, {}).get(grader)
-        if grade is None:
-            continue
-        known = True
+    for pair, grade in graded:
         side: Polarity = "synonym" if pair.synonyms else "antonym"
         between = all(offer.candidate.degree == 3 for offer in (*pair.synonyms, *pair.antonyms))
         if not between and not (pair.synonyms and pair.antonyms):
             for name in (_ALL, *pair.models):
                 found.setdefault(name, {"synonym": [], "antonym": []})[side].append(grade)
-    if not known:
-        return Verdict()
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
     enough = {name for name, sides in found.items() if min(map(len, sides.values())) >= _LEAST_GRADES}
     auc = areas.get(_ALL)
     single = {name: area for name, area in areas.items() if name in enough - {_ALL} and area is not None}
     if auc is None or _ALL not in enough:
-        return Verdict(auc, single, None, trusted)
+        return Verdict(auc, single, None, trusted=given)
     fair = list(single.values()) or [auc]
     if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
         return Verdict(auc, single, None)
