@@ -14,20 +14,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
+from angle_data.ensembling.config import ANTONYM_SCORES, STRATEGIES, EnsembleConfig
 from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
 from angle_data.ensembling.groups import group_sources
 from angle_data.ensembling.labels import label_choice, label_given, random_pairs
-from angle_data.ensembling.read import Source, group_by_source, read_runs
+from angle_data.ensembling.read import Source, offers_of, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
-from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
+from angle_data.ensembling.strategies import Choice, Outcome, cap, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import PURPOSES, LabelledPair
+from angle_data.resources import load_object
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
@@ -48,37 +49,33 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """Build the data set of `config.runs` and `config.pairs` in `config.out` and return its counts.
 
     Raises:
-        InputError: A run, a file or the output folder cannot be used, the strategy is unknown, no pair is
-            left, or the grades are of none of the pairs (or of no use, with labels that rest on them).
+        InputError: A run, a file or the output folder cannot be used, no pair is left, or the grades are of
+            none of the pairs (or of no use, with labels that rest on them).
     """
     if not (config.runs or config.pairs):
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
     earlier = _check_out(config)
-    if config.strategy:
-        load_strategy(config.strategy)
     runs = read_runs(config.runs)
-    sources = group_by_source(candidate for run in runs for candidate in run.candidates)
+    offers = offers_of(candidate for run in runs for candidate in run.candidates)
     given = read_given(config.pairs)
-    degrees = any(candidate.degree for run in runs for candidate in run.candidates)
-    needed = config.labels == "graded" and not degrees
-    annotators = {run.model: {other.behind for other in runs if other.model == run.model} for run in runs}
-    grading = read_grading(config.scores, sources, {p.key for p in given}, annotators, needed=needed)
+    degrees = any(offer.candidate.degree for offer in offers)
+    grading = read_grading(config.scores, runs, offers, {pair.key for pair in given})
     chosen = _choose(config, grading, degrees=degrees)
-    outcome = load_strategy(chosen.strategy)(sources, grading.grades)
+    outcome = load_object(STRATEGIES[chosen.strategy])(offers, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     if config.max_per_source is not None:
         cap(outcome, config.max_per_source, seed=config.seed)
     others = screen_given(given, grading.grades, {choice.key for choice in outcome.kept})
     _check_left(outcome, others)
-    labelled = None
+    labelled: dict[str, int] = {}
     if chosen.labels == "graded" and grading.graded:
         graded = sum(choice.key in grading.grades for choice in outcome.kept)
         labelled = {"graded": graded, "expected": len(outcome.kept) - graded}
-    if labelled and not (labelled["graded"] or degrees or others.kept):
-        raise InputError(
-            f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
-            f"({grading.share}); grade more candidates, or choose --labels ordinal"
-        )
+        if not (graded or degrees or others.kept):
+            raise InputError(
+                f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
+                f"({grading.share}); grade more candidates, or choose --labels ordinal"
+            )
     splits = _split(outcome.kept, others, config, chosen, grading, alike)
     notes = [*grading.notes(labelled), *others.notes()]
     for note in notes:
@@ -88,27 +85,31 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     settings = _settings(config, chosen, grading)
     summary = summarise(runs, outcome, others, splits, config.out / "dataset", grading)
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
-    card = make_card(runs, settings, summary, notes)
     with hold(config.out):
         for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
             left.unlink()  # by a build that was killed while it wrote
         # First, so that a data set beside it is known for ours, should the report never be written.
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
-        write_dataset(summary.dataset, splits, card)
+        write_dataset(summary.dataset, splits, make_card(runs, settings, summary, notes))
         write_json(config.out / "report.json", report)
-    if earlier not in ("", _made_of(report)):
-        log.warning("%s: replaced the data set of %s", config.out, earlier)
+    if earlier not in (None, _made_of(report)):
+        log.warning("%s: replaced a data set of other runs, grades or settings", config.out)
     return summary
 
 
 def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Choices:
-    """Return the settings that the config leaves open."""
     plain = "ordinal" if config.purpose else "binary"
     labels = config.labels or ("graded" if grading.used or degrees else plain)
     if labels == "graded" and not (config.scores or degrees):
         raise InputError(
             "--labels graded needs grades or degrees: give --scores RUN of `angle-data llm-score`, or a run "
             "of `angle-data llm-label --prompts degrees`"
+        )
+    if labels == "graded" and not (grading.used or degrees):
+        reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in grading.verdicts.items())
+        raise InputError(
+            f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
+            "choose --labels ordinal"
         )
     if config.labels is None:
         replace(config, labels=labels)  # raises if other options do not go with it
@@ -158,31 +159,28 @@ def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> di
     }
 
 
-def _check_out(config: EnsembleConfig) -> str:
+def _check_out(config: EnsembleConfig) -> Any:
     """Refuse to write into a run, or over files no build wrote; return what an earlier build was made of."""
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if not out.is_dir():
-        return ""
+        return None
     try:
         return _made_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
         names, begun = {p.name for p in out.iterdir() if p.name[0] != "."}, {"dataset", "rejected.jsonl"}
         if names <= begun and (names == begun or not any(out.glob("dataset/data/*.parquet"))):
-            return ""
+            return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # not ours
     raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
 
 
-def _made_of(report: Mapping[str, Any]) -> str:
-    """Return the runs, grades and settings that a report says its data set was made of, in words."""
-    made = [(f"{run['annotator']} ({run['candidates']} candidates", run) for run in report["runs"]]
-    if scores := report.get("scores"):
-        made.append((f"grades ({scores['pairs']} pairs", scores))
-    parts = [f"{what}, sha256 {row['sha256'][:8]})" for what, row in made]
-    return ", ".join((*parts, *(f"{name} {value}" for name, value in report["settings"].items())))
+def _made_of(report: Mapping[str, Any]) -> Any:
+    """Return the digests of runs and grades, and the settings, that a data set was made of by its report."""
+    runs = [run["sha256"] for run in report["runs"]]
+    return runs, report.get("scores", {}).get("sha256"), report["settings"]
 
 
 def _split(
@@ -233,7 +231,7 @@ def _place(
     for text in (text for pair in others.kept for text in (pair.text1, pair.text2)):
         partners.setdefault(normalise(text), [])
         if not kept:
-            texts[normalise(text)] = Source(normalise(text), content_id(text), text, ())
+            texts[normalise(text)] = Source(normalise(text), content_id(text), text)
     # Drawn by the group's hash: adding texts moves no other group, unless a new text ties two together.
     return texts, {
         key: draw_split(f"{seed}\nsplit\n{leader}", shares) for key, leader in group_sources(partners).items()

@@ -10,6 +10,11 @@ from angle_data.errors import InputError
 from angle_data.records import PURPOSES
 from angle_data.splits import check_ratios, parse_ratios
 
+STRATEGIES = {
+    "concat": "angle_data.ensembling.strategies:concat",
+    "principled": "angle_data.ensembling.principled:principled",
+    "vote": "angle_data.ensembling.strategies:vote",
+}
 LABELS = ("binary", "graded", "ordinal")
 ANTONYM_SCORES: dict[str | None, float] = {None: 0.5, "opposites": 0.2, "topics": 0.5}
 """What the pairs are for -> the score of antonyms under ordinal and graded labels, where none is given."""
@@ -79,10 +84,9 @@ class EnsembleConfig:
     seed: int = option("Random seed for splits, random pairs and order.", 0)
 
     def __post_init__(self) -> None:
-        if self.labels is not None and self.labels not in LABELS:
-            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
-        if self.purpose not in (None, *PURPOSES):
-            raise InputError(f"unknown purpose {self.purpose!r}; choose one of {', '.join(PURPOSES)}")
+        for name, known in (("strategy", STRATEGIES), ("labels", LABELS), ("purpose", PURPOSES)):
+            if (value := getattr(self, name)) not in (None, *known):
+                raise InputError(f"unknown {name} {value!r}; choose one of {', '.join(known)}")
         if self.labels == "binary" and self.purpose == "topics":
             raise InputError(
                 "--purpose topics is for --labels ordinal or graded; binary labels keep opposites apart"

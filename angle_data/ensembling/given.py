@@ -33,8 +33,6 @@ class GivenPair:
 def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     """Read every row of the files of pairs, in an order that does not depend on theirs.
 
-    Columns are `text1, text2` or `sentence1, sentence2`, and `kind` if there is one.
-
     Raises:
         InputError: A file cannot be read, is given twice or holds no pair, or a line has no two texts.
     """
@@ -43,14 +41,12 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     for path in paths:
         before = len(pairs)
         for where, row in read_table(path):
-            names = next((names for names in PAIR_COLUMNS if names[0] in row), PAIR_COLUMNS[0])
-            if names[0] not in row:
-                found = ", ".join(row)
-                raise InputError(f"{where}: no two texts; needed: text1 and text2; fields found: {found}")
-            for name in names:
-                if not isinstance(row.get(name), str):
-                    raise InputError(f"{where}: {name} must be a string, got {row.get(name)!r}")
-            pairs.append(GivenPair(row[names[0]].strip(), row[names[1]].strip(), str(row.get("kind") or "")))
+            one, other = next((names for names in PAIR_COLUMNS if names[0] in row), PAIR_COLUMNS[0])
+            if not (isinstance(row.get(one), str) and isinstance(row.get(other), str)):
+                raise InputError(
+                    f"{where}: {one} and {other} must be strings; fields found: {', '.join(row)}"
+                )
+            pairs.append(GivenPair(row[one].strip(), row[other].strip(), str(row.get("kind") or "")))
         if len(pairs) == before:
             raise InputError(f"{path} holds no pairs; make some with `angle-data mine --out {path}`")
     return sorted(pairs, key=lambda pair: (pair.key, not pair.kind, pair.kind, pair.text1, pair.text2))
@@ -93,7 +89,7 @@ class Screened:
 
 
 def screen_given(pairs: Sequence[GivenPair], grades: Grades, taken: Collection[tuple[str, str]]) -> Screened:
-    """Return the pairs that are graded; dropped are the others, those in `taken`, and repeated ones."""
+    """Keep the pairs that are graded; drop the others, those in `taken`, and repeated ones."""
     seen = set(taken)
 
     def judge(pair: GivenPair) -> str | None:

@@ -15,25 +15,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median_high
-from types import MappingProxyType
 from typing import Any
 
-from angle_data.ensembling.read import (
-    NOTHING_READ,
-    Grades,
-    GradeSet,
-    Models,
-    Source,
-    offers,
-    own_work,
-    read_scores,
-    without_own,
-)
+from angle_data.ensembling.read import Grades, GradeSet, Offer, Run, read_scores
 from angle_data.ensembling.screen import screen
 from angle_data.ensembling.strategies import Merged, merge
 from angle_data.errors import InputError
-from angle_data.records import Polarity
-from angle_data.text import pair_key
+from angle_data.records import Polarity, same_model
 
 log = logging.getLogger("angle.ensemble")
 
@@ -48,9 +36,9 @@ _Sides = dict[Polarity, list[float]]
 class Verdict:
     """What is known about a grader; `reason` says why it is not used, in words that follow its name.
 
-    `auc` is how often it grades a pair offered as synonym above one offered as antonym, None if it graded one
-    polarity alone. `annotators` holds the `auc` on the pairs of each annotator of whom it has 20 grades of
-    either polarity. `trusted`: it graded given pairs, and too few others for anything to show how well.
+    `auc` is how often it grades a pair offered as synonym above one offered as antonym, None without either;
+    `annotators` holds that for each annotator of whom it has 20 grades of either polarity. `trusted`: it
+    graded given pairs, and too few others for anything to show how well.
     """
 
     auc: float | None = None
@@ -61,7 +49,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on each grader, the `grades` of those that are used, and what these cover.
+    """The verdict on each grader, and the `grades` of those that are used.
 
     `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
     grade that is used. `read` is what the files held, `unknown` counts graded pairs that are no candidates.
@@ -71,7 +59,7 @@ class Judgement:
     grades: Grades
     graded: int
     pairs: int
-    read: GradeSet = NOTHING_READ
+    read: GradeSet = GradeSet({}, {}, {}, {})  # noqa: RUF009 - nobody changes it
     unknown: int = 0
 
     @property
@@ -79,22 +67,20 @@ class Judgement:
         """The graders that are used, sorted."""
         return [grader for grader, verdict in self.verdicts.items() if verdict.reason is None]
 
-    def notes(self, labelled: Mapping[str, int] | None) -> list[str]:
+    def notes(self, labelled: Mapping[str, int]) -> list[str]:
         """Return what to know about the grades, a line each, for the terminal and the card.
 
-        Graders that are not used, or that nothing checks, annotators whose polarities disagree with the
-        grades, pairs without a grade. `labelled` counts the kept pairs whose score rests on their own grades
-        (`graded`) and on those of others (`expected`); it is None for labels other than `graded`.
+        With labels that rest on grades `labelled` counts the kept pairs whose score rests on their own
+        (`graded`) and on those of others (`expected`); else it is empty.
         """
+        known = self.verdicts.items()
         lines = [
-            f"{grader} {verdict.reason}: its grades are not used"
-            for grader, verdict in self.verdicts.items()
-            if verdict.reason is not None
+            f"{name} {verdict.reason}: its grades are not used" for name, verdict in known if verdict.reason
         ]
         lines += [
             f"{grader} graded given pairs and fewer than {_LEAST_GRADES} candidates of either polarity: "
             "its grades are believed, and nothing shows how good they are"
-            for grader, verdict in self.verdicts.items()
+            for grader, verdict in known
             if verdict.trusted
         ]
         odd: dict[str, dict[str, float]] = {}
@@ -107,16 +93,16 @@ class Judgement:
             "Read some of its candidates: replies may be swapped"
             for annotator, areas in sorted(odd.items())
         ]
-        if self.graded and (self.graded < self.pairs or (labelled and labelled["expected"])):
+        if expected := labelled.get("expected"):
+            kept = sum(labelled.values())
+            lines.append(
+                f"{self.share}; {expected} of the {kept} pairs kept have the score expected of such pairs"
+            )
+        elif self.graded and self.graded < self.pairs:
             lines.append(self.share)
-            if labelled:
-                kept = sum(labelled.values())
-                lines[-1] += (
-                    f"; {labelled['expected']} of the {kept} pairs kept have the score expected of such pairs"
-                )
         return lines
 
-    def report(self, labelled: Mapping[str, int] | None) -> dict[str, Any]:
+    def report(self, labelled: Mapping[str, int]) -> dict[str, Any]:
         """Return what `report.json` says about graders and grades; nothing without grades."""
         if not self.read.grades:
             return {}
@@ -135,9 +121,7 @@ class Judgement:
             "candidate_pairs": self.pairs,
             "graded_pairs": self.graded,
             **({"labelled": dict(labelled)} if labelled else {}),
-            **({"finished": False} if self.read.unfinished else {}),
-            **({} if self.read.usd is None else {"usd": self.read.usd}),
-            "sha256": self.read.digest,
+            **self.read.facts,
         }
         return {"graders": graders, "scores": scores}
 
@@ -148,43 +132,30 @@ class Judgement:
 
 
 def read_grading(
-    paths: Sequence[Path],
-    sources: Sequence[Source],
-    given: Collection[tuple[str, str]],
-    annotators: Models,
-    *,
-    needed: bool,
+    paths: Sequence[Path], runs: Sequence[Run], offers: Sequence[Offer], given: Collection[tuple[str, str]]
 ) -> Judgement:
-    """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
-
-    `annotators` has the models behind each annotator's name.
+    """Read and judge the grades in `paths` of the candidates of `runs`, and of pairs whose keys are `given`.
 
     Raises:
-        InputError: A path cannot be used, the grades are of none of these pairs, or, if `needed`, of no use.
+        InputError: A path cannot be used, or the grades are of none of these pairs.
     """
     read = read_scores(paths)
-    candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
+    candidates = {offer.key for offer in offers}
     unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
-    own = own_work(read.models, annotators)
-    for grader, names in own.items():
-        if others := ", ".join(sorted(names - {grader})):
+    own: dict[str, set[str]] = {}
+    for grader, behind in read.models.items():
+        own[grader] = {grader, *(run.model for run in runs if any(same_model(run.behind, b) for b in behind))}
+        if others := ", ".join(sorted(own[grader] - {grader})):
             said = "warning: %s is one model with %s (%s): its grades of these sentences do not count"
-            log.warning(said, grader, others, ", ".join(sorted(read.models[grader])))
-    judgement = judge(sources, read.grades, given, own)
+            log.warning(said, grader, others, ", ".join(sorted(behind)))
+    judgement = judge(offers, read.grades, given, own)
     if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
         mend = "" if given else "name the file of the graded pairs with --pairs, or "
         raise InputError(
             f"--scores grades none of the {len(candidates)} candidate pairs, or only what does not count "
             f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); "
-            f"{mend}"
-            "grade candidates with `angle-data llm-score RUN`, and other pairs with `--pairs FILE`, by "
-            "another model"
-        )
-    if judgement.verdicts and not judgement.used and needed:
-        reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())
-        raise InputError(
-            f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
-            "choose --labels ordinal"
+            f"{mend}grade candidates with `angle-data llm-score RUN`, and other pairs with `--pairs FILE`, "
+            "by another model"
         )
     if unknown:
         said = "%d of %d graded pairs are no candidates%s"
@@ -193,10 +164,10 @@ def read_grading(
 
 
 def judge(
-    sources: Sequence[Source],
+    offers: Sequence[Offer],
     grades: Grades,
     given: Collection[tuple[str, str]] = (),
-    own: Mapping[str, Collection[str]] = MappingProxyType({}),
+    own: Mapping[str, Collection[str]] = {},
 ) -> Judgement:
     """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
 
@@ -209,37 +180,41 @@ def judge(
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
-    pairs = merge(screen(sources)[0])
+    pairs = merge(screen(offers)[0])
     graders = sorted({grader for row in grades.values() for grader in row})
-    grades = without_own(grades, sources, own)
-    others = {name for key in given for name in grades.get(key, {})}
-    verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in graders}
+    authors: dict[tuple[str, str], set[str]] = {}
+    for offer in offers:
+        authors.setdefault(offer.key, set()).add(offer.candidate.model)
+    counted = {
+        pair: {name: row[name] for name in row if authors.get(pair, set()).isdisjoint(own.get(name, (name,)))}
+        for pair, row in grades.items()
+    }
+    others = {name for key in given for name in counted.get(key, {})}
+    verdicts = {name: _verdict(name, pairs, counted, given=name in others) for name in graders}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}
-    kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
-    grades = {pair: row for pair, row in kept if row}
-    graded = sum(pair.key in grades for pair in pairs)
-    return Judgement(verdicts, grades, graded, len(pairs))
+    kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in counted.items())
+    believed = {pair: row for pair, row in kept if row}
+    graded = sum(pair.key in believed for pair in pairs)
+    return Judgement(verdicts, believed, graded, len(pairs))
 
 
-def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: bool) -> Verdict:
-    found: dict[str, _Sides] = {}
-    trusted = known
-    for pair in pairs:
-        grade = grades.get(pair.key, {}).get(grader)
-        if grade is None:
-            continue
-        known = True
-        if pair.side:
-            for name in (_ALL, *pair.models):
-                found.setdefault(name, {"synonym": [], "antonym": []})[pair.side].append(grade)
-    if not known:
+def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, given: bool) -> Verdict:
+    graded = [(pair, grades[pair.key][grader]) for pair in pairs if grader in grades.get(pair.key, {})]
+    if not (graded or given):
         return Verdict()
+    found: dict[str, _Sides] = {}
+    for pair, grade in graded:
+        side: Polarity = "synonym" if pair.synonyms else "antonym"
+        between = all(offer.candidate.degree == 3 for offer in (*pair.synonyms, *pair.antonyms))
+        if not between and not (pair.synonyms and pair.antonyms):
+            for name in (_ALL, *pair.models):
+                found.setdefault(name, {"synonym": [], "antonym": []})[side].append(grade)
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
     enough = {name for name, sides in found.items() if min(map(len, sides.values())) >= _LEAST_GRADES}
     auc = areas.get(_ALL)
     single = {name: area for name, area in areas.items() if name in enough - {_ALL} and area is not None}
     if auc is None or _ALL not in enough:
-        return Verdict(auc, single, None, trusted)
+        return Verdict(auc, single, None, trusted=given)
     fair = list(single.values()) or [auc]
     if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
         return Verdict(auc, single, None)

@@ -1,9 +1,8 @@
 """What was asked for, and grades, to label and score; random pairs, to show what unrelated looks like.
 
-`label` is the integer class of the AnglE papers, `score` the order that ranking losses learn. An opposite is
-on topic, so `ordinal` places it above unrelated texts, which `binary` does not; a degree is as many fifths.
-`graded` is that too, until graders have seen some pairs: then it is the level of each on their scale
-(`scale`) to half a point, less weight the less sure it is.
+An opposite is on topic, so `ordinal` places it above unrelated texts, which `binary` does not; a degree is as
+many fifths. `graded` is that too, until graders have seen some pairs: then it is the level of each on their
+scale (`scale`) to half a point, less weight the less sure it is.
 """
 
 from __future__ import annotations
@@ -25,11 +24,7 @@ _TRIES = 50  # partners looked at in order, and as many more anywhere; a search 
 def label_choice(
     choice: Choice, *, labels: str, antonym_score: float, scale: Scale | None = None
 ) -> LabelledPair:
-    """Return the labelled pair of a kept candidate; `labels` is one of `LABELS`.
-
-    The score is what was asked for (of antonyms `antonym_score`, but 0 with `binary`), or, with a `scale`,
-    the level there; the label is that of what was asked for.
-    """
+    """Return the labelled pair of a kept candidate, its score as asked for, or the level on a `scale`."""
     candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
     score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
     weight = choice.weight
@@ -77,12 +72,10 @@ def random_pairs(
 ) -> list[LabelledPair]:
     """Return up to `per_source` pairs of each source with another of `sources`; label and score 0.
 
-    A partner is drawn by sha256 of the seed and the source. It is passed over, for the next source in
-    alphabetical order, when word Jaccard is above 0.5, when both keys are in one set of `alike` (see
-    `strategies.synonym_sets`), when the unordered pair is in `taken` (see `text.pair_key`) or when it was
-    drawn before; after 50 that were, another 50 are drawn one by one. The order of `sources` does not matter.
-    A source for which no partner is found gets fewer pairs: where nearly all texts are alike (lines of one
-    log) there may be none at all.
+    A partner is drawn by sha256 of the seed and the source. It is passed over, for the next in alphabetical
+    order, when word Jaccard is above 0.5, when both keys are in one set of `alike`, or when the pair is in
+    `taken` or was drawn before; after 50 that were, another 50 are drawn one by one. Where nearly all texts
+    are alike (lines of one log) there may be fewer pairs, or none.
     """
     ordered = sorted(sources, key=lambda source: source.key)
     bags = [words(source.text) for source in ordered]

@@ -15,15 +15,13 @@ only pairs that annotators contradict each other about can be judged: a vote, we
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source
+import numpy as np
+
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer
 from angle_data.ensembling.scale import shrink
 from angle_data.ensembling.screen import content_words, reject, screen
 from angle_data.ensembling.strategies import Choice, Merged, Outcome, asked_of, keep, merge, side_of
@@ -31,8 +29,7 @@ from angle_data.records import Polarity
 
 log = logging.getLogger("angle.ensemble")
 
-Kind = tuple[str, str]
-"""An annotator and what was asked for (`strategies.asked_of`)."""
+Array = np.ndarray[Any, np.dtype[Any]]
 
 # Decisions, by the probability of the likelier side.
 _SETTLED = 0.75  # least where annotators contradict each other
@@ -54,127 +51,61 @@ _SURE = 0.9  # least probability of the side of a pair that teaches how graders 
 _ROUNDS, _TOLERANCE = 40, 5e-4
 
 
-class Claim(NamedTuple):
-    """`annotator` was asked for `asked`, which is on the side `side`, and offered a pair in `reply`."""
-
-    annotator: str
-    asked: str
-    reply: str
-    side: Polarity
-
-    @property
-    def kind(self) -> Kind:
-        """Who claims, and what was asked for."""
-        return self.annotator, self.asked
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """How a grader's grades are to be read: the means of synonyms and antonyms, the variance about them."""
-
-    means: tuple[float, float] = _MEANS
-    spread: float = _SPREAD
-    mistaken: float = _WRONG
-
-    def synonym(self, grade: float) -> float:
-        """Return the probability of `synonym` by a grade that is no mistake; 0.5 if it tells nothing."""
-        high, low = self.means
-        odds = max(0.0, high - low) * (grade - (high + low) / 2) / self.spread
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
-
-    def odds(self, grade: float) -> float:
-        """Return the log-odds of `synonym` against `antonym`, mistakes allowed for."""
-        one = self.synonym(grade)
-        share = one + self.mistaken * (1 - 2 * one)
-        return math.log(share / (1 - share))
-
-    def learn(self, rows: Sequence[tuple[float, float]]) -> Reader:
-        """Return what grades, each with the probability that its pair is synonymous, say of their grader."""
-        grades = [grade for grade, _ in rows]
-        seen = [self.synonym(grade) for grade in grades]
-        fair = (  # shares of each grade that belong to either side, and are no mistakes
-            [share * self._fair(one) for (_, share), one in zip(rows, seen, strict=True)],
-            [(1 - share) * self._fair(1 - one) for (_, share), one in zip(rows, seen, strict=True)],
-        )
-        high, low = (
-            shrink(sum(map(mul, side, grades)), sum(side), usual, _GRADER_STRENGTH)
-            for side, usual in zip(fair, _MEANS, strict=True)
-        )
-        squares = sum(
-            part * (grade - mean) ** 2
-            for side, mean in zip(fair, (high, low), strict=True)
-            for part, grade in zip(side, grades, strict=True)
-        )
-        total = sum(map(sum, fair))
-        return Reader(
-            (high, low),
-            shrink(squares, total, _SPREAD, _GRADER_STRENGTH),
-            max(_LEAST_MISTAKEN, shrink(len(rows) - total, len(rows), _WRONG, _WRONG_STRENGTH)),
-        )
-
-    def _fair(self, one: float) -> float:
-        """Return how likely a grade is no mistake that gives its pair's side the probability `one`."""
-        right = (1 - self.mistaken) * one
-        return right / (right + self.mistaken * (1 - one))
-
-
-def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
+def principled(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep each pair on its likely side, flipped where need be; weigh it by how likely that is.
 
     Equal pairs become one with all of their supporters first. `grades` should be those that `graders.judge`
     returns: of others than the authors, who tell synonyms from antonyms.
     """
-    passed, dropped = screen(sources)
+    passed, dropped = screen(offers)
     pairs = merge(passed)
     beliefs = Beliefs(pairs, grades)
     beliefs.learn()
-    if not beliefs.readers:
+    if not beliefs.graders:
         log.info(
             "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
             "`angle-data llm-score` would show swapped polarities too"
         )
     outcome = Outcome([], dropped)
-    for pair, graded, synonym in zip(pairs, beliefs.grades, beliefs.synonym, strict=True):
-        _settle(pair, synonym, outcome, graded=bool(graded))
+    for pair, synonym in zip(pairs, beliefs.synonym.tolist(), strict=True):
+        _settle(pair, synonym, outcome, graded=pair.key in grades)
     outcome.details.update(_details(beliefs, outcome.kept))
     return outcome
-
-
-def claims_of(pair: Merged) -> list[Claim]:
-    """Return the distinct claims about a pair, sorted; none is made where degree 3 was asked for."""
-    candidates = [(offer.source.key, offer.candidate) for offer in (*pair.synonyms, *pair.antonyms)]
-    return sorted(
-        {
-            Claim(candidate.model, asked_of(candidate), f"{key}\n{candidate.key}", side_of(candidate))
-            for key, candidate in candidates
-            if candidate.degree != 3
-        }
-    )
 
 
 class Beliefs:
     """What is believed of `pairs`: `synonym` holds the probability that the texts of each mean the same.
 
-    `grades` are each pair's; `claims` counts the claims about it. `wrong` is the share of wrong claims by
-    annotator and what was asked for, `checked` how many of these claims anything else speaks about (0: the
-    prior stands). `readers` say how each grader's grades are to be read.
+    `grades` are B x graders, 0 where `given` is False; `means` (of synonyms, of antonyms), `spread` (the
+    variance about them) and `mistaken` (a share) say how each grader's are to be read. Of claims there are
+    the numbers of pair, reply and kind, and the sign: 1 for `synonym`, -1 for `antonym`. A kind is an
+    annotator and what was asked for; `wrong` is its share of wrong claims, `checked` how many of its claims
+    anything else speaks about (0: the prior stands).
     """
 
     def __init__(self, pairs: Sequence[Merged], grades: Grades) -> None:
-        self.grades = [grades.get(pair.key, {}) for pair in pairs]
-        claims = [claims_of(pair) for pair in pairs]
-        self.claims = [len(found) for found in claims]
-        self.replies: dict[Claim, list[int]] = {}
-        self.checked: Counter[Kind] = Counter()
-        for number, found in enumerate(claims):
-            for claim in found:
-                self.replies.setdefault(claim, []).append(number)
-                self.checked[claim.kind] += self._is_checked(number)
-        self.wrong: dict[Kind, float] = dict.fromkeys(sorted(self.checked), _WRONG)
-        self.readers = dict.fromkeys(sorted({name for row in self.grades for name in row}), Reader())
-        self.correlation = _CORRELATION
-        said = ([1 - _WRONG if claim.side == "synonym" else _WRONG for claim in found] for found in claims)
-        self.synonym = [sum(shares) / len(shares) if shares else 0.5 for shares in said]
+        rows = [grades.get(pair.key, {}) for pair in pairs]
+        self.graders = sorted({name for row in rows for name in row})
+        shape = len(pairs), len(self.graders)
+        table = np.array([[row.get(name, np.nan) for name in self.graders] for row in rows]).reshape(shape)
+        self._given, self._grades = np.isfinite(table), np.nan_to_num(table)
+        self._number = self._given.sum(axis=1)
+        self._means = np.tile(np.array(_MEANS)[:, None], len(self.graders))
+        self._spread = np.full(len(self.graders), _SPREAD)
+        self._mistaken = np.full(len(self.graders), _WRONG)
+        self._correlation = _CORRELATION
+        claims = [(number, *claim) for number, pair in enumerate(pairs) for claim in _claims(pair)]
+        self._pair = np.array([claim[0] for claim in claims], dtype=int)
+        self._sign = np.array([1 if claim[4] == "synonym" else -1 for claim in claims])
+        self.kinds, self._kind = _numbered([claim[1:3] for claim in claims])
+        _, self._reply = _numbered([claim[1:] for claim in claims])
+        claimed = np.bincount(self._pair, minlength=len(pairs))
+        self._share = 1 / (1 + (claimed[self._pair] - 1) * _CLAIM_CORRELATION)
+        self._checked = ((self._number > 0) | (claimed > 1))[self._pair]
+        self.checked = np.bincount(self._kind, self._checked, len(self.kinds))
+        self.wrong = np.full(len(self.kinds), _WRONG)
+        said = np.bincount(self._pair, self._sign * (0.5 - _WRONG), len(pairs))
+        self.synonym = 0.5 + said / np.maximum(claimed, 1)
 
     def learn(self) -> None:
         """Learn sides, grades and shares in turn until the shares change no more."""
@@ -184,73 +115,97 @@ class Beliefs:
             self._learn_sides()
             self._learn_annotators()
             self._learn_correlation()
-            if max((abs(before[kind] - share) for kind, share in self.wrong.items()), default=0) < _TOLERANCE:
+            if np.abs(before - self.wrong).max(initial=0) < _TOLERANCE:
                 break
         self._learn_sides()
 
+    def _seen(self) -> Array:
+        """Return the probability of `synonym` by each grade if it is no mistake; 0.5 if it tells nothing."""
+        high, low = self._means
+        odds = np.maximum(0, high - low) * (self._grades - (high + low) / 2) / self._spread
+        return _logistic(np.clip(odds, -30, 30))
+
     def _learn_graders(self) -> None:
         """Learn each grader's means, spread and mistakes from its grades and the sides as believed now."""
-        graded: dict[str, list[tuple[float, float]]] = {}
-        for synonym, row in zip(self.synonym, self.grades, strict=True):
-            for grader, grade in row.items():
-                graded.setdefault(grader, []).append((grade, synonym))
-        for name, rows in graded.items():
-            self.readers[name] = self.readers[name].learn(rows)
+        seen = self._seen()
+        likely = np.stack([seen, 1 - seen])
+        right = (1 - self._mistaken) * likely
+        # Shares of each grade that belong to either side, and are no mistakes.
+        fair = np.stack([self.synonym, 1 - self.synonym])[:, :, None] * self._given
+        fair *= right / (right + self._mistaken * (1 - likely))
+        totals, number = fair.sum(axis=1), self._given.sum(axis=0)
+        usual = np.array(_MEANS)[:, None]
+        self._means = shrink((fair * self._grades).sum(axis=1), totals, usual, _GRADER_STRENGTH)
+        squares = (fair * (self._grades - self._means[:, None]) ** 2).sum(axis=(0, 1))
+        self._spread = shrink(squares, totals.sum(axis=0), _SPREAD, _GRADER_STRENGTH)
+        mistaken = shrink(number - totals.sum(axis=0), number, _WRONG, _WRONG_STRENGTH)
+        self._mistaken = np.maximum(_LEAST_MISTAKEN, mistaken)
 
     def _learn_sides(self) -> None:
         """Weigh every pair alone, then again with what the other sentences of its replies showed."""
-        log_odds = [0.0] * len(self.grades)
-        for number, row in enumerate(self.grades):
-            total = sum(self.readers[name].odds(grade) for name, grade in row.items())
-            log_odds[number] = total / (1 + max(len(row) - 1, 0) * self.correlation)
-        for claim, numbers in self.replies.items():
-            for number in numbers:
-                log_odds[number] += self._worth(claim, number, self.wrong[claim.kind])
-        self.synonym = [1 / (1 + math.exp(-odds)) for odds in log_odds]
-        for claim, numbers in self.replies.items():
-            usual, wrong = self.wrong[claim.kind], self._wrong_in(claim)
-            total = sum(wrong)
-            for number, own in zip(numbers, wrong, strict=True):
-                share = (total - own + _REPLY_STRENGTH * usual) / (len(numbers) - 1 + _REPLY_STRENGTH)
-                log_odds[number] += self._worth(claim, number, share) - self._worth(claim, number, usual)
-        self.synonym = [1 / (1 + math.exp(-odds)) for odds in log_odds]
+        seen = self._seen()
+        share = seen + self._mistaken * (1 - 2 * seen)
+        graded = (np.log(share / (1 - share)) * self._given).sum(axis=1)
+        graded /= 1 + np.maximum(self._number - 1, 0) * self._correlation
+        usual = self.wrong[self._kind]
+        self.synonym = _logistic(graded + self._claimed(usual))
+        wrong, fellows = self._wrong(), np.bincount(self._reply)[self._reply] - 1
+        others = np.bincount(self._reply, wrong)[self._reply] - wrong
+        self.synonym = _logistic(graded + self._claimed(shrink(others, fellows, usual, _REPLY_STRENGTH)))
 
-    def _worth(self, claim: Claim, number: int, wrong: float) -> float:
-        """Return the log-odds that a claim adds to a pair if `wrong` is the share of such claims that err."""
-        wrong = min(1 - _LEAST_WRONG, max(_LEAST_WRONG, wrong))
-        worth = math.log((1 - wrong) / wrong) / (1 + (self.claims[number] - 1) * _CLAIM_CORRELATION)
-        return worth if claim.side == "synonym" else -worth
+    def _claimed(self, wrong: Array) -> Array:
+        """Return the log-odds that claims add to each pair if `wrong` is the share of such that err."""
+        wrong = np.clip(wrong, _LEAST_WRONG, 1 - _LEAST_WRONG)
+        worth = self._sign * np.log((1 - wrong) / wrong) * self._share
+        return np.bincount(self._pair, worth, len(self.synonym))
+
+    def _wrong(self) -> Array:
+        """Return for each claim the probability that its pair is on the other side."""
+        synonym = self.synonym[self._pair]
+        return np.where(self._sign > 0, 1 - synonym, synonym)
 
     def _learn_annotators(self) -> None:
         """Learn the share of wrong claims of each kind, shrunk towards the mean of all."""
-        sums: dict[Kind, float] = dict.fromkeys(self.wrong, 0.0)
-        for claim, numbers in self.replies.items():
-            wrong = zip(numbers, self._wrong_in(claim), strict=True)
-            sums[claim.kind] += sum(share for number, share in wrong if self._is_checked(number))
-        mean = shrink(sum(sums.values()), self.checked.total(), _WRONG, _WRONG_STRENGTH)
-        mean = min(_MOST_WRONG, max(_WRONG, mean))
-        self.wrong = {
-            kind: shrink(total, self.checked[kind], mean, _WRONG_STRENGTH) for kind, total in sums.items()
-        }
+        sums = np.bincount(self._kind, self._wrong() * self._checked, len(self.kinds))
+        mean = shrink(sums.sum(), self.checked.sum(), _WRONG, _WRONG_STRENGTH)
+        self.wrong = shrink(sums, self.checked, np.clip(mean, _WRONG, _MOST_WRONG), _WRONG_STRENGTH)
 
     def _learn_correlation(self) -> None:
         """Learn the mean correlation of two grades of one pair whose side is known, in 0..1."""
-        total, squares = _CORRELATION * _CORRELATION_STRENGTH, _CORRELATION_STRENGTH
-        for row, synonym in zip(self.grades, self.synonym, strict=True):
-            if len(row) > 1 and max(synonym, 1 - synonym) > _SURE:
-                readers = [(self.readers[name], grade) for name, grade in row.items()]
-                rest = [(grade - r.means[synonym < 0.5]) / math.sqrt(r.spread) for r, grade in readers]
-                total += sum(one * other for one, other in combinations(rest, 2))
-                squares += sum((one * one + other * other) / 2 for one, other in combinations(rest, 2))
-        self.correlation = min(1.0, max(0.0, total / squares))
+        sure = (self._number > 1) & (np.maximum(self.synonym, 1 - self.synonym) > _SURE)
+        means = np.where(self.synonym[:, None] < 0.5, self._means[1], self._means[0])
+        rest = ((self._grades - means) / np.sqrt(self._spread) * self._given)[sure]
+        own = (rest**2).sum(axis=1)
+        products = (rest.sum(axis=1) ** 2 - own).sum() / 2  # of every two
+        squares = ((self._number[sure] - 1) * own).sum() / 2
+        found = shrink(products, squares, _CORRELATION, _CORRELATION_STRENGTH)
+        self._correlation = min(1.0, max(0.0, found))
 
-    def _wrong_in(self, claim: Claim) -> list[float]:
-        """Return, for each sentence of a reply, the probability that it is on the other side."""
-        synonym = [self.synonym[number] for number in self.replies[claim]]
-        return [1 - share for share in synonym] if claim.side == "synonym" else synonym
 
-    def _is_checked(self, number: int) -> bool:
-        return bool(self.grades[number]) or self.claims[number] > 1
+def _numbered(names: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], Array]:
+    """Return the distinct names, sorted, and the place of each name among them."""
+    distinct = sorted(set(names))
+    places = {name: place for place, name in enumerate(distinct)}
+    return distinct, np.array([places[name] for name in names], dtype=int)
+
+
+def _logistic(log_odds: Array) -> Array:
+    return 1 / (1 + np.exp(-log_odds))
+
+
+def _claims(pair: Merged) -> list[tuple[str, str, str, Polarity]]:
+    """Return the distinct claims about a pair: annotator, what was asked for, reply, and side.
+
+    None is made where degree 3 was asked for.
+    """
+    candidates = [(offer.source.key, offer.candidate) for offer in (*pair.synonyms, *pair.antonyms)]
+    return sorted(
+        {
+            (candidate.model, asked_of(candidate), f"{key}\n{candidate.key}", side_of(candidate))
+            for key, candidate in candidates
+            if candidate.degree != 3
+        }
+    )
 
 
 def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> None:
@@ -259,7 +214,7 @@ def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> 
     same, others = (pair.synonyms, pair.antonyms) if likely == "synonym" else (pair.antonyms, pair.synonyms)
     sure = max(synonym, 1 - synonym)
     weight = round(sure, 4)
-    if not claims_of(pair):
+    if not _claims(pair):
         keep(outcome, pair.antonyms, 1 - _WRONG)
     elif same and (not others or sure >= _SETTLED):
         keep(outcome, same, weight)
@@ -285,8 +240,8 @@ def _details(beliefs: Beliefs, kept: Sequence[Choice]) -> dict[str, Any]:
     flipped = [choice for choice in kept if "flipped" in choice.flags]
     flips = Counter((model, choice.candidate.polarity) for choice in flipped for model in choice.models)
     reliability: dict[str, Any] = {}
-    for (name, asked), wrong in beliefs.wrong.items():
-        found = {"reliability": round(1 - wrong, 4), "checked": beliefs.checked[name, asked]}
+    for (name, asked), wrong, checked in zip(beliefs.kinds, beliefs.wrong, beliefs.checked, strict=True):
+        found = {"reliability": round(1 - float(wrong), 4), "checked": int(checked)}
         reliability.setdefault(name, {})[asked] = found
     by_name = {
         name: {"synonym_to_antonym": flips[name, "antonym"], "antonym_to_synonym": flips[name, "synonym"]}

@@ -24,12 +24,11 @@ from angle_data.records import LabelledPair, Rejection
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
-    supervision; `dataset` is the folder written. `near_copies` counts the kept antonyms that hardly differ
-    from their text. `annotators` has for each its `candidates` = `kept` + the sum of `dropped` (by reason
-    code), and in `supports` the pairs of the data set that it offered, alone or with others.
-    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without. `graded` has the
-    `graders` that are used, and how many of the `candidate_pairs` they graded; it is empty without either.
+    `flipped` and `near_copies` count kept pairs with that flag, `pairs` the rows by split and polarity, or
+    supervision; `dataset` is the folder written. `annotators` has these counts for each, and in `supports`
+    the pairs of the data set that it offered, alone or with others. `given` counts the pairs of --pairs,
+    `kept` and dropped by reason; `graded` has the `graders` that are used, and how many of the
+    `candidate_pairs` they graded. Both are empty without any.
     """
 
     candidates: int
@@ -106,17 +105,7 @@ def make_report(
         **counts,
         "reasons": {name: REASONS[name] for name in (*summary.dropped, *summary.given) if name in REASONS},
         **details,
-        "runs": [
-            {
-                "annotator": run.model,
-                "candidates": len(run.candidates),
-                "sha256": run.digest,
-                **({"finished": False} if run.unfinished else {}),
-                **({} if run.usd is None else {"usd": run.usd}),
-                **run.settings,
-            }
-            for run in runs
-        ],
+        "runs": [{"annotator": run.model, "candidates": len(run.candidates), **run.facts} for run in runs],
     }
 
 
@@ -161,8 +150,9 @@ def make_card(
 
 
 def _made_by(run: Run) -> str:
-    checkpoint = f" ({run.settings['checkpoint']})" if "checkpoint" in run.settings else ""
-    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{', unfinished' * run.unfinished}"
+    checkpoint = f" ({run.facts['checkpoint']})" if "checkpoint" in run.facts else ""
+    unfinished = ", unfinished" if "finished" in run.facts else ""
+    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{unfinished}"
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

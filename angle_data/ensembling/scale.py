@@ -12,9 +12,10 @@ that the user gives them, since what an opposite is worth is for a domain to say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import Grades
@@ -30,8 +31,7 @@ _USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that d
 
 _Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
-Kind = tuple[str, str]
-"""An annotator and what was asked for."""
+_Kind = tuple[str, str]  # an annotator and what was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,16 @@ class Scale:
         rows = [grades.get(choice.key, {}) for choice in kept]
         self._grades = grades
         self._knots = _align(kept, rows)
-        self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
-        self._mean: dict[Kind, float] = {}
-        self._spread: dict[Kind, float] = {}
+        known = (*rows, *(grades.get(pair.key, {}) for pair in given))
+        read = [self._read(row) for row in known if row]
+        squares = sum((value - fmean(row)) ** 2 for row in read for value in row)
+        # The variance of the grades of one pair.
+        self._noise = shrink(squares, sum(len(row) - 1 for row in read), _NOISE, _NOISE_STRENGTH)
+        number = fmean(map(len, read)) if read else 1.0  # of the grades of a pair that has some
+        self._mean: dict[_Kind, float] = {}
+        self._spread: dict[_Kind, float] = {}
         words: dict[str, float] = {}  # what the words say by what was asked for
-        groups: dict[Kind, list[float]] = {}
+        groups: dict[_Kind, list[float]] = {}
         antonyms: list[float] = []
         for choice, row in zip(kept, rows, strict=True):
             asked = asked_of(choice.candidate)
@@ -88,41 +93,25 @@ class Scale:
         for kind, values in groups.items():
             mean = self._mean[kind] = shrink(sum(values), len(values), words[kind[1]], _STRENGTH)
             square = shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
-            self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
+            self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / number)
 
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
         asked = asked_of(choice.candidate)
-        row = self._grades.get(choice.key, {})
-        level = self._level([(name, asked) for name in choice.models], row)
-        if asked != "antonym":
-            return level
-        return replace(level, value=min(TOP_GRADE, max(0.0, level.value + self._shift)))
+        kinds = [(name, asked) for name in choice.models]
+        value, variance = (fmean(found[kind] for kind in kinds) for found in (self._mean, self._spread))
+        if row := self._grades.get(choice.key):
+            noise = self._noise / len(row)
+            share = variance / (variance + noise)
+            value, variance = value + share * (fmean(self._read(row)) - value), share * noise
+        if asked == "antonym":
+            value = min(TOP_GRADE, max(0.0, value + self._shift))
+        return Level(value, variance)
 
     def of_given(self, pair: GivenPair) -> Level:
         """Return the level of a given pair, which must be graded."""
         row = self._grades[pair.key]
         return Level(fmean(self._read(row)), self._noise / len(row))
-
-    def _level(self, kinds: Sequence[Kind], row: Mapping[str, float]) -> Level:
-        expected = fmean(self._mean[kind] for kind in kinds)
-        spread = fmean(self._spread[kind] for kind in kinds)
-        if not row:
-            return Level(expected, spread)
-        noise = self._noise / len(row)
-        share = spread / (spread + noise)
-        return Level(expected + share * (fmean(self._read(row)) - expected), share * noise)
-
-    def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-        """Return the variance of the grades of one pair, and the mean number of grades of those graded."""
-        squares, count = 0.0, 0
-        for row in rows:
-            if len(row) > 1:
-                values = self._read(row)
-                squares += sum((value - fmean(values)) ** 2 for value in values)
-                count += len(row) - 1
-        graded = [len(row) for row in rows if row]
-        return shrink(squares, count, _NOISE, _NOISE_STRENGTH), fmean(graded) if graded else 1.0
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
@@ -159,6 +148,6 @@ def _interpolate(value: float, knots: _Knots) -> float:
     return value
 
 
-def shrink(total: float, count: float, prior: float, strength: float) -> float:
-    """Return a mean of `count` observations, drawn towards `prior` as by `strength` more of them."""
+def shrink(total: Any, count: Any, prior: Any, strength: float) -> Any:
+    """Return means of `count` observations, drawn towards `prior` as by `strength` more of them."""
     return (total + strength * prior) / (count + strength)

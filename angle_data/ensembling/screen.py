@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from angle_data.ensembling.read import Offer, Source, offers
+from angle_data.ensembling.read import Offer
 from angle_data.records import Candidate, Polarity, Rejection
 from angle_data.text import normalise, words
 
@@ -62,18 +62,18 @@ _FUNCTION_WORDS = words(
 )
 
 
-def screen(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+def screen(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate and are on topic, and the rejections of the others."""
-    passed, dropped = pass_gate(sources)
-    lost = {id(offer) for offer in off_topic(passed)}
+    passed, dropped = pass_gate(offers)
+    lost = set(map(id, off_topic(passed)))
     dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
     return [offer for offer in passed if id(offer) not in lost], dropped
 
 
-def pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+def pass_gate(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate, and the rejections of the others."""
     passed, dropped = [], []
-    for offer in offers(sources):
+    for offer in offers:
         if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
             dropped.append(reject(offer.candidate, reason))
         else:
@@ -89,9 +89,9 @@ def reject(candidate: Candidate, reason: str) -> Rejection:
 def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
     """Return the code (see `REASONS`) of the first reason to drop `text`, or None.
 
-    Lengths are in characters after normalisation. A difference of up to 20 characters always passes, as the
-    ratio says little about very short texts ("Deploy failed." and "The rollout went through on every host.").
-    What was asked for at `degree` 1 or 2 says something else than its source, at any length.
+    A difference of up to 20 characters always passes, as the ratio says little about very short texts
+    ("Deploy failed." and "The rollout went through on every host."). What was asked for at `degree` 1 or 2
+    says something else than its source, at any length.
     """
     clean, clean_source = normalise(text), normalise(source)
     if not any(map(str.isalnum, clean)) or not any(map(str.isalnum, clean_source)):
@@ -110,22 +110,26 @@ def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
 
 
 def is_near_copy(source: str, antonym: str) -> bool:
-    """Return whether an antonym differs from its source by a negation alone or by at most two words.
+    """Return whether an antonym differs from its source by a negation alone or by two words, in any order.
 
-    Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection. Word
-    order is ignored, so the same words in another order count as a near copy.
+    Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection.
     """
-    before, after = _tokens(source), _tokens(antonym)
+    before, after = (
+        Counter(_TOKEN.findall(_CONTRACTED.sub(" not", normalise(text)))) for text in (source, antonym)
+    )
     if (before - after).total() <= 2 and (after - before).total() <= 2:
         return True
-    return _without_negation(before) == _without_negation(after)
+    said, denied = (
+        Counter(fold(token) for token in tokens.elements() if token not in _NEGATING)
+        for tokens in (before, after)
+    )
+    return said == denied
 
 
 def fold(word: str) -> str:
     """Return a case-folded word without its English inflection: "stops", "stopping", "stopped" give "stop".
 
-    Cuts -ing, -ed, -es or -s, then a final e and the second of two equal last letters, as long as three
-    letters stay. The result need not be a word ("cache" and "caches" give "cach").
+    The result need not be a word ("cache" and "caches" give "cach").
     """
     for suffix in ("ing", "ed", "es", "s"):
         if word.endswith(suffix) and len(word) - len(suffix) >= 3:
@@ -144,41 +148,39 @@ def content_words(text: str) -> frozenset[str]:
 def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     """Return the offers of replies that have lost their subject, in order.
 
-    A reply is all candidates of one annotator for one source and polarity, or for one source at all degrees.
-    It is judged only if another annotator offered something for that source, and by its best candidate: the
-    share of that candidate's content words that occur in the source or in what other annotators offered for
-    it. How much is normal differs between annotators and between polarities, so a reply is off topic when its
-    share is below 0.36 times the median of its annotator and polarity. Sentences of degree 1 are to share
-    hardly a word: they neither count nor tell what the subject is, and go with the rest of their reply.
+    A reply is all candidates of one annotator for one source and polarity, or at all degrees. It is judged
+    only if another annotator offered something for that source, and by its best candidate: the share of its
+    content words that occur in the source or in what other annotators offered for it. How much is normal
+    differs, so a reply is off topic below 0.36 times the median of its annotator and polarity. Sentences of
+    degree 1 are to share hardly a word: they neither count nor tell what the subject is, and go with the rest
+    of their reply.
     """
     by_source: dict[str, list[Offer]] = {}
     for offer in passed:
         by_source.setdefault(offer.source.key, []).append(offer)
     shares: dict[tuple[str, Polarity | None], list[float]] = {}
-    replies: list[tuple[float, list[Offer]]] = []
+    judged: list[tuple[float, list[Offer]]] = []
     for group in by_source.values():
-        loose = [offer.candidate.degree == 1 for offer in group]
-        bags = [
-            frozenset[str]() if no else content_words(o.candidate.text)
-            for o, no in zip(group, loose, strict=True)
-        ]
+        replies: dict[tuple[str, Polarity | None], list[tuple[Offer, frozenset[str]]]] = {}
+        for offer in group:
+            bag = frozenset[str]() if offer.candidate.degree == 1 else content_words(offer.candidate.text)
+            replies.setdefault((offer.candidate.model, offer.candidate.polarity), []).append((offer, bag))
         known = content_words(group[0].source.text)
-        members: dict[tuple[str, Polarity | None], list[int]] = {}
-        for i, offer in enumerate(group):
-            members.setdefault((offer.candidate.model, offer.candidate.polarity), []).append(i)
-        for (model, polarity), numbers in members.items():
-            others = [bag for bag, offer in zip(bags, group, strict=True) if offer.candidate.model != model]
-            judged = [i for i in numbers if not loose[i]]
-            if not (others and judged):
-                continue
+        for kind, reply in replies.items():
+            others = [bag for other, rows in replies.items() if other[0] != kind[0] for _, bag in rows]
             reference = known.union(*others)
-            found = [len(bags[i] & reference) / len(bags[i]) if bags[i] else 1.0 for i in judged]
-            shares.setdefault((model, polarity), []).extend(found)
-            replies.append((max(found), [group[i] for i in numbers]))
-    usual = {key: median(values) for key, values in shares.items()}
+            found = [
+                len(bag & reference) / len(bag) if bag else 1.0
+                for offer, bag in reply
+                if offer.candidate.degree != 1
+            ]
+            if others and found:
+                shares.setdefault(kind, []).extend(found)
+                judged.append((max(found), [offer for offer, _ in reply]))
+    usual = {kind: median(values) for kind, values in shares.items()}
     return [
         offer
-        for best, reply in replies
+        for best, reply in judged
         for offer in reply
         if best < _CUT * usual[offer.candidate.model, offer.candidate.polarity]
     ]
@@ -190,11 +192,3 @@ def _script(text: str) -> str:
         return "LATIN" if any(char.isalpha() for char in text) else ""
     counts = Counter(unicodedata.name(char, "UNKNOWN").split()[0] for char in text if char.isalpha())
     return max(sorted(counts), key=lambda name: counts[name]) if counts else ""
-
-
-def _tokens(text: str) -> Counter[str]:
-    return Counter(_TOKEN.findall(_CONTRACTED.sub(" not", normalise(text))))
-
-
-def _without_negation(tokens: Counter[str]) -> Counter[str]:
-    return Counter(fold(token) for token in tokens.elements() if token not in _NEGATING)

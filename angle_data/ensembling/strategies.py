@@ -1,53 +1,34 @@
 """Which offers are one pair, and which pairs are kept with which polarity and weight.
 
-A strategy is a function from sources and grades to an `Outcome` that accounts for every candidate once. To
-add one, add an entry to `STRATEGIES`.
+A strategy is a function from offers and grades to an `Outcome` that accounts for every candidate once. To
+add one, add an entry to `config.STRATEGIES`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, offers
+from angle_data.ensembling.read import NO_GRADES, Grades, Offer
 from angle_data.ensembling.screen import is_near_copy, pass_gate, reject, screen
-from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
-from angle_data.resources import load_object
-from angle_data.text import normalise, pair_key, stable_hash
+from angle_data.text import normalise, stable_hash
 
-STRATEGIES: dict[str, str] = {
-    "concat": "angle_data.ensembling.strategies:concat",
-    "principled": "angle_data.ensembling.principled:principled",
-    "vote": "angle_data.ensembling.strategies:vote",
-}
 SAME_DEGREE = 4  # the least degree, and grade, of pairs that mean the same
 MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One pair and every offer of it, by what was asked for (`side_of`), in the order of the offers.
-
-    `key` is its `text.pair_key`, `models` are the annotators that offered it, sorted.
-    """
+    """One pair and every offer of it, by what was asked for (`side_of`); its annotators, sorted."""
 
     key: tuple[str, str]
     models: tuple[str, ...]
     synonyms: tuple[Offer, ...]
     antonyms: tuple[Offer, ...]
-
-    @property
-    def side(self) -> Polarity | None:
-        """The side that its offers agree on, None if they do not; degree 3 is between the two."""
-        if (self.synonyms and self.antonyms) or all(
-            o.candidate.degree == 3 for o in self.antonyms + self.synonyms
-        ):
-            return None
-        return "synonym" if self.synonyms else "antonym"
 
 
 def merge(offers: Iterable[Offer]) -> list[Merged]:
@@ -59,13 +40,12 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
     """
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
-        groups.setdefault(pair_key(offer.source.text, offer.candidate.text), []).append(offer)
+        groups.setdefault(offer.key, []).append(offer)
     merged = []
     for key, group in groups.items():
-        sides = (
-            tuple(offer for offer in group if side_of(offer.candidate) == side) for side in get_args(Polarity)
-        )
-        merged.append(Merged(key, models_of(group), *sides))
+        synonyms = tuple(offer for offer in group if side_of(offer.candidate) == "synonym")
+        antonyms = tuple(offer for offer in group if side_of(offer.candidate) == "antonym")
+        merged.append(Merged(key, models_of(group), synonyms, antonyms))
     return merged
 
 
@@ -80,35 +60,28 @@ def asked_of(candidate: Candidate) -> str:
 
 
 def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
-    """Return the annotators of some offers, sorted."""
+    """Return the annotators of offers, sorted."""
     return tuple(sorted({offer.candidate.model for offer in offers}))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Offer):
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
     choice whose polarity was flipped has the flag `flipped`, its candidate the new one; degrees never are.
     """
 
-    source: Source
-    candidate: Candidate
     models: tuple[str, ...]
     weight: float = 1.0
     flags: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Its `text.pair_key`."""
-        return pair_key(self.source.text, self.candidate.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What was made of the candidates: each stands for one choice in `kept`, or is in `dropped`, once.
 
-    `details` is what the strategy reports about its work, ready for JSON; it goes into `report.json`.
+    `details` is what the strategy says about its work in `report.json`.
     """
 
     kept: list[Choice] = field(default_factory=list)
@@ -116,24 +89,12 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-Strategy = Callable[[Sequence[Source], Grades], Outcome]
+def concat(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
+    """Keep every candidate that passes the gate; of the same pair, one for each side, contradictions too.
 
-
-def load_strategy(name: str) -> Strategy:
-    """Import and return the strategy registered under `name`; an `InputError` lists those there are."""
-    if name not in STRATEGIES:
-        raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
-    strategy: Strategy = load_object(STRATEGIES[name])
-    return strategy
-
-
-def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
-    """Keep every candidate that passes the gate; of the same pair, one for each side.
-
-    The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
-    contradict each other, both pairs stay. Grades are not looked at.
+    The likely ensemble of "LLM-supervised AnglE": the annotators' data put together.
     """
-    passed, dropped = pass_gate(sources)
+    passed, dropped = pass_gate(offers)
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         for same in (merged.synonyms, merged.antonyms):
@@ -142,15 +103,15 @@ def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     return outcome
 
 
-def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
+def vote(offers: Sequence[Offer], grades: Grades = NO_GRADES) -> Outcome:
     """Keep what passes the gate, is on topic and is not outvoted; weigh it by who supports it.
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
-    0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, for language models err together. Grades do not count.
+    0.8. A pair's weight is the mean reliability of its supporters plus 0.1 for each after the first, clipped
+    to 0.3..1: a mean, for language models err together. Grades do not count.
     """
-    passed, dropped = screen(sources)
-    offered = Counter(offer.candidate.model for offer in offers(sources))
+    passed, dropped = screen(offers)
+    offered = Counter(offer.candidate.model for offer in offers)
     good = Counter(offer.candidate.model for offer in passed)
     reliability = {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
     outcome = Outcome([], dropped)
@@ -175,9 +136,8 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     if not (merged.synonyms and merged.antonyms):
         return "synonym" if merged.synonyms else "antonym"
     # Summed in sorted order: floating-point sums depend on it, and the result must not.
-    synonym, antonym = (
-        sum(reliability[model] for model in models_of(side)) for side in (merged.synonyms, merged.antonyms)
-    )
+    synonym = sum(reliability[model] for model in models_of(merged.synonyms))
+    antonym = sum(reliability[model] for model in models_of(merged.antonyms))
     if abs(synonym - antonym) <= MARGIN:
         return None
     return "synonym" if synonym > antonym else "antonym"

@@ -1,8 +1,7 @@
 """Recognises the lines of a reply that are not sentences: headings, closing remarks, refusals, prompt echoes.
 
-One line is judged at a time. Domain text is full of colons, imperatives and apologies, so every rule here
-needs words about the *task* (sentence, synonym, generate, assist …), and most rules are off when the line
-shares content with the source.
+Domain text is full of colons, imperatives and apologies, so every rule needs words about the *task*
+(sentence, synonym, generate, assist …), and most are off when the line shares content with the source.
 """
 
 from __future__ import annotations
@@ -12,19 +11,21 @@ import re
 from angle_data.records import Polarity
 from angle_data.text import words
 
-_OPENING_WORDS = "sure certainly absolutely okay ok yes alright great gladly"
-_TASK_WORDS = """sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
+_OPENINGS = words("sure certainly absolutely okay ok yes alright great gladly")
+_TASK = words(
+    """
+    sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
     meaning meanings paraphrase paraphrases paraphrased paraphrasing rephrase rephrased rephrasing rephrasings
     reworded rewordings rewrites rewritten versions variations alternatives ways output outputs input answer
-    answers result results response attempt examples generated generate generating"""
+    answers result results response attempt examples generated generate generating
+    """
+)
 _GLUE_WORDS = """a an the of for to in with and or as by on at be am is are was can could do does that this
     these those it its they you your i i'm i'd i'll i've me my here here's below above following follows given
     provided requested go glad happy help came come up have has one two three four five six some possible more
     other different another each both course thing no problem same similar mean means say saying express
     expressing convey conveying version variation alternative way option options text original system highly
     smart single what asked wanted will find"""
-_OPENINGS = frozenset(_OPENING_WORDS.split())
-_TASK = frozenset(_TASK_WORDS.split())
 _VOCABULARY = _OPENINGS | _TASK | frozenset(_GLUE_WORDS.split())
 _TALK = _VOCABULARY | {"know", "need", "hope", "please", "note"}
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -118,13 +119,6 @@ _WEAK_REFUSAL = re.compile(
     | ^\W*(?:n/a|none|null|no\ (?:answer|output|response)|content\ (?:removed|filtered|blocked))\W*$""",
     re.VERBOSE,
 )
-# A phrase of the first two patterns holds the word `i` or one of these, so that most sentences need no slow
-# search; a new one without either needs its words here.
-_I = re.compile(r"i\b(?<!\wi)")
-_REFUSING = (
-    *("please provide", "als ki", "modelo", "en tant qu", "tut mir leid", "ich kann", "lo siento"),
-    *("je suis d", "desculpe", "作为", "抱歉", "对不起", "很遗憾", "申し訳", "죄송"),
-)
 _SPEAKER = re.compile(r"\b(?:i|me|my)\b|我")
 _PROMPT = re.compile(
     r"""\bsentence-generating\ system\b | \byour\ job\ is\ to\ generate\b
@@ -146,9 +140,7 @@ def _shares_content(line: str, source: str) -> bool:
 def is_heading(line: str) -> bool:
     """Whether the line only announces the answer ("Sure! Here are 2 …:", "Output:", "**Antonyms**:").
 
-    True when every word belongs to the vocabulary of such announcements (a quoted copy of the source is
-    ignored) and the line ends in a colon, is a markdown heading, points ahead ("here are …"), opens with an
-    interjection or offers help ("I'd be happy to generate …").
+    Every word must belong to the vocabulary of such announcements; a quoted copy of the source is ignored.
     """
     plain = _QUOTED.sub("", _plain(line))
     tokens = _TOKEN.findall(plain)
@@ -188,13 +180,12 @@ def is_about_task(line: str, source: str) -> bool:
 
 def polarity_named(text: str) -> Polarity | None:
     """Return which polarity a heading or the name of a field speaks of; None for both and for neither."""
-    found: set[Polarity] = set()
     plain = text.casefold()
-    if re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain):
-        found.add("synonym")
-    if re.search(r"antonym|opposite|contradict", plain):
-        found.add("antonym")
-    return found.pop() if len(found) == 1 else None
+    synonym = re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain)
+    antonym = re.search(r"antonym|opposite|contradict", plain)
+    if bool(synonym) == bool(antonym):
+        return None
+    return "synonym" if synonym else "antonym"
 
 
 def may_be_refusal(line: str, source: str) -> bool:
@@ -213,8 +204,6 @@ def is_refusal(line: str, source: str) -> bool:
     where it shares no content with the source.
     """
     plain = _plain(line)
-    if not _I.search(plain) and not any(map(plain.__contains__, _REFUSING)):
-        return False
     if _ABOUT_TASK_REFUSAL.search(plain):
         return True
     speaks = _SPEAKER.search(_plain(source)) is not None and _shares_content(line, source)
@@ -223,8 +212,4 @@ def is_refusal(line: str, source: str) -> bool:
 
 def is_prompt_echo(line: str) -> bool:
     """Whether the line repeats the instruction or opens another task ("Input sentence: …")."""
-    plain = _plain(line)
-    # What the pattern needs, which is found faster than the pattern.
-    if "generat" not in plain and not plain.startswith(("input", "given", "original")):
-        return False
-    return _PROMPT.search(plain) is not None
+    return _PROMPT.search(_plain(line)) is not None

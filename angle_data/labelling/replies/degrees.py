@@ -1,4 +1,4 @@
-"""Turns one raw reply to a request for degrees into their sentences, with a reason for every dropped part.
+"""Turns one raw reply to a request for degrees into their sentences.
 
 What says the degree of a sentence:
 
@@ -15,21 +15,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
-from angle_data.labelling.replies.layout import list_items, without_fences
-from angle_data.labelling.replies.parse import Part, read_reply
+from angle_data.labelling.replies.layout import list_items
+from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
     Field,
     Piece,
     around,
-    decode,
     fields_of,
     name_of,
-    starts,
     strings,
-    unquoted,
+    values_in,
 )
 from angle_data.records import DEGREES
 
@@ -63,23 +62,15 @@ _LABEL = re.compile(
 _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 
 
-def parse_degrees(raw: str, *, source: str, finish_reason: str | None, prompt: str = "") -> list[Part]:
-    """Return the sentences of the reply `raw` from degree 5 to 1, then what was dropped; never raises.
-
-    The other arguments are those of `parse_reply`.
-    """
-    size = len(DEGREES)
-    return read_reply(
-        raw, _split, "unparseable", source=source, size=size, finish_reason=finish_reason, prompt=prompt
-    )
-
-
 def _split(text: str) -> list[Piece]:
     """Return the pieces of a reply, each with the degree of its label; none if a label is no degree."""
-    text = unquoted(without_fences(text))
     pieces = _of_json(text) or _of_broken(text) or _of_lines(text.splitlines())
     numbers = {piece.degree for piece in pieces if piece.degree is not None}
     return pieces if numbers and numbers <= set(DEGREES) else []
+
+
+parse_degrees = partial(parse_reply, split=_split, size=len(DEGREES))
+"""`parse_reply` for a reply to a request for degrees."""
 
 
 def _number(name: str) -> int | None:
@@ -99,14 +90,16 @@ def _of_json(text: str) -> list[Piece]:
     """Return the pieces of a reply that holds labelled JSON, one value or several, anywhere."""
     found: list[Piece] = []
     done = 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        fields = [] if decoded is None else list(fields_of(decoded[0]))
-        degrees = [(field.text, _degree_of(field)) for field in fields if not _is_degree(field.names[-1:])]
-        if decoded is not None and any(degree is not None for _, degree in degrees):
+    for start, end, value in values_in(text):
+        degrees = [
+            (field.text, _degree_of(field))
+            for field in fields_of(value)
+            if not any(map(_DEGREE_KEY.fullmatch, field.names[-1:]))
+        ]
+        if start >= done and any(degree is not None for _, degree in degrees):
             found += _talk(text[done:start])
             found += [Piece(said, "beside" if d is None else "structured", d) for said, d in degrees]
-            done = decoded[1]
+            done = end
     return found and found + _talk(text[done:])
 
 
@@ -130,22 +123,17 @@ def _talk(text: str) -> list[Piece]:
     return [piece for piece in around(text) if re.search(r"\w", piece.text)]
 
 
-def _is_degree(names: Sequence[str]) -> bool:
-    """Whether the field that these names end with says the degree of those beside it."""
-    return any(map(_DEGREE_KEY.fullmatch, names))
-
-
 def _degree_of(field: Field) -> int | None:
     """Return the degree of a string: that of a field beside it, or the last number among its names.
 
     Of several strings in an object only those count that have the name of a sentence, or a number.
     """
-    texts = [name for name, item in field.within.items() if isinstance(item, str) and not _is_degree((name,))]
+    # Names that are numbers may be places, where the objects have their own.
+    beside = [name_of(item) for name, item in field.within.items() if _DEGREE_KEY.fullmatch(name)]
+    texts = [n for n, item in field.within.items() if isinstance(item, str) and not _DEGREE_KEY.fullmatch(n)]
     name = field.names[-1] if field.names else ""
     if len(texts) > 1 and not (name and TEXT_KEY.fullmatch(name)) and not _NAME.fullmatch(name):
         return None
-    # Names that are numbers may be places, where the objects have their own.
-    beside = [name_of(item) for name, item in field.within.items() if _is_degree((name,))]
     return next((n for n in map(_number, (*beside, *reversed(field.names))) if n is not None), None)
 
 

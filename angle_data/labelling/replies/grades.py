@@ -9,7 +9,7 @@ from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
 from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
-from angle_data.labelling.replies.structured import decode, starts
+from angle_data.labelling.replies.structured import values_in
 from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
@@ -48,14 +48,13 @@ def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[flo
 
     Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
-    `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
     cut = finish_reason == "length"
     found: dict[int, set[float | None]] = {}
     for number, value in _grades(text, count, cut):
         found.setdefault(number, set()).add(value)
-    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
+    # Whoever counts from 0, or grades other pairs, may mean another pair by any number.
     if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
         return ["ambiguous"] * count
     none = "truncated" if cut else "missing_id" if found else "no_number"
@@ -72,10 +71,17 @@ def _only(values: set[float | None]) -> float | str:
 
 def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | None]]:
     """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
-    for value in _json_values(text):
-        # Hundreds of lists within each other can be decoded, but not be walked through.
-        with suppress(RecursionError):
-            yield from _of_json(value, count)
+    done = 0
+    for start, end, value in values_in(text):
+        objects = isinstance(value, dict) or (value and all(isinstance(item, dict) for item in value))
+        # Any other list counts only when it is all of the text: beside words, "[1]" may be a mark.
+        counts = start >= done and (objects or (start, end) == (0, len(text)))
+        done = max(done, end)
+        if counts:
+            with suppress(
+                RecursionError
+            ):  # hundreds within each other can be decoded, but not walked through
+                yield from _of_json(value, count)
     if _OBJECT.search(text):  # in one that is broken, the number of a pair would look like its grade
         return
     if count > 1:
@@ -89,35 +95,15 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
         yield 1, _in_words(text)
 
 
-def _json_values(text: str) -> Iterator[Any]:
-    """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
-
-    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark.
-    """
-    done = 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        if decoded is None:
-            continue
-        value, done = decoded
-        objects = isinstance(value, dict) or (value and all(isinstance(item, dict) for item in value))
-        if objects or (start, done) == (0, len(text)):
-            yield value
-
-
-def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
-    if isinstance(value, dict):
-        yield from _of_object(value, count)
-    elif isinstance(value, list):
-        for number, item in enumerate(value, start=1):
+def _of_json(value: list[Any] | dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5}, {"2": 3.5} or a list; of one pair no id is needed."""
+    if isinstance(value, list):
+        for place, item in enumerate(value, start=1):
             if isinstance(item, dict):
-                yield from _of_object(item, count)
+                yield from _of_json(item, count)
             elif len(value) == count or count == 1:
-                yield 1 if count == 1 else number, _plain(item)
-
-
-def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
-    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}; the grade of a single pair needs no id."""
+                yield 1 if count == 1 else place, _plain(item)
+        return
     inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
     if inner is not None:
         yield from _of_json(inner, count)

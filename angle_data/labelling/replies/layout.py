@@ -1,16 +1,12 @@
-"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout.
-
-`parse` judges what a piece is worth (refusal, echo, cut off …).
-"""
+"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from angle_data.labelling.replies.chatter import is_chatter, is_heading
-from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
+from angle_data.labelling.replies.structured import Piece, json_pieces, without_numbers
 from angle_data.records import Polarity
 
 
@@ -19,7 +15,6 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
 
     With `polarity`, of JSON that holds sentences of both, the others are `beside`.
     """
-    text = unquoted(without_fences(text))
     pieces = json_pieces(text, source, polarity)
     if pieces is not None:
         return pieces
@@ -86,11 +81,12 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    split = partial(_split_inline, value=_value(found[first]), source=source, size=size)
-    items = list_items(
-        lines, {i: match.end() for i, match in found.items()}, split if len(found) == 1 else None
-    )
-    texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
+    items = list_items(lines, {i: match.end() for i, match in found.items()})
+    if len(found) == 1:
+        parts = _split_inline(items[0].text, _value(found[first]), source, size)
+        items[:1] = [Piece(part, "marked") for part in parts]
+    texts = [item.text for item in items]
+    texts = without_numbers(texts) if bullets else texts
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
         talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
@@ -105,51 +101,40 @@ def _markers(lines: list[str], source: str) -> dict[int, re.Match[str]]:
     best: dict[int, re.Match[str]] = {}
     for name, pattern in _FAMILIES.items():
         hits = {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
-        if hits and _is_list(name, hits, lines, source) and (not best or min(hits) < min(best)):
+        if not hits or (best and min(hits) >= min(best)):
+            continue
+        values = [_value(match) for match in hits.values()]
+        if name not in _SURE:
+            is_list = values[:2] == [1, 2] and pattern.match(source) is None
+        else:  # where the first is 2, something stands before it
+            is_list = values[0] <= 1 or (values[0] == 2 and any(map(str.strip, lines[: min(hits)])))
+        if is_list:
             best = hits
-        if 0 in best:  # none can start earlier
-            break
     return best
 
 
-def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source: str) -> bool:
-    values = [_value(match) for match in hits.values()]
-    if name in _SURE:
-        return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
-    return values[:2] == [1, 2] and _FAMILIES[name].match(source) is None
-
-
-def list_items(
-    lines: list[str], starts: Mapping[int, int], split: Callable[[str], list[str]] | None = None
-) -> list[Piece]:
+def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     """Return the list items and the lines between and after them.
 
-    `starts` says where the text of an item begins, by the number of its line. `split` parts what that line
-    holds into several items.
+    `starts` says where the text of an item begins, by the number of its line.
     """
     pieces: list[Piece] = []
     within = gap = False  # an item, and a blank line after it
-    for i in range(min(starts), len(lines)):
-        line = lines[i]
+    for i, line in enumerate(lines[min(starts) :], start=min(starts)):
         if (start := starts.get(i)) is not None:
-            item = line[start:].strip()
-            pieces += [Piece(part, "marked") for part in (split(item) if split else [item])]
+            pieces.append(Piece(line[start:].strip(), "marked"))
             within, gap = True, False
         elif not line.strip():
             gap = True
-        elif within and _continues(pieces[-1].text, line, gap):
-            pieces[-1] = Piece(f"{pieces[-1].text} {line.strip()}".strip(), "marked")
         else:
-            pieces.append(Piece(line, "around"))
-            within = False
+            item = pieces[-1].text
+            wraps = not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
+            within = within and (wraps or not item.strip("*_ "))
+            if within:
+                pieces[-1] = Piece(f"{item} {line.strip()}".strip(), "marked")
+            else:
+                pieces.append(Piece(line, "around"))
     return pieces
-
-
-def _continues(item: str, line: str, gap: bool) -> bool:
-    """Whether an unmarked line goes on with `item`: it is still blank, or open and the line wraps it."""
-    if not item.strip("*_ "):
-        return True
-    return not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
 
 
 def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
@@ -182,22 +167,17 @@ def _break_headings(lines: list[str], source: str) -> list[str]:
     """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
     broken: list[str] = []
     for line in lines:
-        rest = line
-        may_open = "!" in line or ":" in line or "：" in line
-        if may_open and not any(pattern.match(line) for pattern in _FAMILIES.values()):
-            for pattern in (_GREETED, _HEADED):
-                match = pattern.match(rest.strip())
-                if match and _is_announcement(match[1], match[2], source):
-                    broken.append(match[1])
-                    rest = match[2]
-        broken.append(rest)
+        patterns = () if any(pattern.match(line) for pattern in _FAMILIES.values()) else (_GREETED, _HEADED)
+        for pattern in patterns:
+            match = pattern.match(line.strip())
+            if match is None or source.casefold().startswith(match[1].casefold()):
+                continue
+            announces = is_heading(match[1]) and (match[1][-1] == "!" or _STRONG.search(match[1]))
+            if announces and re.search(r"\w", match[2]):
+                broken.append(match[1])
+                line = match[2]
+        broken.append(line)
     return broken
-
-
-def _is_announcement(head: str, rest: str, source: str) -> bool:
-    if source.casefold().startswith(head.casefold()) or not re.search(r"\w", rest):
-        return False
-    return is_heading(head) and (head.endswith("!") or _STRONG.search(head) is not None)
 
 
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
@@ -212,9 +192,8 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
         else:
             pieces.append(Piece(line, "line"))
     # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.
-    spoken = [i for i, piece in enumerate(pieces) if piece.kind == "line"]
-    opens = [i for i in spoken if _OPEN_END.search(pieces[i].text) and not _OPEN_END.search(source)]
-    for index in opens[: max(0, len(spoken) - size)]:
+    opens = [i for i, piece in enumerate(pieces) if _OPEN_END.search(piece.text)]
+    for index in opens[: max(0, len(pieces) - size)] if not _OPEN_END.search(source) else ():
         pieces[index] = Piece(pieces[index].text, "around")
     return pieces
 

@@ -21,7 +21,7 @@ _MOST_COUNTED = 100_000
 
 
 class DegreeReport:
-    """Counts sentences and shared words by degree, one source at a time.
+    """Counts sentences and shared words by degree.
 
     `higher_shares_more` is how often, of two sentences for one text, a 5 or 4 shares more words with it than
     a 3 or 2 (a tie counts half): word overlap as a guess of which is the closer one, 0.5 by chance. Outside
@@ -67,10 +67,7 @@ class DegreeReport:
 
 
 class AnswerCounts:
-    """Counts how many texts the same sentence answers; candidates come text by text.
-
-    Where there are very many, the sentences that came once are forgotten.
-    """
+    """Counts how many texts the same sentence answers; of very many, those that came once are forgotten."""
 
     def __init__(self) -> None:
         self._texts: Counter[str] = Counter()
@@ -78,7 +75,7 @@ class AnswerCounts:
         self._candidates = 0
 
     def add(self, candidate: Candidate) -> None:
-        """Count a candidate, once for each text."""
+        """Count a candidate, once for each text; they come text by text."""
         if candidate.source_id != self._source:
             self._source, self._own = candidate.source_id, set()
         sentence = normalise(candidate.text)

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
@@ -28,8 +28,8 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import only_answer, split_reply, without_thinking
-from angle_data.labelling.replies.structured import Piece
+from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences, without_thinking
+from angle_data.labelling.replies.structured import Piece, unquoted
 from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
 
@@ -88,33 +88,14 @@ def parse_reply(
     size: int,
     polarity: Polarity | None = None,
     prompt: str = "",
+    split: Callable[[str], list[Piece]] | None = None,
 ) -> list[Part]:
     """Return at most `size` sentences of the reply `raw` to a request about `source`, and what was dropped.
 
     Never raises. `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None
     when unknown. `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the
-    instruction without the source: its own words are no answer. Halves of surrogate pairs, which no file in
-    UTF-8 can hold, become U+FFFD. Reasons are keys of `REASONS`.
-    """
-    split = partial(split_reply, source=source, size=size, polarity=polarity)
-    return read_reply(
-        raw, split, "empty", source=source, size=size, finish_reason=finish_reason, prompt=prompt
-    )
-
-
-def read_reply(
-    raw: str,
-    split: Callable[[str], list[Piece]],
-    unread: str,
-    *,
-    source: str,
-    size: int,
-    finish_reason: str | None,
-    prompt: str,
-) -> list[Part]:
-    """Return the parts of a reply whose text is `split` into pieces, the sentences of high degrees first.
-
-    `unread` is the reason to give where there are none. The others are arguments of `parse_reply`.
+    instruction without the source: its own words are no answer. `split` finds the pieces of a reply in which
+    they need a degree; sentences of high degrees come first. Halves of surrogate pairs become U+FFFD.
     """
     raw, cut = whole_characters(raw), finish_reason == "length"
     text, next_turn = only_answer(without_thinking(raw), source)
@@ -122,9 +103,11 @@ def read_reply(
         return [Part(raw, "truncated" if cut else "empty")]
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))
+    bare = unquoted(without_fences(text))
+    found = split(bare) if split else split_reply(bare, source=source, size=size, polarity=polarity)
     # Once more: an escape in JSON can stand for half a pair.
-    pieces = [replace(piece, text=whole_characters(piece.text)) for piece in split(text)]
-    pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
+    pieces = [replace(piece, text=whole_characters(piece.text)) for piece in found]
+    _split_tail(pieces, source)
     spoken = pieces or [Piece(line, "line") for line in text.splitlines() if line.strip()]
     if _is_refused(spoken, source, size):
         return [Part(text.strip(), "refusal")]
@@ -132,15 +115,8 @@ def read_reply(
     parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
     if new_task:
         parts.append(Part(new_task, "echo_prompt"))
-    return parts or [Part(raw if unread == "empty" else text.strip(), "truncated" if cut else unread)]
-
-
-class _Judged(NamedTuple):
-    """A piece, the sentence in it, and why that is no candidate; None where it is one."""
-
-    piece: Piece
-    sentence: str
-    why: str | None
+    unread = Part(text.strip(), "unparseable") if split else Part(raw, "empty")
+    return parts or [unread._replace(reason="truncated") if cut else unread]
 
 
 def _judge(
@@ -152,24 +128,29 @@ def _judge(
     A sentence that is given for two degrees has none.
     """
     cut = None if finish_reason is None else _cut_off(pieces, source, finish_reason)
-    judged: list[_Judged] = []
-    kept: list[_Judged] = []
+    judged: list[tuple[str, str | None, Piece]] = []
+    kept: dict[str, int | None] = {}  # sentences, normalised, and their degrees
+    longest = longest_answer(source)  # what schemas allow
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        full = piece.kind == "structured" and len(piece.text) == longest_answer(source)  # what schemas allow
+        known = _normalised(sentence)
+        why = _reason(sentence, piece, source)
+        full = piece.kind == "structured" and len(piece.text) == longest
         if index == cut or (full and not _is_complete(piece.text)):
-            why: str | None = "truncated"
-        else:
-            why = _reason(sentence, piece, kept, source)
-            why = "echo_prompt" if why is None and _is_of_prompt(sentence, prompt, source) else why
-        taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
-        if why is None and (taken or len(kept) >= size):
-            why = "surplus"
-        judged.append(_Judged(piece, sentence, why))
-        kept += judged[-1:] if why is None else []
-    given = {(_normalised(j.sentence), j.piece.degree) for j in judged if j.why in (None, "duplicate")}
+            why = "truncated"
+        elif why is None:
+            if known in kept:
+                why = "duplicate"
+            elif _is_of_prompt(sentence, prompt, source):
+                why = "echo_prompt"
+            elif len(kept) >= size or (piece.degree is not None and piece.degree in kept.values()):
+                why = "surplus"
+            else:
+                kept[known] = piece.degree
+        judged.append((sentence, why, piece))
+    given = {(_normalised(sentence), p.degree) for sentence, why, p in judged if why in (None, "duplicate")}
     often = Counter(sentence for sentence, _ in given)
-    for piece, sentence, why in judged:
+    for sentence, why, piece in judged:
         if finish_reason == "length" and not kept and why in ("empty", "unparseable"):
             why = "truncated"
         elif why is None and often[_normalised(sentence)] > 1:
@@ -179,7 +160,7 @@ def _judge(
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
-    for match in _NEW_TASK.finditer(text) if ":" in text else ():
+    for match in _NEW_TASK.finditer(text):
         before = [line for line in text[: match.start()].splitlines() if line.strip()]
         if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
             return text[: match.start()], match[0].strip()
@@ -194,11 +175,9 @@ def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
     # Fewer pieces than sentences were asked for: what might be one of the domain is none.
     if len(spoken) < max(size, 2) and may_be_refusal(opening.text, source):
         return True
-    if opening.kind == "around":
-        # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
-        offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
-        return not offers and is_refusal(opening.text, source)
-    return is_refusal(opening.text, source)
+    # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
+    offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
+    return not (opening.kind == "around" and offers) and is_refusal(opening.text, source)
 
 
 def _cut_off(pieces: list[Piece], source: str, finish_reason: str) -> int | None:
@@ -227,17 +206,14 @@ def _is_complete(text: str) -> bool:
     return text.rstrip(" \t\r\n\"”'’»」*_)]`").endswith(_END_MARKS)
 
 
-def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
+def _split_tail(pieces: list[Piece], source: str) -> None:
     """Split closing remarks off the last item ("2. … works. Hope this helps!")."""
-    tails = []
-    text = piece.text
-    while piece.kind in ("marked", "line") and (match := _TAIL.fullmatch(text.strip())):
-        if not is_chatter(match[2], source):
+    last = len(pieces) - 1
+    while pieces and pieces[last].kind in ("marked", "line"):
+        match = _TAIL.fullmatch(pieces[last].text.strip())
+        if match is None or not is_chatter(match[2], source):
             break
-        text = match[1]
-        tails.append(Piece(match[2], "around"))
-    yield Piece(text, piece.kind, piece.degree)
-    yield from reversed(tails)
+        pieces[last : last + 1] = replace(pieces[last], text=match[1]), Piece(match[2], "around")
 
 
 def _clean(text: str, source: str) -> str:
@@ -248,9 +224,7 @@ def _clean(text: str, source: str) -> str:
     label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text[label.end() :]
-    text = text.strip()
-    if "**" in text or "__" in text:
-        text = _BOLD.sub(r"\2", text)
+    text = _BOLD.sub(r"\2", text.strip())
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
     return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
@@ -273,8 +247,8 @@ def _unwrap(text: str) -> str:
     return text
 
 
-def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -> str | None:
-    """Return why the piece is no candidate, or None when it is one."""
+def _reason(sentence: str, piece: Piece, source: str) -> str | None:
+    """Return why the piece by itself is no candidate, or None when it is one."""
     if piece.kind in ("data", "beside"):
         return "unparseable" if piece.kind == "data" else "other_data"
     if not any(character.isalnum() for character in sentence):
@@ -293,10 +267,7 @@ def _reason(sentence: str, piece: Piece, kept: Sequence[_Judged], source: str) -
         return "unparseable"
     if echoes:
         return "echo_source"
-    if piece.kind == "around":
-        return "chatter"
-    repeats = any(_normalised(sentence) == _normalised(found.sentence) for found in kept)
-    return "duplicate" if repeats else None
+    return "chatter" if piece.kind == "around" else None
 
 
 def _repeats(sentence: str, source: str) -> bool:

@@ -1,7 +1,4 @@
-"""Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off.
-
-It decides where a piece begins and ends and which fields hold the sentences. `parse` judges the pieces.
-"""
+"""Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, repeat
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
@@ -72,12 +68,10 @@ def unquoted(text: str) -> str:
 def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece] | None:
     """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None."""
     found: list[Piece] = []
-    structured, done = False, 0
-    for start in starts(text):
-        decoded = decode(text, start) if start >= done else None
-        if decoded is None:
+    done = 0
+    for start, end, value in values_in(text):
+        if start < done:
             continue
-        value, end = decoded
         sentences, others = _sentences(value, source, polarity)
         if text.strip() == text[start:end].strip():
             empty = value == [] or (isinstance(value, dict) and value and not any(value.values()))
@@ -88,8 +82,8 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         found += [piece for piece in around(text[done:start]) if not _MARKER.fullmatch(piece.text)]
         found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
         found += [Piece(other, "beside") for other in others]
-        structured, done = True, end
-    if structured:
+        done = end
+    if done:
         return found + around(text[done:])
     broken = _broken_json(text, source)
     return [Piece(text, "data")] if broken is None and _OPENS.match(text) and "{" not in source else broken
@@ -112,22 +106,22 @@ def _is_answer(value: Any) -> bool:
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
 
 
-def starts(text: str) -> Iterator[int]:
-    """Yield where JSON may begin in `text`."""
-    return (match.end() for match in islice(_STARTS.finditer(text), _MOST_STARTS))
+def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the JSON lists and objects in `text`, failing that Python literals, as start, end and value.
 
-
-def decode(text: str, start: int) -> tuple[list[Any] | dict[Any, Any], int] | None:
-    """Return the JSON (or, failing that, Python literal) value at `start` and where it ends."""
-    value, end = None, len(text)
-    try:
-        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
-    except (ValueError, RecursionError):
-        if text[start + 1 : start + 2] in "\"'":
-            with warnings.catch_warnings(), suppress(Exception):  # it raises half a dozen kinds of errors
-                warnings.simplefilter("ignore")
-                value = ast.literal_eval(text[start:].rstrip())
-    return (value, end) if isinstance(value, list | dict) else None
+    One within another comes after it.
+    """
+    for match in islice(_STARTS.finditer(text), _MOST_STARTS):
+        start, end, value = match.end(), len(text), None
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if text[start + 1 : start + 2] in "\"'":
+                with warnings.catch_warnings(), suppress(Exception):  # it raises half a dozen kinds of errors
+                    warnings.simplefilter("ignore")
+                    value = ast.literal_eval(text[start:].rstrip())
+        if isinstance(value, list | dict):
+            yield start, end, value
 
 
 class Field(NamedTuple):
@@ -142,7 +136,7 @@ class Field(NamedTuple):
 
 
 def fields_of(
-    value: Any, names: tuple[str, ...] = (), within: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+    value: Any, names: tuple[str, ...] = (), within: Mapping[str, Any] = {}, depth: int = 0
 ) -> Iterator[Field]:
     """Yield the strings of a JSON value in their order, down to a depth."""
     if isinstance(value, str):
@@ -157,20 +151,18 @@ def fields_of(
 
 
 def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list[str], list[str]]:
-    """Return the sentences in a JSON value, and its other strings.
+    """Return the sentences in a JSON value (those with the most telling names), and its other strings.
 
-    Sentences are the items of one list, or the strings of objects, with the most telling names.
     `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
-    fields = list(fields_of(value))
-    places = [_place(field, polarity) for field in fields]
+    placed = [(_place(field, polarity), field.text) for field in fields_of(value)]
     known = normalise(source)
-    offered = [place for place in places if place]
-    new = [p for p, field in zip(places, fields, strict=True) if p and normalise(field.text) != known]
-    best = min(new or offered, key=lambda place: place[0], default=None)
-    chosen = [best is not None and place == best for place in places]
-    pairs = list(zip(fields, chosen, strict=True))
-    return [field.text for field, taken in pairs if taken], [f.text for f, taken in pairs if not taken]
+    new = [place for place, text in placed if place and normalise(text) != known]
+    offered = new or [place for place, _ in placed if place]
+    best = min(offered, key=lambda place: place[0], default=())
+    return [text for place, text in placed if place == best], [
+        text for place, text in placed if place != best
+    ]
 
 
 def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
@@ -201,7 +193,7 @@ def without_numbers(sentences: list[str]) -> list[str]:
 
 def _broken_json(text: str, source: str) -> list[Piece] | None:
     """Return the closed strings of JSON that does not parse, and the string at its end if that is open."""
-    start = _BROKEN.search(text) if '"' in text or "'" in text else None
+    start = _BROKEN.search(text)
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
         return None
     found = strings(text[start.start() :])

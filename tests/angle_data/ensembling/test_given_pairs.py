@@ -135,8 +135,8 @@ def test_the_same_bytes_in_any_order(run, tmp_path):
     ("rows", "message"),
     [
         ([], r"pairs.jsonl holds no pairs; make some with `angle-data mine --out"),
-        ([{"text1": "a", "text2": 3}], r"pairs.jsonl:1: text2 must be a string, got 3"),
-        ([{"text": "a"}], r"pairs.jsonl:1: no two texts; needed: text1 and text2; fields found: text"),
+        ([{"sentence1": "a", "sentence2": 3}], r"pairs.jsonl:1: sentence1 and sentence2 must be strings"),
+        ([{"text": "a"}], r"pairs.jsonl:1: text1 and text2 must be strings; fields found: text"),
     ],
 )
 def test_bad_pairs_are_refused(run, tmp_path, rows, message):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from angle_data.ensembling.graders import Verdict, judge
-from angle_data.ensembling.read import group_by_source
+from angle_data.ensembling.read import offers_of
 from angle_data.records import Candidate
 from angle_data.text import pair_key
 
@@ -36,7 +36,7 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     rows = candidates("a")
     # Ten of twenty synonyms and as many antonyms the wrong way round: half of the wins, half of the losses.
     grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
-    judgement = judge(group_by_source(rows), grades)
+    judgement = judge(offers_of(rows), grades)
     why = "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
     good, poor = Verdict(1.0, {"a": 1.0}, None), Verdict(0.5, {"a": 0.5}, why)
     assert judgement.verdicts == {"good": good, "poor": poor}
@@ -48,17 +48,17 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
 def test_the_limit(wrong, auc, used):
     """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
     rows = candidates("a")
-    judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
+    judgement = judge(offers_of(rows), graded(rows, "x", wrong=wrong))
     assert judgement.verdicts["x"].auc == pytest.approx(auc)
     assert judgement.used == ["x"] * used
 
 
 def test_too_few_pairs_judge_no_grader_and_disputed_ones_do_not_count():
     rows = candidates("a")
-    judgement = judge(group_by_source(rows), graded(rows[1:], "x", wrong=39))
+    judgement = judge(offers_of(rows), graded(rows[1:], "x", wrong=39))
     assert (judgement.verdicts, judgement.graded) == ({"x": Verdict(0.0, {}, None)}, 39)
     disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
-    judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
+    judgement = judge(offers_of([*rows, disputed]), graded(rows, "x"))
     assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
 
 
@@ -67,18 +67,18 @@ def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     rows = candidates("a")
     given = pair_key("One text.", "Another.")
     grades = {**graded(rows[:number], "x"), given: {"x": 3.0}}
-    judgement = judge(group_by_source(rows), grades, {given})
+    judgement = judge(offers_of(rows), grades, {given})
     assert judgement.used == ["x"]
     said = "x graded given pairs and fewer than 20 candidates of either polarity: its grades are believed"
-    assert any(note.startswith(said) for note in judgement.notes(None)) == trusted
-    assert "x graded given pairs" not in str(judge(group_by_source(rows), graded(rows, "x")).notes(None))
+    assert any(note.startswith(said) for note in judgement.notes({})) == trusted
+    assert "x graded given pairs" not in str(judge(offers_of(rows), graded(rows, "x")).notes({}))
 
 
 def test_a_grader_of_its_own_or_of_other_pairs_is_not_used():
     rows = candidates("a", "b")
     mine = [row for row in rows if row.model == "a"]
     grades = join(graded(mine, "a"), {pair_key("What else?", "Nothing."): {"stray": 3.0}})
-    judgement = judge(group_by_source(rows), grades)
+    judgement = judge(offers_of(rows), grades)
     why = "graded none of the candidates, or only those it wrote itself"
     assert judgement.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
     assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
@@ -93,7 +93,7 @@ def turned(rows, *annotators):
 @pytest.mark.parametrize("names", ["ab", "abc"])
 def test_an_annotator_turned_round_vetoes_no_good_grader(names):
     rows = candidates(*names)
-    judgement = judge(group_by_source(turned(rows, "b")), graded(rows, "x"))
+    judgement = judge(offers_of(turned(rows, "b")), graded(rows, "x"))
     assert judgement.used == ["x"]
     assert judgement.verdicts["x"].annotators == {name: float(name != "b") for name in names}
 
@@ -102,7 +102,7 @@ def test_annotators_that_confuse_the_polarities_veto_no_good_grader():
     """Of a and b half are the wrong way round, whatever the grader says."""
     rows = candidates("a", "b", "c")
     mixed = [turned([row], "a", "b")[0] if int(row.source_id[1:]) % 2 else row for row in rows]
-    judgement = judge(group_by_source(mixed), graded(rows, "x"))
+    judgement = judge(offers_of(mixed), graded(rows, "x"))
     assert judgement.verdicts["x"].annotators == {"a": 0.5, "b": 0.5, "c": 1.0}
     assert judgement.used == ["x"]
 
@@ -112,7 +112,7 @@ def test_annotators_turned_round_or_the_scale_upside_down(names, wrong):
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
     area = "0.00" if names == "a" else "0.33, a 0.00, b 0.00, c 1.00"
     rows = candidates(*names)
-    judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
+    judgement = judge(offers_of(turned(rows, *wrong)), graded(rows, "x"))
     assert judgement.used == []
     said = f"grades antonyms above synonyms (area under the curve {area}, 0.75 is needed)"
     assert judgement.verdicts["x"].reason == said

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from angle_data.ensembling.principled import principled
-from angle_data.ensembling.read import group_by_source
+from angle_data.ensembling.read import offers_of
 from angle_data.ensembling.strategies import vote
 from angle_data.records import Candidate
 from angle_data.text import pair_key
@@ -85,7 +85,7 @@ def found(outcome):
 )
 def test_flipped_polarities_are_found(half, graders, replies, precision, recall):
     rows, turned = flip(half, "annotator-b", 0.2, replies=replies)
-    outcome = principled(group_by_source(rows), grade(half, graders))
+    outcome = principled(offers_of(rows), grade(half, graders))
     offered = {row.text for row in rows if row.model == "annotator-b"}
     hits = found(outcome)
     assert len(hits & turned) >= precision * len(hits)
@@ -97,7 +97,7 @@ def test_flipped_polarities_are_found(half, graders, replies, precision, recall)
 
 @pytest.mark.parametrize("judge", [normal, whole_numbers])
 def test_clean_data_are_hardly_touched(half, judge):
-    outcome = principled(group_by_source(half), grade(half, {"x": judge}))
+    outcome = principled(offers_of(half), grade(half, {"x": judge}))
     assert sum("flipped" in c.flags for c in outcome.kept) < 0.005 * len(half)
     assert Counter(r.reason for r in outcome.dropped)["contradicted"] < 0.04 * len(half)
     assert min(reliability(outcome).values()) > 0.94
@@ -109,7 +109,7 @@ def polarities(outcome):
 
 def test_a_wholly_swapped_annotator_is_turned_round(half):
     rows, _ = flip(half, "annotator-b", 1.0, replies=True)
-    outcome = principled(group_by_source(rows), grade(half, {"x": normal, "y": normal, "z": normal}))
+    outcome = principled(offers_of(rows), grade(half, {"x": normal, "y": normal, "z": normal}))
     truth = {pair_key(row.source, row.text): row.polarity for row in half}
     wrong = [pair for pair, polarity in polarities(outcome).items() if polarity != truth[pair]]
     assert len(wrong) < 0.01 * len(half)
@@ -118,7 +118,7 @@ def test_a_wholly_swapped_annotator_is_turned_round(half):
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_without_grades_it_keeps_what_the_vote_keeps(half, share):
-    sources = group_by_source(flip(half, "annotator-b", share, replies=False)[0])
+    sources = offers_of(flip(half, "annotator-b", share, replies=False)[0])
     assert polarities(principled(sources)) == polarities(vote(sources))
     assert not any("flipped" in choice.flags for choice in principled(sources).kept)
 
@@ -129,7 +129,7 @@ def test_a_grader_that_tells_nothing_changes_nothing(half, high):
         return rng.uniform(0, 5) if high == 0 else (0.0 if is_synonym else high)
 
     rows = [row for row in half if row.source_id < "t0060"]
-    sources = group_by_source(rows)
+    sources = offers_of(rows)
     assert polarities(principled(sources, grade(rows, {"x": poor}))) == polarities(principled(sources))
 
 
@@ -137,7 +137,7 @@ def test_copies_of_a_grader_count_for_hardly_more_than_one(half):
     rows, turned = flip(half, "annotator-b", 0.2, replies=False)
     one, apart = (grade(half, dict.fromkeys(names, normal)) for names in ("x", "wxyz"))
     copies = {pair: dict.fromkeys("wxyz", given["x"]) for pair, given in one.items()}
-    outcomes = (principled(group_by_source(rows), grades) for grades in (one, copies, apart))
+    outcomes = (principled(offers_of(rows), grades) for grades in (one, copies, apart))
     right = [len(found(outcome) & turned) for outcome in outcomes]
     assert right[1] < 1.05 * right[0] < 0.8 * right[2]
 
@@ -177,7 +177,7 @@ def test_a_swapped_reply_is_turned_round_and_flagged():
     other = replace(swapped, text="The disk of rack 0 has never been better.")
     rows = [row for row in HONEST if row != HONEST[1]] + [swapped, other]
     grades = judged(HONEST, {}) | {pair_key(other.source, other.text): {"judge": 0.0, "jury": 0.0}}
-    outcome = principled(group_by_source(rows), grades)
+    outcome = principled(offers_of(rows), grades)
     turned = [c for c in outcome.kept if "flipped" in c.flags]
     assert {(c.candidate.text, c.candidate.polarity, c.models) for c in turned} == {
         (swapped.text, "antonym", ("a",)),
@@ -196,7 +196,7 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped
     for number, more in enumerate(("third", "fourth")):
         third = judged(HONEST, {}, number)
         grades = {key: found | {more: third.get(key, found)["judge"]} for key, found in grades.items()}
-    outcome = principled(group_by_source([*HONEST, poor]), grades)
+    outcome = principled(offers_of([*HONEST, poor]), grades)
     assert [c.candidate.text for c in outcome.kept if "flipped" in c.flags] == [text] * flipped
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)
 
@@ -204,9 +204,9 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped
 def test_grades_decide_where_annotators_contradict_each_other():
     text = HONEST[1].text
     rows = [*HONEST, replace(HONEST[2], text=text)]  # b calls it a synonym, a an antonym
-    assert {r.reason for r in principled(group_by_source(rows)).dropped} == {"conflict"}
-    assert len(principled(group_by_source(rows)).dropped) == 2
-    outcome = principled(group_by_source(rows), judged(HONEST, {}))
+    assert {r.reason for r in principled(offers_of(rows)).dropped} == {"conflict"}
+    assert len(principled(offers_of(rows)).dropped) == 2
+    outcome = principled(offers_of(rows), judged(HONEST, {}))
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))

@@ -15,7 +15,7 @@ def choices(model, asked, count=30):
     for i in range(count):
         text = f"source {i}"
         candidate = Candidate(f"t{i}", text, polarity, f"{model} {asked} {i}", model, f"k{i}", degree)
-        found.append(Choice(Source(text, f"t{i}", text, ()), candidate, (model,)))
+        found.append(Choice(Source(text, f"t{i}", text), candidate, (model,)))
     return found
 
 

@@ -5,22 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from angle_data.ensembling.config import STRATEGIES
 from angle_data.ensembling.labels import random_pairs
-from angle_data.ensembling.read import NO_GRADES, Source, group_by_source, offers
+from angle_data.ensembling.read import NO_GRADES, Source, offers_of
 from angle_data.ensembling.screen import REASONS
 from angle_data.ensembling.strategies import (
     MARGIN,
-    STRATEGIES,
     Choice,
     Outcome,
     cap,
     concat,
-    load_strategy,
     merge,
     vote,
     winner,
 )
 from angle_data.records import Candidate
+from angle_data.resources import load_object
 from angle_data.text import normalise, pair_key
 
 SOURCE = "The disk of the build host is full."
@@ -31,7 +31,7 @@ def candidate(text, polarity="synonym", model="a", source=SOURCE):
 
 
 def source(text, number=1):
-    return Source(normalise(text), f"t{number}", text, ())
+    return Source(normalise(text), f"t{number}", text)
 
 
 def kept(outcome):
@@ -56,7 +56,7 @@ LOST = [("duplicate", "b", "no space is left on the build host"), ("placeholder"
 
 
 def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
-    outcome = concat(group_by_source(CANDIDATES))
+    outcome = concat(offers_of(CANDIDATES))
     assert kept(outcome) == [
         ("antonym", "The build host has free space.", ("a",)),
         ("antonym", "The disk of the build host is not full.", ("b",)),
@@ -68,7 +68,7 @@ def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
 
 
 def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_support():
-    outcome = vote(group_by_source(CANDIDATES))
+    outcome = vote(offers_of(CANDIDATES))
     assert kept(outcome) == [
         ("antonym", "The disk of the build host is not full.", ("b",)),
         ("synonym", "No space is left on the build host.", ("a", "b")),
@@ -87,7 +87,7 @@ def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_
 
 def test_vote_follows_the_majority():
     more = candidate("The build host has free space!", "antonym", "b")
-    outcome = vote(group_by_source([*CANDIDATES, more]))
+    outcome = vote(offers_of([*CANDIDATES, more]))
     assert ("antonym", "The build host has free space.", ("a", "b")) in kept(outcome)
     assert ("conflict", "c", "The build host has free space") in dropped(outcome)
 
@@ -96,15 +96,15 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     sources = ["The disk is full.", "The queue is empty.", "The node is down."]
     rows = [candidate(f"Update: {s}", "synonym", model, s) for s in sources for model in "ab"]
     rows[-1] = candidate("Pizza tastes better on Fridays.", "synonym", "b", sources[-1])
-    outcome = vote(group_by_source(rows))
+    outcome = vote(offers_of(rows))
     assert dropped(outcome)[-1] == ("off_topic", "b", "Pizza tastes better on Fridays.")
-    assert len(concat(group_by_source(rows)).kept) == len(outcome.kept) + 1
+    assert len(concat(offers_of(rows)).kept) == len(outcome.kept) + 1
     weights = {c.models: c.weight for c in outcome.kept}
     # a: (3 + 4) / (3 + 5) = 0.875. b: (2 + 4) / (3 + 5) = 0.75. Both: 0.8125 + 0.1.
     assert weights == {("a",): 0.875, ("a", "b"): 0.9125}
     # With another sentence of the same reply the stray one condemns nothing: a reply is judged by its best.
     rows.append(candidate("Down is the node!", "synonym", "b", sources[-1]))
-    assert {reason for reason, *_ in dropped(vote(group_by_source(rows)))} == {"duplicate"}
+    assert {reason for reason, *_ in dropped(vote(offers_of(rows)))} == {"duplicate"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_reply_is_off_topic_far_below_what_is_usual_for_its_annotator(text, lo
     said = ["full0 disk0", "disk1 p", "disk2 p", "disk3 p", text]
     rows = [candidate(text, "synonym", "b", f"disk{i} full{i}") for i, text in enumerate(said)]
     rows += [candidate(f"storage{i} gone{i}", "synonym", "a", f"disk{i} full{i}") for i in range(5)]
-    assert [reason for reason, *_ in dropped(vote(group_by_source(rows)))] == lost
+    assert [reason for reason, *_ in dropped(vote(offers_of(rows)))] == lost
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
@@ -129,7 +129,7 @@ def test_near_copies_are_flagged_not_dropped(name):
         candidate("Plenty of space remains where we compile.", "antonym"),
         candidate("The disk of our build host is full.", "synonym"),  # as near, but a synonym
     ]
-    outcome = load_strategy(name)(group_by_source(rows), NO_GRADES)
+    outcome = load_object(STRATEGIES[name])(offers_of(rows), NO_GRADES)
     assert {c.candidate.text for c in outcome.kept if c.flags == ("near_copy",)} == {rows[0].text}
     assert len(outcome.kept) == 3
 
@@ -147,13 +147,13 @@ def test_every_candidate_is_kept_or_dropped_once_in_any_order(name, rows, data):
     keys = sorted({pair_key(row.source, row.text) for row in rows})
     judged = [key for key in keys if data.draw(st.booleans())]
     grades = {key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in judged}
-    outcome = load_strategy(name)(group_by_source(rows), grades)
+    outcome = load_object(STRATEGIES[name])(offers_of(rows), grades)
     accounted = [asked(c) for c in outcome.kept]
     accounted += [Candidate(*list(r.to_dict().values())[:6]) for r in outcome.dropped]
     assert Counter(accounted) == Counter(rows)
     assert {r.reason for r in outcome.dropped} <= REASONS.keys()
     assert all(0 < c.weight <= 1 for c in outcome.kept)
-    assert load_strategy(name)(group_by_source(data.draw(st.permutations(rows))), grades) == outcome
+    assert load_object(STRATEGIES[name])(offers_of(data.draw(st.permutations(rows))), grades) == outcome
 
 
 def asked(choice):
@@ -167,7 +167,7 @@ def asked(choice):
 @pytest.mark.parametrize("name", ["principled", "vote"])
 @given(rows=ROWS)
 def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
-    kept_pairs = load_strategy(name)(group_by_source(rows), NO_GRADES).kept
+    kept_pairs = load_object(STRATEGIES[name])(offers_of(rows), NO_GRADES).kept
     pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in kept_pairs)
     assert all(count == 1 for count in pairs.values())
 
@@ -176,7 +176,7 @@ def test_merge_does_not_join_opposites_that_differ_by_one_token():
     sentence = "Multi-factor authentication is {} for every account in the production system since Monday."
     on = candidate(sentence.format("enabled"), "synonym", source="MFA is on.")
     off = candidate(sentence.format("disabled"), "antonym", "b", "MFA is on.")
-    pairs = merge(offers(group_by_source([on, off])))
+    pairs = merge(offers_of([on, off]))
     assert [(len(pair.synonyms), len(pair.antonyms)) for pair in pairs] == [(0, 1), (1, 0)]
 
 
@@ -200,7 +200,7 @@ def test_winner_needs_a_margin_when_annotators_disagree(synonym, antonym, expect
     reliability = {"a": 0.9, "b": 0.9, "c": 0.4, "d": 0.3}
     rows = [candidate("No space left.", "synonym", model) for model in synonym]
     rows += [candidate("No space left.", "antonym", model) for model in antonym]
-    (pair,) = merge(offers(group_by_source(rows)))
+    (pair,) = merge(offers_of(rows))
     assert MARGIN == 0.5
     assert winner(pair, reliability) == expected
 

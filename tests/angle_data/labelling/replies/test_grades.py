@@ -34,7 +34,8 @@ def test_one_grade_in_many_forms(raw):
 
 
 NO_GRADES = {
-    "no_number": ("", "They are quite close.", '{"grades": ' * 900 + "4" + "}" * 900),
+    # The last one's grade stands in what an object says of something else.
+    "no_number": ("", "They are close.", '{"grades": ' * 900 + "4" + "}" * 900, '{"scale": {"score": 5}}'),
     "ambiguous": (
         "3 or 4", "3-4", "It could be 2, or rather 4.", "Both have 12 nodes and 3 zones.", "Score: 3-4",
         "See [1] and [2].", "Both are close [3, 4].", "[4, 3, 2]", "0: unrelated\n5: the same",
