@@ -62,7 +62,9 @@ def _join_near(groups: DisjointSets[str], texts: Sequence[str]) -> None:
 def _join_one(groups: DisjointSets[str], bag: Bag, text: str, bucket: Bucket) -> None:
     """Join `text` with every group of `bucket` that has a member near it; name groups by leader again."""
     for old in [name for name in bucket if groups.leader(name) != name]:
-        bucket.setdefault(groups.leader(old), []).extend(bucket.pop(old))
+        few, many = sorted((bucket.pop(old), bucket.get(groups.leader(old), [])), key=len)
+        many.extend(few)  # the larger list stays, so that many merges stay cheap
+        bucket[groups.leader(old)] = many
     for name, others in bucket.items():
         if groups.leader(name) != groups.leader(text) and any(
             _is_near(len(bag & other), len(bag), len(other)) for other in others
