@@ -114,7 +114,7 @@ class BatchState:
         run = next((row["run"] for row in rows if row["event"] == "run"), None)
         self.run: str = run or secrets.token_hex(8)
         if run is None:
-            self._record("run", run=self.run)
+            self.record("run", run=self.run)
 
     def prepared(self, keys: list[str], prompt_tokens: int, completion_tokens: int) -> Part:
         """Note a part that is about to be submitted, by the keys of its requests; see `Part`."""
@@ -122,12 +122,18 @@ class BatchState:
         digest = hashlib.sha256("".join(keys).encode()).hexdigest()
         name = f"{self._made:04d}-{digest[:_DIGEST_DIGITS]}"
         tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
-        self._record("prepared", part=name, **tokens, keys=keys)
+        self.record("prepared", part=name, **tokens, keys=keys)
         return self.parts[name]
 
-    def record(self, event: str, part: Part, **facts: Any) -> None:
-        """Note what became of a part; one that is `finished` stays with the replies left over (`kept`)."""
-        self._record(event, part=part.name, **facts)
+    def record(self, event: str, **fields: Any) -> None:
+        """Write one event, hand it to the operating system, and only then count it.
+
+        A `finished` part stays with the replies left over (`kept`).
+        """
+        row = {"event": event, **fields, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(dumps(row) + "\n")
+        _apply(row, self.parts)
 
     def results(self, part: Part) -> list[Path]:
         """Return where the results of a part lie once they are fetched: its output and its errors."""
@@ -139,10 +145,3 @@ class BatchState:
         for path in self.folder.iterdir():
             if path not in wanted and _OURS.fullmatch(path.name):
                 path.unlink()
-
-    def _record(self, event: str, **fields: Any) -> None:
-        """Write one event and hand it to the operating system before it counts."""
-        row = {"event": event, **fields, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        with self._path.open("a", encoding="utf-8") as stream:
-            stream.write(dumps(row) + "\n")
-        _apply(row, self.parts)

@@ -8,12 +8,11 @@ holds several. Grades may also be rows of `text1` and `text2` (or `source` and `
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
@@ -23,13 +22,12 @@ from angle_data.text import normalise
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
-_BREATHE_EVERY = 64
 _DEGREES = ("degrees", "graded")
 
 _Replies = dict[tuple[str, str], str]  # (source, task) -> reply
 
 
-class Recorded:
+class Recorded(Annotator):
     """Matches requests with recorded replies: by text and what was asked, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
@@ -38,9 +36,7 @@ class Recorded:
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Yield one reply, or a failure of kind NOT_RECORDED, for every request in order."""
-        for number, request in enumerate(requests):
-            if number % _BREATHE_EVERY == 0:
-                await asyncio.sleep(0)  # nothing here waits, and an interrupt needs a moment to get through
+        async for request in breathing(requests):
             reply = self._replies.get((request.source, request.task))
             if reply is None and request.task == "score":
                 reply = self._replies.get((_same_pair(request.source), request.task))

@@ -34,7 +34,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from angle_data.annotators.base import TEXT_KINDS, ChatRequest, Failure, Reply
+from angle_data.annotators.base import TEXT_KINDS, Annotator, ChatRequest, Failure, Reply
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
 from angle_data.annotators.models import DEFAULT_URL
@@ -43,12 +43,12 @@ from angle_data.annotators.transport import (
     Form,
     Transport,
     api_key,
-    credentials_message,
+    credentials_error,
     one_line,
     read_reply,
     request_body,
 )
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.http import (
     BadAnswer,
     CallError,
@@ -72,7 +72,7 @@ _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
 
 
-class OpenAIServer:
+class OpenAIServer(Annotator):
     """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
@@ -125,10 +125,7 @@ class OpenAIServer:
                 await asyncio.gather(*workers, return_exceptions=True)
 
     def wind_down(self) -> int:
-        """Send nothing more, no second attempt either; return how many answers are still waited for.
-
-        What waits for its turn or for another attempt, perhaps an hour as the server asked, stays unanswered.
-        """
+        """Leave what waits for its turn or for another attempt: perhaps an hour, as the server asked."""
         self._stop.set()
         self._endpoints.end(retries=True)
         return self._endpoints.in_flight
@@ -169,7 +166,7 @@ class OpenAIServer:
                 reply = await self._send(request, place, form)
             except CallError as error:
                 pause = 0.0
-                tokens.update(error.usage if isinstance(error, NoReply) else {})
+                tokens.update(error.usage)
                 if not self._lowered(request, endpoint, form, error):
                     asks_patience = error.status_code == 429
                     elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
@@ -261,21 +258,14 @@ class OpenAIServer:
             return False
         if endpoint.form == form:
             endpoint.form = laxer
-            if laxer.json != form.json:
-                said = f"asking for {laxer.json} instead of {form.json}"
-            elif laxer.tokens != form.tokens:
-                said = f"asking with {laxer.tokens}"
-            else:
-                said = f"leaving out {laxer.without[-1]}"
-            log.warning("%s: %s; %s", endpoint.name, one_line(error), said)
+            log.warning("%s: %s; asking for %s now", endpoint.name, one_line(error), laxer)
         return True
 
     def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
         status, message = error.status_code, one_line(error)
-        lacks_connection = isinstance(error, NoAnswer) and not error.timeout
         if status in (401, 403):
-            raise CredentialsError(credentials_message(self._spec, address, status, message))
+            raise credentials_error(self._spec, address, status, message)
         if status is not None and 300 <= status < 400:
             raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
         if status == 404:
@@ -284,17 +274,13 @@ class OpenAIServer:
             )
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
-        if lacks_connection and not self._endpoints.reached:
+        if error.kind == "connection" and not self._endpoints.reached:
             own = "start the server or correct --base-url"
             mend = own if self._spec.base_urls else "check the network; a proxy is named by HTTPS_PROXY"
             raise AnnotatorError(f"cannot reach {self._names()} ({message}); {mend}")
         if isinstance(error, BadAnswer) and not self._endpoints.reached:
             raise AnnotatorError(f"{address}: {message}")
-        kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
-        if isinstance(error, BadAnswer):
-            kind = "no_reply" if isinstance(error, NoReply) else "bad_answer"
-        elif of_text := wrong_with_text(error):
-            kind = of_text
+        kind = wrong_with_text(error) or error.kind
         if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
             raise ending
         return Failure(request.key, kind, message)

@@ -58,6 +58,10 @@ class Form:
     tokens: str = "max_tokens"
     without: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Say it in a few words, for a log."""
+        return " ".join([f"{self.json} and {self.tokens}", *(f"without {name}" for name in self.without)])
+
     @classmethod
     def of(cls, spec: AnnotatorSpec) -> Self:
         """Return the form to begin with, by what is known of the service and the model."""
@@ -101,12 +105,17 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-def written(key: str) -> re.Pattern[bytes]:
+def written(key: str) -> re.Pattern[str]:
     """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
     forms = {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}
     forms |= {quote(key, safe=""), quote(key), quote_plus(key)}
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
-    return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
+    return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+
+
+def hidden(text: str, secret: re.Pattern[str] | None) -> str:
+    """Return the words of a service without the key, should it repeat it; see `written`."""
+    return text if secret is None else secret.sub("[key]", text)
 
 
 def may_be_a_word(key: str) -> bool:
@@ -136,20 +145,14 @@ def api_key(spec: AnnotatorSpec) -> str:
     return key
 
 
-def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: str) -> str:
-    """Return one line on a 401 or 403; `said` are the service's words, without the key.
+def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
+    """Return the error for a 401 or 403; `said` are the service's words, without the key.
 
-    A 401 is about the key. A 403 often is not: it may be about the country, the project or the model.
+    It may be about the key, but also about the country, the project or the model.
     """
-    name = spec.api_key_env
-    if status == 403:
-        detail = "" if said == "HTTP 403" else f": {said}"
-        fix = f"check the key in {name} and the rights of its project"
-        fix = fix if name else "if it wants an API key, name its variable with --api-key-env"
-        return f"{address} refuses access (HTTP 403{detail}); {fix}"
-    if name is None:
-        return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
-    return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
+    fix = f"check the key in {spec.api_key_env} and the rights of its project"
+    fix = fix if spec.api_key_env else "if it wants an API key, name its variable with --api-key-env"
+    return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
 
 
 def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
@@ -287,8 +290,8 @@ class Transport:
         if status == 407:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
-            raise _service_error(status, _hidden(content, self._secret), headers)
-        return _decoded(_hidden(content, self._secret_of_replies), headers)
+            raise _service_error(status, hidden(content.decode(errors="replace"), self._secret), headers)
+        return _decoded(content, headers, self._secret_of_replies)
 
 
 def _proxy(url: str) -> str | None:
@@ -321,19 +324,14 @@ def is_http(address: str) -> bool:
         return False
 
 
-def _hidden(content: bytes, secret: re.Pattern[bytes] | None) -> bytes:
-    """Return an answer without the key, should the service repeat it."""
-    return content if secret is None else secret.sub(b"[key]", content)
-
-
-def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:
+def _decoded(content: bytes, headers: Mapping[str, str], secret: re.Pattern[str] | None) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(hidden(content.decode(), secret))
     except ValueError as error:
         is_page = page_title(content.decode(errors="replace")) is not None
         if is_page or "html" in headers.get("Content-Type", ""):
-            raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
-        raise NoReply(f"the answer is broken JSON ({error})") from error
+            raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from None
+        raise NoReply(f"the answer is broken JSON ({error})") from None
 
 
 def _proxy_error(status: int, said: str) -> NoAnswer:
@@ -351,7 +349,7 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
+def _service_error(status: int, content: str, headers: Mapping[str, str]) -> ServiceError:
     """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
     try:
         decoded: Any = json.loads(content)
@@ -366,7 +364,7 @@ def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> S
         message = inner
     if 300 <= status < 400:
         message = f"it redirects to {headers.get('Location', 'another address')}"
-    said = str(message) if message else content.decode(errors="replace").strip() or f"HTTP {status}"
+    said = str(message) if message else content.strip() or f"HTTP {status}"
     if (title := page_title(said)) is not None:
         said = f"HTTP {status}{title and f': {title}'}"
     return ServiceError(status, masked(said if message else said[:_MESSAGE_CHARS]), codes, headers)

@@ -116,7 +116,7 @@ class LlamaEngine:
         try:
             return read_reply(request.key, answer, time.monotonic() - started)
         except BadAnswer as error:
-            return Failure(request.key, "bad_answer", one_line(error))
+            return Failure(request.key, error.kind, one_line(error), dict(error.usage))
 
 
 _COMPACT = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}

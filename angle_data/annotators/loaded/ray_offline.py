@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
 from angle_data.annotators.loaded.worker import ChunkServer, Refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
@@ -34,7 +34,7 @@ _OPENING = "first"
 _SEE_LOGS = "see the workers' logs of Ray, on one machine in /tmp/ray/session_latest/logs"
 
 
-class RayOffline:
+class RayOffline(Annotator):
     """An annotator with `concurrency` engines in Ray actors, each with a model of its own.
 
     `spec.engine_options` are those of the offline engine, and `concurrency`, the number of engines (1). On a

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from angle_data import errors
-from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError
 from angle_data.resources import load_object
@@ -67,7 +67,7 @@ class Kind:
     environment: Mapping[str, str]
 
 
-class LoadedModel:
+class LoadedModel(Annotator):
     """An annotator around a model of a `kind`, from the engine's `arguments`; loaded on the first request.
 
     `chunk` requests go to it at a time. `run` is the folder of the log, None for none.

@@ -22,9 +22,7 @@ from angle_data.annotators.base import (
     Annotator,
     ChatRequest,
     Failure,
-    Holder,
     Reply,
-    Retrier,
 )
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
@@ -97,8 +95,7 @@ class Collector:
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("no room for the journal: nothing more is asked")
                                 self.stopped = True
-                                if isinstance(annotator, Retrier):
-                                    annotator.wind_down()
+                                annotator.wind_down()
                             progress.skip(self._passed - passed)
                             passed = self._passed
                             count = len(self._journal.failures)
@@ -162,16 +159,13 @@ class Collector:
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
         """
         first = self._pulled
-        holder = annotator if self._ledger.limited and isinstance(annotator, Holder) else None
-        held = 0
-        if holder is not None:
-            self._ledger.hold(holder.held)
-            held = holder.held.requests
+        held = annotator.held.requests
+        self._ledger.hold(annotator.held)
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
-            if holder is not None and holder.holds(request.key):
+            if annotator.holds(request.key):
                 held -= 1
             elif self._ledger.limited:
                 if not self._ledger.affords(request, guess):
@@ -270,12 +264,13 @@ class Collector:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def interrupted() -> None:
-            if task is not None and (self.stopped or not getattr(annotator, "drains", True)):
+            if task is not None and (self.stopped or not annotator.drains):
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
                 self.stopped = True
-                waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
+                under_way = annotator.wind_down()
+                waiting = len(self._in_flight) if under_way is None else under_way
                 replies = "1 reply" if waiting == 1 else f"{waiting} replies"
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
