@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -162,7 +163,23 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
     return value
 
 
-def check_options(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
+def take_seconds(options: dict[str, Any], name: str, default: float) -> float:
+    """Take an engine option out of `options`; an `InputError` unless it is a number of seconds."""
+    value = options.pop(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise InputError(f"--engine-option {name} must be a number of seconds, 0 or more, got {value!r}")
+    return float(value)
+
+
+def check_options(engine: str, options: Mapping[str, Any], *known: str) -> None:
+    """Raise an `InputError` for an option that was left, because it is not one of those `known`."""
+    if options:
+        raise InputError(
+            f"--engine {engine} knows no option {min(options)!r}; it has: {', '.join(sorted(known))}"
+        )
+
+
+def check_not_ours(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
     """Raise an `InputError` if a user's option is one of `ours`, each with the way in which it is set."""
     for name, instead in ours.items():
         if name in options:

@@ -18,7 +18,6 @@ https://developers.openai.com/api/docs/guides/batch.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from asyncio import sleep
 from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -33,7 +32,9 @@ from angle_data.annotators.base import (
     Held,
     Reply,
     breathing,
+    check_options,
     take_count,
+    take_seconds,
 )
 from angle_data.annotators.batch_service import BatchService, request_line
 from angle_data.annotators.batch_state import BatchState, Part
@@ -86,7 +87,11 @@ class OpenAIBatch(Annotator):
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
         self._run, self._spec, self._key = spec.run, spec, api_key(spec)
         self._form = Form.of(spec)
-        self._wait_s, self._limits = _options(spec, limits or Limits())
+        options, limits = dict(spec.engine_options), limits or Limits()
+        size = take_count(options, "batch_size", limits.max_rows)
+        self._limits = replace(limits, max_rows=min(size, limits.max_rows))
+        self._wait_s = take_seconds(options, "wait_s", 0.0)
+        check_options("batch", options, "batch_size", "wait_s")
         self._file: _InputFile | None = None
         self._asked: dict[str, bool] = {}  # the keys that open parts hold, and whether this run asks them
 
@@ -314,19 +319,3 @@ class _InputFile:
         self.completion_tokens += request.sampling.max_tokens
         for message in request.messages:
             self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
-
-
-def _options(spec: AnnotatorSpec, limits: Limits) -> tuple[float, Limits]:
-    """Return the seconds to wait and the limits, as the engine options of `spec` say."""
-    options = dict(spec.engine_options)
-    size = take_count(options, "batch_size", limits.max_rows)
-    given = options.pop("wait_s", 0.0)
-    if options:
-        raise InputError(f"--engine batch knows no option {min(options)!r}; it has: batch_size, wait_s")
-    try:
-        seconds = float(given)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not seconds >= 0:
-        raise InputError(f"--engine-option wait_s must be a number of seconds, 0 or more, got {given!r}")
-    return seconds, replace(limits, max_rows=min(size, limits.max_rows))

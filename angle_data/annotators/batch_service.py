@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from angle_data.annotators.base import Failure, Reply
-from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
+    CHECK_ADDRESS,
     credentials_error,
     hidden,
     may_be_a_word,
@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 _ENDPOINT: Final = "/v1/chat/completions"
 _ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
-_CONNECT_S = 10.0
+_TIMEOUT_S, _CONNECT_S = 120.0, 10.0
 _PAGE = 100
 _RUN, _PART = "angle_run", "angle_part"
 
@@ -56,15 +56,15 @@ class BatchService:
     def __init__(self, spec: AnnotatorSpec, key: str, retry_s: float) -> None:
         import openai
 
-        self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
+        self.address = spec.addresses[0]
         self._spec, self._retry_s = spec, retry_s
         self._secret = written(key) if spec.api_key_env is not None else None
         self._secret_of_replies = None if may_be_a_word(key) else self._secret
         self._reached = False
         self.client = openai.AsyncOpenAI(
             api_key=key,
-            base_url=spec.base_urls[0] if spec.base_urls else DEFAULT_URL,
-            timeout=openai.Timeout(spec.timeout_s, connect=_CONNECT_S),
+            base_url=self.address,
+            timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(),
         )
@@ -232,9 +232,7 @@ class BatchService:
                 "the same command again later"
             )
         if isinstance(error, NoAnswer) and not self._reached:
-            return AnnotatorError(
-                f"cannot reach {self.address} ({message}); check the network or correct --base-url"
-            )
+            return AnnotatorError(f"cannot reach {self.address} ({message}); {CHECK_ADDRESS}")
         again = "; run the same command again to go on" if is_retryable(error) else ""
         return AnnotatorError(f"{self.address}: {message}{again}")
 

@@ -47,8 +47,9 @@ class Endpoint:
     `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
     """
 
-    def __init__(self, url: str, name: str, limiter: Limiter, form: Form) -> None:
-        self.url, self.name, self.limiter, self.form = url, name, limiter, form
+    def __init__(self, name: str, limiter: Limiter, form: Form) -> None:
+        self.name, self.limiter, self.form = name, limiter, form
+        self.url = f"{name.rstrip('/')}/chat/completions"
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf
         self._aside_until = 0.0

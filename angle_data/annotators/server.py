@@ -34,12 +34,20 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from angle_data.annotators.base import TEXT_KINDS, Annotator, ChatRequest, Failure, Reply
+from angle_data.annotators.base import (
+    TEXT_KINDS,
+    Annotator,
+    ChatRequest,
+    Failure,
+    Reply,
+    check_options,
+    take_seconds,
+)
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
-from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
+    CHECK_ADDRESS,
     Form,
     Transport,
     api_key,
@@ -64,6 +72,7 @@ from angle_data.http import (
 
 log = logging.getLogger("angle.annotators")
 
+_TIMEOUT_S = 120.0
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _ATTEMPTS_NO_REPLY = 4
@@ -76,8 +85,10 @@ class OpenAIServer(Annotator):
     """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
-        self._spec = spec
-        self._key = api_key(spec)
+        self._spec, self._key, self._names = spec, api_key(spec), ", ".join(spec.addresses)
+        options = dict(spec.engine_options)
+        self._timeout_s = take_seconds(options, "timeout_s", _TIMEOUT_S)
+        check_options("server", options, "timeout_s")
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
@@ -95,17 +106,16 @@ class OpenAIServer(Annotator):
         spec = self._spec
         addresses = [
             Endpoint(
-                f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions",
-                url or "the OpenAI API",
+                address,
                 Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute),
                 Form.of(spec),
             )
-            for url in spec.base_urls or (None,)
+            for address in spec.addresses
         ]
         self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(spec.concurrency)
         source, secret = iter(requests), spec.api_key_env is not None
-        async with Transport(self._key, spec.timeout_s, secret=secret) as self._transport:
+        async with Transport(self._key, self._timeout_s, secret=secret) as self._transport:
             workers = [asyncio.create_task(self._work(source, outcomes)) for _ in range(spec.concurrency)]
             try:
                 working, fatal = len(workers), None
@@ -235,7 +245,7 @@ class OpenAIServer(Annotator):
             log.warning("%s: %s", endpoint.name, message)
         if lost:
             raise StoppedError(
-                f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
+                f"no answer from {self._names} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
                 "run the same command again when the server is back"
             ) from error
 
@@ -245,7 +255,7 @@ class OpenAIServer(Annotator):
         if now > self._limited_until:
             minutes = f"{self._pauses.limited_s / 60:.0f} minutes"
             raise StoppedError(
-                f"{self._names()} refused everything for {minutes} ({message}); "
+                f"{self._names} refused everything for {minutes} ({message}); "
                 "run the same command again when its limits allow"
             )
         least = now + told_s
@@ -275,9 +285,7 @@ class OpenAIServer(Annotator):
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
         if error.kind == "connection" and not self._endpoints.reached:
-            own = "start the server or correct --base-url"
-            mend = own if self._spec.base_urls else "check the network; a proxy is named by HTTPS_PROXY"
-            raise AnnotatorError(f"cannot reach {self._names()} ({message}); {mend}")
+            raise AnnotatorError(f"cannot reach {self._names} ({message}); {CHECK_ADDRESS}")
         if isinstance(error, BadAnswer) and not self._endpoints.reached:
             raise AnnotatorError(f"{address}: {message}")
         kind = wrong_with_text(error) or error.kind
@@ -303,6 +311,3 @@ class OpenAIServer(Annotator):
         if refused or not self._replied:
             return AnnotatorError(said)
         return StoppedError(f"{said}; run the same command again to go on")
-
-    def _names(self) -> str:
-        return ", ".join(self._spec.base_urls) or "the OpenAI API"

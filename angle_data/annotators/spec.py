@@ -19,11 +19,11 @@ from angle_data.calls import check_least, option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
-Dialect = Literal["openai", "vllm", "glm"]
+Dialect = Literal["openai", "glm"]
 """What a server's API understands.
 
-`openai`: replies bound to a JSON Schema. `vllm`: the same, as `vllm serve` has it. `glm`: the GLM cloud,
-which has `json_object` only and adds its reasoning unless a request turns that off.
+`openai`: replies bound to a JSON Schema. `glm`: the GLM cloud, which has `json_object` only and adds its
+reasoning unless a request turns that off.
 """
 
 _OURS = {
@@ -36,8 +36,8 @@ _OURS = {
 
 LOADED = ("local", "offline", "ray")
 """The engines that load the model themselves."""
-TIMEOUT_S = 120.0
-"""Seconds for one answer, unless the user says otherwise."""
+DEFAULT_URL = "https://api.openai.com/v1"
+"""The address where no other is given."""
 
 
 def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], tuple[Any, Any]]:
@@ -215,14 +215,12 @@ class EngineConfig:
 class AnnotatorSpec(EngineConfig):
     """An `EngineConfig` with nothing left open: everything that an engine may rely on.
 
-    `engine` is a registered one, `checkpoint` the model as the service knows it. `base_urls` () is the
-    service's own default address. `timeout_s` bounds one attempt of one request. `run` is the run folder,
+    `engine` is a registered one, `checkpoint` the model as the service knows it. `run` is the run folder,
     where the batch engine keeps its state. `file` is the GGUF file of the local engine.
     """
 
     checkpoint: str = ""
     _: KW_ONLY
-    timeout_s: float = TIMEOUT_S
     dialect: Dialect = "openai"
     run: Path | None = None
     file: Path | None = None
@@ -231,6 +229,11 @@ class AnnotatorSpec(EngineConfig):
     def name(self) -> str:
         """Return the annotator's name, the label of its candidates: the model as the user called it."""
         return self.model
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return the servers that are asked."""
+        return self.base_urls or (DEFAULT_URL,)
 
     @property
     def identity(self) -> str:

@@ -24,6 +24,8 @@ from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
 from angle_data.text import longest_answer
 
+CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
+"""What to do when nothing answers."""
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
 # A user name and password in an address; the second form is an address without its scheme.
@@ -68,7 +70,7 @@ class Form:
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
         # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
-        own = spec.engine == "server" and bool(spec.base_urls) and service_of(spec.base_urls[0]) is None
+        own = spec.engine == "server" and service_of(spec.addresses[0]) is None
         json = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
             return cls(json)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
+from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import SEE_LOG, Kind, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import bounded_schema, one_line, read_reply, request_body
@@ -53,7 +53,7 @@ class LlamaLocal(LoadedModel):
             if stream.read(4) != b"GGUF":
                 raise InputError(f"{spec.file} is no GGUF file, which is what --engine local loads")
         options = dict(spec.engine_options)
-        check_options(options, _OURS)
+        check_not_ours(options, _OURS)
         threads = (os.cpu_count() or 1) if spec.file.stat().st_size > _LARGE_BYTES else 1
         usual = {"n_ctx": _CONTEXT, "n_parallel": 1, "n_threads": threads}
         counts = {name: take_count(options, name, default) for name, default in usual.items()}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
+from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import Kind, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
@@ -64,7 +64,7 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
     Raises:
         InputError: An option that the user sets in another way.
     """
-    check_options(options, _OURS)
+    check_not_ours(options, _OURS)
     defaults = {
         "enable_prefix_caching": True,
         "max_model_len": -1,

@@ -112,8 +112,8 @@ class Collector:
 
     def _say_what_for(self) -> None:
         spec = self._spec
-        what = ", ".join(spec.base_urls) or "the OpenAI API"
-        what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
+        what = f"{', '.join(spec.addresses)}; it may be loading {spec.checkpoint}, out of order, or "
+        what += "limiting requests"
         if spec.loads:
             what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)

@@ -28,7 +28,7 @@ SOON = {"retry-after-ms": "5"}
 
 
 def batch_spec(url, run, **changes):
-    return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, timeout_s=30.0, **changes)
+    return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, **changes)
 
 
 class Client:

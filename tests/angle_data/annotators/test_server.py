@@ -22,7 +22,7 @@ QUICK = Patience(retry_s=0.01)
 
 
 def server_spec(url, **changes):
-    settings = {"base_urls": (url,), "concurrency": 4, "timeout_s": 30.0} | changes
+    settings = {"base_urls": (url,), "concurrency": 4} | changes
     return AnnotatorSpec("tiny", "server", "tiny", **settings)
 
 
@@ -108,7 +108,8 @@ def test_passing_faults_are_tried_again(fault):
 
 def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     with FakeOpenAI(faults=[Fault(kind="hang")] * 3) as server:
-        all_replied(*ask(server_spec(server.url, concurrency=3, timeout_s=0.2), requests(3)), 3)
+        spec = server_spec(server.url, concurrency=3, engine_options={"timeout_s": 0.2})
+        all_replied(*ask(spec, requests(3)), 3)
     message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
     assert caplog.text.count(f"{server.url}: {message}") == 1
 
@@ -449,4 +450,4 @@ def test_servers_that_cannot_be_reached_are_named(count):
     urls = tuple(closed_port() for _ in range(count))
     outcomes, ended = ask(server_spec(None, base_urls=urls), requests(5))
     assert outcomes == []
-    assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server or")
+    assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server, ")
