@@ -37,15 +37,13 @@ class Recorded(Annotator):
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Yield one reply, or a failure of kind NOT_RECORDED, for every request in order."""
         async for request in breathing(requests):
-            reply = self._replies.get((request.source, request.task))
-            if reply is None and request.task == "score":
-                reply = self._replies.get((_same_pair(request.source), request.task))
-            if reply is not None:
-                yield Reply(request.key, reply)
-                continue
             of_pair = request.task == "score"
+            reply = self._replies.get((request.source, request.task))
+            if reply is None and of_pair:
+                reply = self._replies.get((_same_pair(request.source), request.task))
             asked = "grade for this pair" if of_pair else f"{request.task} reply for this text"
-            yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+            missing = Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+            yield missing if reply is None else Reply(request.key, reply)
 
 
 def _load(path: Path, name: str) -> _Replies:
@@ -53,28 +51,23 @@ def _load(path: Path, name: str) -> _Replies:
     similar: _Replies = {}
     others: set[str] = set()
     for number, row in read_jsonl(path):
-        where = f"{path}:{number}"
-        if "score" in row:
-            texts, reply, annotator, task = *_read_grade(row, where), row.get("grader", name), "score"
-        else:
-            fields, task = (("text1", "text2"), "score") if "text1" in row else (("text",), "")
-            texts = [_string(row, field, where).strip() for field in fields]
-            reply, annotator = _string(row, "reply", where), row.get("annotator", name)
+        where, is_grade = f"{path}:{number}", "score" in row
+        fields = ("text1", "text2") if "text1" in row else ("source", "text") if is_grade else ("text",)
+        # As `llm-score` writes the source of a request about one pair.
+        source = "\n".join(_string(row, field, where).strip() for field in fields)
+        reply = str(read_score(row, where)) if is_grade else _string(row, "reply", where)
+        annotator = row.get("grader" if is_grade else "annotator", name)
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = task or _task(row, where)
-        # As `llm-score` writes the source of a request about one pair.
-        if replies.setdefault(("\n".join(texts), task), reply) != reply:
-            about = "pair" if task == "score" else "text"
-            raise InputError(f"{where}: a second, different {task} reply for the same {about}; keep one")
+        task = "score" if len(fields) > 1 else _task(row, where)
+        if replies.setdefault((source, task), reply) != reply:
+            raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")
         if task == "score":
-            similar.setdefault((_same_pair("\n".join(texts)), task), reply)
+            similar.setdefault((_same_pair(source), task), reply)
     if not replies:
-        whose = f"of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
-        raise InputError(
-            f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
-        )
+        whose = f" of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
+        raise InputError(f"{path} holds no replies{whose if others else '; give a file with at least one'}")
     return similar | replies
 
 
@@ -101,10 +94,3 @@ def _string(row: dict[str, Any], field: str, where: str) -> str:
 def _same_pair(source: str) -> str:
     """Return what two pairs share that differ in the order of their texts or before normalisation only."""
     return "\n".join(sorted(map(normalise, source.split("\n"))))
-
-
-def _read_grade(row: dict[str, Any], where: str) -> tuple[list[str], str]:
-    """Read the two texts of a row with a grade, and the grade as a reply."""
-    fields = ("text1", "text2") if "text1" in row else ("source", "text")
-    score = read_score(row, where)
-    return [_string(row, field, where).strip() for field in fields], str(score)
