@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
-from angle_data.annotators.loaded.worker import SEE_LOG, Kind, LoadedModel
+from angle_data.annotators.loaded.worker import SEE_LOG, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import bounded_schema, one_line, read_reply, request_body
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
@@ -24,13 +24,6 @@ from angle_data.http import BadAnswer
 _CONTEXT = 4096
 _LARGE_BYTES = 1e9
 _OURS = {"model": "--checkpoint", "port": "nothing: no server is wanted", "seed": "--seed"}
-LLAMA_CPP = Kind(
-    "llama.cpp",
-    "angle_data.annotators.loaded.llamacpp:LlamaEngine",
-    log="llama.log",
-    cause=re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE),
-    environment={},
-)
 
 
 class LlamaLocal(LoadedModel):
@@ -45,6 +38,11 @@ class LlamaLocal(LoadedModel):
         InputError: An option that cannot be used, or a file that is no GGUF file.
     """
 
+    name = "llama.cpp"
+    engine = "angle_data.annotators.loaded.llamacpp:LlamaEngine"
+    log_name = "llama.log"
+    cause = re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE)
+
     def __init__(self, spec: AnnotatorSpec) -> None:
         if find_spec("xllamacpp") is None:
             raise MissingExtraError("--engine local", "local")
@@ -58,7 +56,7 @@ class LlamaLocal(LoadedModel):
         usual = {"n_ctx": _CONTEXT, "n_parallel": 1, "n_threads": threads}
         counts = {name: take_count(options, name, default) for name, default in usual.items()}
         arguments = {**counts, "model": str(spec.file), "options": options}
-        super().__init__(LLAMA_CPP, arguments, counts["n_parallel"], spec.run)
+        super().__init__(arguments, counts["n_parallel"], spec.run)
 
 
 class LlamaEngine:

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any
 
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, take_count
-from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
+from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLMOffline, engine_arguments
 from angle_data.annotators.loaded.worker import ChunkServer, Refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
@@ -62,7 +62,7 @@ class RayOffline(Annotator):
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
         if not first:
             return
-        in_thread, refusals = _Thread(), Refusals(VLLM.name)
+        in_thread, refusals = _Thread(), Refusals(VLLMOffline.name)
         try:
             await in_thread(self._start, first)
             while (answer := await in_thread(next, self._answers, None)) is not None:
@@ -182,10 +182,10 @@ class _Engine:
     """What Ray Data runs in each actor: a batch of encoded chunks in, their encoded answers out."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        os.environ.update({**VLLM.environment, **os.environ})
+        os.environ.update({**VLLMOffline.environment, **os.environ})
         # Ray repeats an actor's stdout on ours, which is for results.
         os.dup2(2, 1)
-        self._server = ChunkServer(VLLM.name, VLLM.engine, arguments)
+        self._server = ChunkServer(VLLMOffline.name, VLLMOffline.engine, arguments)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"answer": [self._server(str(chunk)) for chunk in batch["chunk"]]}

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
-from angle_data.annotators.loaded.worker import Kind, LoadedModel
+from angle_data.annotators.loaded.worker import LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
@@ -24,15 +24,6 @@ _OURS = {
     "revision": "--revision",
     "hf_token": "the environment variable HF_TOKEN",
 }
-VLLM = Kind(
-    "vLLM",
-    "angle_data.annotators.loaded.vllm_offline:VLLMEngine",
-    log="vllm.log",
-    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
-    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
-    cause=re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE),
-    environment={"VLLM_NO_USAGE_STATS": "1"},
-)
 
 
 class VLLMOffline(LoadedModel):
@@ -46,13 +37,21 @@ class VLLMOffline(LoadedModel):
         InputError: An option that cannot be used.
     """
 
+    name = "vLLM"
+    engine = "angle_data.annotators.loaded.vllm_offline:VLLMEngine"
+    log_name = "vllm.log"
+    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
+    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
+    cause = re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+    environment: ClassVar = {"VLLM_NO_USAGE_STATS": "1"}
+
     def __init__(self, spec: AnnotatorSpec) -> None:
         # Not the package's metadata: the CPU build is published under another name.
         if find_spec("vllm") is None:
             raise MissingExtraError("--engine offline", "vllm")
         options = dict(spec.engine_options)
         chunk = take_count(options, "chunk", DEFAULT_CHUNK)
-        super().__init__(VLLM, engine_arguments(spec, options), chunk, spec.run)
+        super().__init__(engine_arguments(spec, options), chunk, spec.run)
 
 
 def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[str, Any]:

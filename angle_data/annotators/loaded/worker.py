@@ -24,12 +24,13 @@ import tempfile
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 from angle_data import errors
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, Sampling
@@ -52,30 +53,25 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What the process of an engine is told and called.
-
-    `engine` is the "module:Class" of the `Engine`, `log` the file that takes what it prints. `cause` finds
-    the errors in that log, the text in its last group. `environment` is for the process, unless set already.
-    """
-
-    name: str
-    engine: str
-    log: str
-    cause: re.Pattern[str]
-    environment: Mapping[str, str]
-
-
 class LoadedModel(Annotator):
-    """An annotator around a model of a `kind`, from the engine's `arguments`; loaded on the first request.
+    """An annotator around a model, from the engine's `arguments`; loaded on the first request.
+
+    Its classes say what the process of an engine is told and called: `name` for people, `engine`, the
+    "module:Class" of the `Engine`, `log_name`, the file that takes what it prints, `cause`, which finds the
+    errors in that log (the text in its last group), and `environment`, unless set already.
 
     `chunk` requests go to it at a time. `run` is the folder of the log, None for none.
     """
 
-    def __init__(self, kind: Kind, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
-        self._kind, self._arguments, self._chunk = kind, arguments, chunk
-        self._log_path = run and run / kind.log
+    name: ClassVar[str]
+    engine: ClassVar[str]
+    log_name: ClassVar[str]
+    cause: ClassVar[re.Pattern[str]]
+    environment: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
+        self._arguments, self._chunk = arguments, chunk
+        self._log_path = run and run / self.log_name
         self._log: IO[bytes] | None = None  # to our stderr
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -87,7 +83,7 @@ class LoadedModel(Annotator):
             AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
         """
         source = iter(requests)
-        refusals = Refusals(self._kind.name)
+        refusals = Refusals(self.name)
         while chunk := list(islice(source, self._chunk)):
             try:
                 outcomes = await asyncio.to_thread(self._ask, chunk)
@@ -109,7 +105,7 @@ class LoadedModel(Annotator):
         try:
             if self._process is None:
                 started = time.monotonic()
-                log.info("loading %s with %s", self._arguments["model"], self._kind.name)
+                log.info("loading %s with %s", self._arguments["model"], self.name)
                 self._exchange(self._start(), encode([]))
                 log.info("loaded in %.0f s", time.monotonic() - started)
             assert self._process is not None
@@ -130,17 +126,17 @@ class LoadedModel(Annotator):
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
-            env={**self._kind.environment, **os.environ},
+            env={**self.environment, **os.environ},
         )
         self._finalizer = weakref.finalize(self, _end, self._process, self._log)
-        _send(self._process, json.dumps([self._kind.name, self._kind.engine, self._arguments]))
+        _send(self._process, json.dumps([self.name, self.engine, self._arguments]))
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], chunk: str) -> list[Reply | Failure]:
         """Send an encoded chunk and return its outcomes, or raise why the engine could not load or failed."""
         _send(process, chunk)
         assert process.stdout is not None
-        name, answer = self._kind.name, process.stdout.readline()
+        name, answer = self.name, process.stdout.readline()
         place = f" (more in {self._log_path})" if self._log and self._log_path else ""
         if not answer.endswith(b"\n"):
             if (status := process.wait()) == -signal.SIGKILL:
@@ -160,7 +156,7 @@ class LoadedModel(Annotator):
         if self._log is None:
             return None
         self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
-        for found in self._kind.cause.finditer(self._log.read().decode(errors="replace")):
+        for found in self.cause.finditer(self._log.read().decode(errors="replace")):
             if SEE_LOG not in found[0]:
                 return one_line(found[found.lastindex or 0])
         return None
@@ -247,21 +243,15 @@ class Refusals:
     """Tells when the engine of this name refuses everything."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._replied = name, False
-        self._failed: list[tuple[str, str]] = []
+        self._name, self._replied, self._refused = name, False, Counter[str]()
 
     def check(self, outcomes: list[Reply | Failure]) -> None:
-        """Raise an error where a whole chunk, and five requests at least, were refused for one reason.
-
-        A few refusals say nothing of the others, and none does once something was answered.
-        """
-        failed = [(each.kind, each.message) for each in outcomes if isinstance(each, Failure)]
-        self._replied = self._replied or len(failed) < len(outcomes)
-        self._failed = [*self._failed, *failed][-max(_ALIKE, len(outcomes)) :]
-        if not self._replied and len(self._failed) >= _ALIKE and len(set(self._failed)) == 1:
-            kind, message = self._failed[0]
-            if kind == "refused":
-                raise AnnotatorError(f"{self._name} refuses every request: {message}")
+        """Raise an error where five requests at least were refused, all alike, and none was answered."""
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        self._replied = self._replied or len(failures) < len(outcomes)
+        self._refused.update(failure.message for failure in failures if failure.kind == "refused")
+        if not self._replied and len(self._refused) == 1 and self._refused.total() >= _ALIKE:
+            raise AnnotatorError(f"{self._name} refuses every request: {min(self._refused)}")
 
 
 def main() -> None:

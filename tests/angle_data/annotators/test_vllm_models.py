@@ -64,11 +64,11 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
 
 LOADS = """
 import json, sys
-from angle_data.annotators.loaded.vllm_offline import VLLM
+from angle_data.annotators.loaded.vllm_offline import VLLMOffline
 from angle_data.annotators.loaded.worker import ChunkServer
 
 for arguments in json.loads(sys.argv[1]):
-    print("FOUND", ChunkServer(VLLM.name, VLLM.engine, arguments)(sys.argv[2]))
+    print("FOUND", ChunkServer("vLLM", VLLMOffline.engine, arguments)(sys.argv[2]))
 """
 
 
