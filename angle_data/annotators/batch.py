@@ -1,15 +1,10 @@
 """The Batch API of OpenAI as an annotator: submit, leave, come back, fetch; half the price, within a day.
 
 The first run of a command submits its requests and stops (exit code 75); the same command later fetches what
-is done. With `--engine-option wait_s=SECONDS` a run waits that long. What happens to requests:
-
-- in a batch that is being worked on: not submitted again, whatever else is asked
-- a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
-- a row with an error, or no row: a `Failure`; the next run of the command asks it again, in a new batch
-- a batch refused for the account's limit on enqueued tokens: its requests wait for a later run, and are not
-  sent again as long as others of the run are worked on; smaller batches fit sooner (`batch_size`)
-- a batch refused for another reason: ends the run with what the service says; its requests are asked again
-- a reply to a request that the command no longer asks: kept in RUN/batch until it is asked
+is done. What is in a batch is not submitted again, whatever else is asked. A row is matched with its request
+by key. What failed or is missing is asked again by the next run, in a new batch. A batch refused for the
+account's limit on enqueued tokens waits for the others of the run; one refused for another reason ends the
+run. A reply to a request that the command no longer asks is kept in RUN/batch until it is asked.
 
 Memory holds the keys of requests; what is sent and what comes back goes through files. Format of the files:
 https://developers.openai.com/api/docs/guides/batch.
@@ -110,6 +105,7 @@ class OpenAIBatch(Annotator):
             InputError: The state in the run directory is damaged.
         """
         self._state = BatchState(self._run)
+        self._state.begin()
         self._full = self._state.full  # there was no room for a batch
         self._looks: dict[str, Batch] = {}  # by part
         self._asked = {}

@@ -1,25 +1,19 @@
 """Asks any OpenAI-compatible chat endpoint: OpenAI itself, `vllm serve`, the GLM cloud.
 
-A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The next
-request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limits`). The
-retries here are the only ones. What a failed request means for the run:
+A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The retries
+here are the only ones:
 
-- no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
-- no connection after an address has answered, and 502, 503, 504 at any time: everything waits for up to three
-  minutes (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting
-- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work;
-  nothing else for ten minutes ends the run with `StoppedError`
-- 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
-  from then on always, once per address
-- no reply in an answer, an answer that is cut off, a text that a filter stops or that is too long: a
-  `Failure`, of the first two after four attempts; a hundred in a row end the run
-- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
-  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
-- 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
-- no connection at all before the first answer: ends the run after three attempts
-- twenty failed requests in a row end the run, after the first reply with `StoppedError`
+- no connection, timeout, 408, 409, 5xx, no chat completion: six attempts, then a `Failure`; four where the
+  reply is missing or cut off
+- a server that is away (no connection after an answer; 502, 503, 504): its requests go to the other
+  addresses, or everything waits for up to three minutes, since it may be starting; then `StoppedError`
+- 429: everybody pauses, and it is tried again; `StoppedError` if nothing else comes for ten minutes
+- 400 that names a field that can be left out or asked for in a laxer way (`Form`): once more, so, for good
+- another refusal of the request, a text that is too long or that a filter stops: a `Failure`
+- 401, 403, 3xx, 404, no quota, or no connection at all in three attempts: the end of the run
 
-With several addresses, one that fails is set aside, and its requests go to the others.
+Failures in a row end the run, too: of the server twenty, after the first reply with `StoppedError`; of the
+requests five equal ones before it, twenty equal ones after it, or a hundred; of texts a hundred.
 """
 
 from __future__ import annotations
@@ -138,7 +132,7 @@ class OpenAIServer(Annotator):
         """Leave what waits for its turn or for another attempt: perhaps an hour, as the server asked."""
         self._stop.set()
         self._endpoints.end(retries=True)
-        return self._endpoints.in_flight
+        return sum(endpoint.limiter.in_flight for endpoint in self._endpoints.all)
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
