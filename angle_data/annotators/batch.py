@@ -69,10 +69,6 @@ class OpenAIBatch(Annotator):
 
     The engine options are `wait_s`, the seconds that a run waits for batches (0, the default: it submits and
     fetches only), and `batch_size`, the most requests in one batch.
-
-    Raises:
-        InputError: There is no run directory, or an engine option is unknown or of no use.
-        CredentialsError: The variable that should hold the API key is not set.
     """
 
     drains = False  # the service works on without us, and the next run fetches
@@ -101,8 +97,7 @@ class OpenAIBatch(Annotator):
 
         Raises:
             StoppedError: Batches are being worked on; the same command fetches them later.
-            AnnotatorError: The service refused a batch, or going on is pointless.
-            InputError: The state in the run directory is damaged.
+            AnnotatorError: The service refused a batch.
         """
         self._state = BatchState(self._run)
         self._state.begin()
@@ -182,7 +177,8 @@ class OpenAIBatch(Annotator):
             if len(line) > self._limits.max_bytes:
                 said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
                 return Failure(request.key, "too_large", said)
-            if self._file is not None and not self._file.fits(line, self._limits):
+            size, rows = (self._file.size, len(self._file.keys)) if self._file else (0, 0)
+            if rows == self._limits.max_rows or size + len(line) > self._limits.max_bytes:
                 await self._submit()
             if self._file is None:
                 self._file = _InputFile(self._state.folder)
@@ -302,10 +298,6 @@ class _InputFile:
         self.path, self.keys = folder / "next.jsonl", list[str]()
         self.size = self.prompt_tokens = self.completion_tokens = 0
         self.stream = self.path.open("wb")
-
-    def fits(self, line: bytes, limits: Limits) -> bool:
-        """Whether one more row keeps the file within the limits."""
-        return len(self.keys) < limits.max_rows and self.size + len(line) <= limits.max_bytes
 
     def add(self, request: ChatRequest, line: bytes) -> None:
         """Append the row of a request."""

@@ -1,7 +1,7 @@
 """The choice of an annotator: engine, checkpoint, address, key and dialect, from what the user gave.
 
-Sends nothing; `load_annotator` alone imports an engine. Add an engine: a module with a class that takes an
-`AnnotatorSpec` and has `stream`, and a line in ANNOTATORS. One not known here is taken to ask a server.
+Sends nothing; `load_annotator` alone imports an engine. Add an engine: an `Annotator` that takes an
+`AnnotatorSpec`, and a line in ANNOTATORS. One not known here is taken to ask a server.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def load_annotator(spec: AnnotatorSpec) -> Annotator:
     """Import the engine of `spec` and build the annotator.
 
     Raises:
-        InputError: The recorded replies cannot be used.
+        InputError: An option of the engine, or a file, cannot be used.
         MissingExtraError: The engine needs a package that is not installed.
         CredentialsError: The variable that should hold the API key is not set.
     """

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Polarity, read_score
+from angle_data.records import read_score
 from angle_data.text import normalise
 
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
-_DEGREES = ("degrees", "graded")
+_TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
 
 _Replies = dict[tuple[str, str], str]  # (source, task) -> reply
 
@@ -60,7 +60,9 @@ def _load(path: Path, name: str) -> _Replies:
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = "score" if len(fields) > 1 else _task(row, where)
+        given = row.get("polarity") or row.get("task")
+        if (task := "score" if len(fields) > 1 else _TASKS.get(str(given))) is None:
+            raise InputError(f"{where}: polarity must be synonym or antonym, or task degrees, got {given!r}")
         if replies.setdefault((source, task), reply) != reply:
             raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")
         if task == "score":
@@ -69,19 +71,6 @@ def _load(path: Path, name: str) -> _Replies:
         whose = f" of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
         raise InputError(f"{path} holds no replies{whose if others else '; give a file with at least one'}")
     return similar | replies
-
-
-def _task(row: dict[str, Any], where: str) -> str:
-    """Return what a row about one text answers: `synonym`, `antonym` or `degrees`."""
-    task = row.get("task")
-    if task is None or row.get("polarity") is not None:
-        if (polarity := row.get("polarity")) not in get_args(Polarity):
-            known = ", ".join(get_args(Polarity))
-            raise InputError(f"{where}: polarity must be one of {known}, got {polarity!r}")
-        return str(polarity)
-    if task not in _DEGREES:
-        raise InputError(f"{where}: task must be {' or '.join(_DEGREES)}, got {task!r}; or give a polarity")
-    return _DEGREES[0]
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:

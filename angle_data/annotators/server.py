@@ -50,7 +50,7 @@ from angle_data.annotators.transport import (
     read_reply,
     request_body,
 )
-from angle_data.errors import AngleError, AnnotatorError, StoppedError
+from angle_data.errors import AnnotatorError, StoppedError
 from angle_data.http import (
     BadAnswer,
     CallError,
@@ -270,8 +270,6 @@ class OpenAIServer(Annotator):
         status, message = error.status_code, one_line(error)
         if status in (401, 403):
             raise credentials_error(self._spec, address, status, message)
-        if status is not None and 300 <= status < 400:
-            raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
         if status == 404:
             raise AnnotatorError(
                 f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
@@ -280,15 +278,15 @@ class OpenAIServer(Annotator):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
         if error.kind == "connection" and not self._endpoints.reached:
             raise AnnotatorError(f"cannot reach {self._names} ({message}); {CHECK_ADDRESS}")
-        if isinstance(error, BadAnswer) and not self._endpoints.reached:
+        is_redirect = status is not None and 300 <= status < 400
+        if is_redirect or (isinstance(error, BadAnswer) and not self._endpoints.reached):
             raise AnnotatorError(f"{address}: {message}")
         kind = wrong_with_text(error) or error.kind
-        if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
-            raise ending
+        self._count(address, kind, message, refused=not is_retryable(error))
         return Failure(request.key, kind, message)
 
-    def _ending(self, address: str, kind: str, message: str, *, refused: bool) -> AngleError | None:
-        """Count a failed request; return the error that ends the run when there are too many in a row."""
+    def _count(self, address: str, kind: str, message: str, *, refused: bool) -> None:
+        """Count a failed request; raises what ends the run when there are too many in a row."""
         most = _FAILURES_IN_A_ROW
         if kind in TEXT_KINDS:
             most, refused = _REFUSALS_IN_A_ROW, False
@@ -296,12 +294,11 @@ class OpenAIServer(Annotator):
             self._refusals = self._refusals + 1 if message == self._refusal else 1
             self._refusal = message
             if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
-                return AnnotatorError(f"{address} rejects every request: {message}")
+                raise AnnotatorError(f"{address} rejects every request: {message}")
             most = _REFUSALS_IN_A_ROW if self._replied else most
         self._failed_in_a_row += 1
-        if self._failed_in_a_row < most:
-            return None
-        said = f"{address}: {most} requests in a row failed, the last one with: {message}"
-        if refused or not self._replied:
-            return AnnotatorError(said)
-        return StoppedError(f"{said}; run the same command again to go on")
+        if self._failed_in_a_row >= most:
+            said = f"{address}: {most} requests in a row failed, the last one with: {message}"
+            if refused or not self._replied:
+                raise AnnotatorError(said)
+            raise StoppedError(f"{said}; run the same command again to go on")

@@ -148,28 +148,21 @@ def api_key(spec: AnnotatorSpec) -> str:
 
 
 def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
-    """Return the error for a 401 or 403; `said` are the service's words, without the key.
-
-    It may be about the key, but also about the country, the project or the model.
-    """
+    """Return the error for a 401 or 403, about the key or the country, the project, the model."""
     fix = f"check the key in {spec.api_key_env} and the rights of its project"
     fix = fix if spec.api_key_env else "if it wants an API key, name its variable with --api-key-env"
     return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
 
 
 def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
-    """Return the JSON body that asks `request`.
-
-    The models of the GLM cloud think aloud unless the request forbids it, see
-    https://docs.bigmodel.cn/api-reference.
-    """
+    """Return the JSON body that asks `request`."""
     sampling = request.sampling
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     for name in _OPTIONAL:
         if name not in form.without and (value := getattr(sampling, name)) is not None:
             body[name] = value
     body[form.tokens] = sampling.max_tokens
-    if dialect == "glm":
+    if dialect == "glm":  # its models think aloud otherwise: https://docs.bigmodel.cn/api-reference
         body["thinking"] = {"type": "disabled"}
     if sampling.schema is not None and form.json != "text":
         body["response_format"] = {"type": form.json.replace("bounded", "json")}
@@ -198,12 +191,7 @@ def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 def read_reply(key: str, answer: Any, seconds: float) -> Reply:
-    """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object".
-
-    Raises:
-        NoReply: There is no reply in it.
-        BadAnswer: The answer has another shape.
-    """
+    """Read a chat completion, decoded from JSON; a `BadAnswer` if it is none, a `NoReply` if it is empty."""
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
     usage = answer.get("usage")
@@ -256,14 +244,11 @@ class Transport:
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
     async def post(self, url: str, body: Mapping[str, Any]) -> Any:
-        """Post `body` as JSON to `url` and return the decoded answer.
+        """Post `body` as JSON to `url` and return the decoded answer; redirects are not followed.
 
         Raises:
-            NoAnswer: No connection, it broke, or time ran out.
-            ServiceError: The service answered with another status than 200; redirects are not followed.
+            CallError: What went wrong, by its classes.
             InputError: The environment names a proxy that cannot be used.
-            NoReply: The answer was cut off.
-            BadAnswer: The answer is no JSON.
         """
         import aiohttp
 
@@ -365,7 +350,7 @@ def _service_error(status: int, content: str, headers: Mapping[str, str]) -> Ser
     elif isinstance(inner, str):
         message = inner
     if 300 <= status < 400:
-        message = f"it redirects to {headers.get('Location', 'another address')}"
+        message = f"it redirects to {headers.get('Location')}; give that address with --base-url"
     said = str(message) if message else content.strip() or f"HTTP {status}"
     if (title := page_title(said)) is not None:
         said = f"HTTP {status}{title and f': {title}'}"

@@ -32,10 +32,6 @@ class LlamaLocal(LoadedModel):
     `spec.engine_options` are fields of llama.cpp's `common_params`, such as `n_ctx` (tokens of a prompt and
     its reply, 4096), `n_parallel` (requests at a time, 1) and `n_gpu_layers`, and `n_threads`: one unless the
     file has more than a gigabyte, since a small model is slower with two.
-
-    Raises:
-        MissingExtraError: xllamacpp is not installed.
-        InputError: An option that cannot be used, or a file that is no GGUF file.
     """
 
     name = "llama.cpp"
@@ -60,12 +56,7 @@ class LlamaLocal(LoadedModel):
 
 
 class LlamaEngine:
-    """A loaded model, from the arguments that `LlamaLocal` makes.
-
-    Raises:
-        InputError: An option that llama.cpp does not know.
-        AnnotatorError: The model cannot be loaded.
-    """
+    """A loaded model, from the arguments that `LlamaLocal` makes."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         import xllamacpp

@@ -1,8 +1,8 @@
 """Spreads vLLM engines over a Ray cluster with Ray Data: the offline engine, several times.
 
-Chunks of requests are fed to Ray Data as fast as answers come back, so no more than two per engine are on
-their way: that is what a kill loses and what an interrupt waits for. Uses the cluster of RAY_ADDRESS, or
-starts Ray on this machine. The machines of a cluster need this package with its vllm extra.
+No more than two chunks of requests per engine are on their way: that is what a kill loses and what an
+interrupt waits for. Uses the cluster of RAY_ADDRESS, whose machines need this package with its vllm extra, or
+starts Ray on this machine.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ class RayOffline(Annotator):
 
     `spec.engine_options` are those of the offline engine, and `concurrency`, the number of engines (1). On a
     cluster with GPUs, an engine takes as many as its tensor_parallel_size × pipeline_parallel_size says.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        InputError: An option that cannot be used.
     """
 
     def __init__(self, spec: AnnotatorSpec) -> None:

@@ -31,10 +31,6 @@ class VLLMOffline(LoadedModel):
 
     `spec.engine_options` are keyword arguments for `vllm.LLM` (tensor_parallel_size, gpu_memory_utilization,
     max_model_len, dtype, quantization …), and `chunk`, the prompts per call.
-
-    Raises:
-        MissingExtraError: vLLM is not installed.
-        InputError: An option that cannot be used.
     """
 
     name = "vLLM"
@@ -59,9 +55,6 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
 
     Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small models
     can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
-
-    Raises:
-        InputError: An option that the user sets in another way.
     """
     check_not_ours(options, _OURS)
     defaults = {
@@ -73,13 +66,7 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
 
 
 class VLLMEngine:
-    """A loaded model, from the arguments of `vllm.LLM`. Loading takes from seconds to minutes.
-
-    Raises:
-        MissingExtraError: vLLM is not installed.
-        InputError: An option that vLLM does not know.
-        AnnotatorError: The model cannot be loaded, or it has no chat template.
-    """
+    """A loaded model, from the arguments of `vllm.LLM`."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         try:

@@ -1,12 +1,8 @@
 """Keeps a model in a process of its own, and asks it in chunks: one start for all requests, no server.
 
 A process of its own, because the engines print as they like, go on while a Ctrl-C in the terminal ends ours,
-and take their process along when memory runs out. What it prints goes to a log in the run folder. A kill
-loses at most one chunk.
-
-`LoadedModel` is the annotator. `ChunkServer` is the other end: it loads an `Engine` and answers encoded
-chunks, each a line of JSON. This module as a program serves them on stdin and stdout; `ray_offline` runs the
-same in the actors of a cluster.
+and take their process along when memory runs out. `LoadedModel` is the annotator. `ChunkServer` is the other
+end: this module as a program serves it on stdin and stdout, `ray_offline` in the actors of a cluster.
 """
 
 from __future__ import annotations
@@ -46,7 +42,12 @@ _ALIKE = 5
 
 
 class Engine(Protocol):
-    """A loaded model; made from its arguments, which may take minutes."""
+    """A loaded model; made from its arguments, which may take minutes.
+
+    Raises:
+        InputError: It knows no such option.
+        AnnotatorError: The model cannot be loaded.
+    """
 
     def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
         """Answer a chunk, in the order of its requests; one that cannot be asked costs none of the others."""
@@ -58,9 +59,8 @@ class LoadedModel(Annotator):
 
     Its classes say what the process of an engine is told and called: `name` for people, `engine`, the
     "module:Class" of the `Engine`, `log_name`, the file that takes what it prints, `cause`, which finds the
-    errors in that log (the text in its last group), and `environment`, unless set already.
-
-    `chunk` requests go to it at a time. `run` is the folder of the log, None for none.
+    errors in that log (the text in its last group), and `environment`, unless set already. `chunk` requests
+    go to it at a time. `run` is the folder of the log, None for none.
     """
 
     name: ClassVar[str]
@@ -79,8 +79,7 @@ class LoadedModel(Annotator):
         """Answer chunk by chunk, each in the order of its requests.
 
         Raises:
-            InputError: The engine does not know one of the options.
-            AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
+            AnnotatorError: All is refused alike, or the engine failed; and as of `Engine`.
         """
         source = iter(requests)
         refusals = Refusals(self.name)
