@@ -176,17 +176,12 @@ def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form =
 
 def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
     """Return a schema with a length for each string: a model that is held to it may go on without end."""
-    most = longest_answer(source)
+    longest = {"maxLength": longest_answer(source)}
 
-    def bound(part: Any) -> Any:
-        if isinstance(part, list):
-            return [bound(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        longest = {"maxLength": most} if part.get("type") == "string" else {}
-        return {**{name: bound(value) for name, value in part.items()}, **longest}
+    def bound(part: dict[str, Any]) -> dict[str, Any]:
+        return part | longest if part.get("type") == "string" else part
 
-    bounded: dict[str, Any] = bound(schema)
+    bounded: dict[str, Any] = json.loads(json.dumps(schema), object_hook=bound)
     return bounded
 
 

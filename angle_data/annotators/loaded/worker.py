@@ -28,7 +28,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol
 
-from angle_data import errors
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError
@@ -42,12 +41,7 @@ _ALIKE = 5
 
 
 class Engine(Protocol):
-    """A loaded model; made from its arguments, which may take minutes.
-
-    Raises:
-        InputError: It knows no such option.
-        AnnotatorError: The model cannot be loaded.
-    """
+    """A loaded model; made from its arguments, which may take minutes, or raises an `AngleError`."""
 
     def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
         """Answer a chunk, in the order of its requests; one that cannot be asked costs none of the others."""
@@ -148,7 +142,7 @@ class LoadedModel(Annotator):
         except AnnotatorError as error:
             cause = self._cause() if SEE_LOG in str(error) else None
             message = f"{name} cannot load the model: {cause}" if cause else str(error)
-            raise type(error)(message + place) from None
+            raise AnnotatorError(message + place) from None
 
     def _cause(self) -> str | None:
         """Return the first error in the log that is not the consequence of another."""
@@ -199,24 +193,23 @@ class ChunkServer:
     def __init__(self, name: str, engine: str, arguments: Mapping[str, Any]) -> None:
         self._name, self._class, self._arguments = name, engine, arguments
         self._engine: Engine | None = None
-        self._error: dict[str, str] | None = None
+        self._error = ""
 
     def __call__(self, line: str) -> str:
         """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
-        if self._error is None:
+        if not self._error:
             try:
                 self._engine = self._engine or load_object(self._class)(self._arguments)
                 assert self._engine is not None
                 outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
                 return json.dumps({"outcomes": list(map(asdict, outcomes))})
             except AngleError as error:
-                self._error = {"error": type(error).__name__, "message": str(error)}
+                self._error = str(error)
             except Exception as error:
                 # A defect of the model's code or of its engine: the log has its traceback, the user one line.
                 log.exception("%s failed", self._name)
-                said = f"{self._name} failed: {one_line(error)}"
-                self._error = {"error": "AnnotatorError", "message": said}
-        return json.dumps(self._error)
+                self._error = f"{self._name} failed: {one_line(error)}"
+        return json.dumps({"error": self._error})
 
 
 def encode(requests: Iterable[ChatRequest]) -> str:
@@ -230,11 +223,10 @@ def _request(row: dict[str, Any]) -> ChatRequest:
 
 
 def decode(line: str | bytes) -> list[Reply | Failure]:
-    """Return the outcomes of an encoded answer, or raise the `AngleError` that the engine ended with."""
+    """Return the outcomes of an encoded answer, or raise what the engine ended with."""
     answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
-        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
-        raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
+        raise AnnotatorError(answer["error"])
     return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
 
 
