@@ -25,11 +25,10 @@ from angle_data.annotators.transport import (
     CHECK_ADDRESS,
     credentials_error,
     hidden,
-    may_be_a_word,
     one_line,
     page_title,
     read_reply,
-    written,
+    secrets_of,
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
@@ -58,8 +57,7 @@ class BatchService:
 
         self.address = spec.addresses[0]
         self._spec, self._retry_s = spec, retry_s
-        self._secret = written(key) if spec.api_key_env is not None else None
-        self._secret_of_replies = None if may_be_a_word(key) else self._secret
+        self._secret, self._secret_of_replies = secrets_of(key, spec)
         self._reached = False
         self.client = openai.AsyncOpenAI(
             api_key=key,

@@ -44,7 +44,6 @@ from angle_data.annotators.transport import (
     CHECK_ADDRESS,
     Form,
     Transport,
-    api_key,
     credentials_error,
     one_line,
     read_reply,
@@ -79,9 +78,9 @@ class OpenAIServer(Annotator):
     """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
-        self._spec, self._key, self._names = spec, api_key(spec), ", ".join(spec.addresses)
+        self._spec, self._names = spec, ", ".join(spec.addresses)
         options = dict(spec.engine_options)
-        self._timeout_s = take_seconds(options, "timeout_s", _TIMEOUT_S)
+        self._transport = Transport(spec, take_seconds(options, "timeout_s", _TIMEOUT_S))
         check_options("server", options, "timeout_s")
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
@@ -108,8 +107,8 @@ class OpenAIServer(Annotator):
         ]
         self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(spec.concurrency)
-        source, secret = iter(requests), spec.api_key_env is not None
-        async with Transport(self._key, self._timeout_s, secret=secret) as self._transport:
+        source = iter(requests)
+        async with self._transport:
             workers = [asyncio.create_task(self._work(source, outcomes)) for _ in range(spec.concurrency)]
             try:
                 working, fatal = len(workers), None

@@ -107,22 +107,27 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-def written(key: str) -> re.Pattern[str]:
-    """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
+Secret = re.Pattern[str] | None
+
+
+def secrets_of(key: str, spec: AnnotatorSpec) -> tuple[Secret, Secret]:
+    """Return what finds a key in the words of a service, and in replies; None where nothing is to be hidden.
+
+    It is found as it is, in JSON, and as part of a URL. A key such as the "test" of a local server may well
+    be a word of a reply.
+    """
+    if spec.api_key_env is None:
+        return None, None
     forms = {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}
     forms |= {quote(key, safe=""), quote(key), quote_plus(key)}
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
-    return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+    secret = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+    return secret, None if len(key) < _SHORTEST_KEY or key.isalpha() else secret
 
 
-def hidden(text: str, secret: re.Pattern[str] | None) -> str:
-    """Return the words of a service without the key, should it repeat it; see `written`."""
+def hidden(text: str, secret: Secret) -> str:
+    """Return a text without the key, should a service repeat it; see `secrets_of`."""
     return text if secret is None else secret.sub("[key]", text)
-
-
-def may_be_a_word(key: str) -> bool:
-    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
-    return len(key) < _SHORTEST_KEY or key.isalpha()
 
 
 def masked(text: str) -> str:
@@ -207,13 +212,13 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
 class Transport:
     """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
-    `key` goes with every request; with `secret`, no exception repeats it, whatever the service says.
+    The key goes with every request, and no exception repeats it, whatever the service says.
     """
 
-    def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
+    def __init__(self, spec: AnnotatorSpec, timeout_s: float) -> None:
+        key, self._timeout_s = api_key(spec), timeout_s
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._timeout_s, self._secret = timeout_s, written(key) if secret else None
-        self._secret_of_replies = None if may_be_a_word(key) else self._secret
+        self._secret, self._secret_of_replies = secrets_of(key, spec)
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -306,7 +311,7 @@ def is_http(address: str) -> bool:
         return False
 
 
-def _decoded(content: bytes, headers: Mapping[str, str], secret: re.Pattern[str] | None) -> Any:
+def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
     try:
         return json.loads(hidden(content.decode(), secret))
     except ValueError as error:
