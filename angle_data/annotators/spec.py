@@ -177,18 +177,16 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         check_least(self, 1, "max_tokens", "concurrency", "max_tokens_total")
+        check_least(self, 0, "temperature", most=2)
+        check_least(self, 0, "min_yield", most=100)
         for name in ("requests_per_minute", "tokens_per_minute", "max_usd"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} must be more than 0, got {value}")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InputError(f"--temperature must be between 0 and 2, got {self.temperature}")
         if ours := sorted(_OURS.keys() & self.params):
             raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):
             raise InputError(f"--price must hold two prices, got {self.price}")
-        if not 0 <= self.min_yield <= 100:
-            raise InputError(f"--min-yield must be from 0 to 100 (percent), got {self.min_yield}")
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
 

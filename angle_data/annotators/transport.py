@@ -313,7 +313,7 @@ def is_http(address: str) -> bool:
 
 def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
     try:
-        return json.loads(hidden(content.decode(), secret))
+        return json.loads(hidden(content.decode("utf-8-sig"), secret))
     except ValueError as error:
         is_page = page_title(content.decode(errors="replace")) is not None
         if is_page or "html" in headers.get("Content-Type", ""):

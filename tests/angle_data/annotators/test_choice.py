@@ -155,7 +155,7 @@ def test_a_key_in_place_of_its_variable_is_not_repeated(pasted):
         ({"max_tokens_total": 0}, "--max-tokens-total must be at least 1, got 0"),
         ({"tokens_per_minute": float("nan")}, "--tokens-per-minute must be more than 0, got nan"),
         ({"max_usd": float("inf")}, "--max-usd must be more than 0, got inf"),
-        ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
+        ({"temperature": 2.5}, "--temperature must be from 0 to 2, got 2.5"),
         ({"price": (1.0, -1.0)}, "--price must hold two prices"),
         ({"params": {"temperature": 1}}, "--param temperature is not for you to set; use --temperature"),
         ({"params": {"stream": True}}, "--param stream is not for you to set; one reply"),
