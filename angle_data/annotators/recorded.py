@@ -32,7 +32,7 @@ class Recorded(Annotator):
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         assert spec.replies is not None, "the choice of the engine asks for it"
-        self._replies = _load(spec.replies, spec.name)
+        self._replies = _load(spec.replies, spec.model)
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Yield one reply, or a failure of kind NOT_RECORDED, for every request in order."""

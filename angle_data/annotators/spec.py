@@ -213,7 +213,8 @@ class EngineConfig:
 class AnnotatorSpec(EngineConfig):
     """An `EngineConfig` with nothing left open: everything that an engine may rely on.
 
-    `engine` is a registered one, `checkpoint` the model as the service knows it. `run` is the run folder,
+    `model` is the annotator's name and the label of its candidates, `engine` a registered one, `checkpoint`
+    the model as the service knows it. `run` is the run folder,
     where the batch engine keeps its state. `file` is the GGUF file of the local engine.
     """
 
@@ -222,11 +223,6 @@ class AnnotatorSpec(EngineConfig):
     dialect: Dialect = "openai"
     run: Path | None = None
     file: Path | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the annotator's name, the label of its candidates: the model as the user called it."""
-        return self.model
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -118,8 +118,18 @@ class VLLMEngine:
         # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
         fitting.sort(key=lambda request: [message["content"] for message in request.messages])
         for request, output in self._chat(fitting):
-            failed, seconds = isinstance(output, Failure), time.monotonic() - started
-            outcomes[request.key] = output if failed else _outcome(request.key, output, seconds)
+            key, seconds = request.key, time.monotonic() - started
+            if isinstance(output, Failure):
+                outcomes[key] = output
+                continue
+            (completion,) = output.outputs
+            reason = completion.finish_reason
+            if reason not in ("stop", "length"):
+                outcomes[key] = Failure(key, "aborted", f"vLLM ended the reply early: {reason}")
+                continue
+            prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
+            usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+            outcomes[key] = Reply(key, completion.text, reason, usage, seconds)
         return [outcomes[request.key] for request in requests]
 
     def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
@@ -168,12 +178,3 @@ class VLLMEngine:
                 json=request.sampling.schema, disable_any_whitespace=True
             )
         return params
-
-
-def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
-    (completion,) = output.outputs
-    if completion.finish_reason not in ("stop", "length"):
-        return Failure(key, "aborted", f"vLLM ended the reply early: {completion.finish_reason}")
-    prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
-    usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
-    return Reply(key, completion.text, completion.finish_reason, usage, seconds)

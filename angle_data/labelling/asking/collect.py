@@ -79,7 +79,7 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        label = f"{self._job.command} {self._spec.name}"
+        label = f"{self._job.command} {self._spec.model}"
         silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
         with self._interruptible(annotator), Progress(label, self._job.total) as progress:
             try:
@@ -230,7 +230,7 @@ class Collector:
             said = (
                 "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
             )
-            log.warning(said, self._spec.name)
+            log.warning(said, self._spec.model)
         counted = {
             "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
@@ -241,7 +241,7 @@ class Collector:
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
         row = {
             "key": request.key,
-            "model": self._spec.name,
+            "model": self._spec.model,
             "checkpoint": request.model,
             **revision,
             "parameters": request.sampling.to_dict(),
