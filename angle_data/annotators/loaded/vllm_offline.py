@@ -69,10 +69,8 @@ class VLLMEngine:
     """A loaded model, from the arguments of `vllm.LLM`."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        try:
-            from vllm import LLM
-        except ModuleNotFoundError:
-            raise MissingExtraError("loading a model", "vllm") from None
+        from vllm import LLM
+
         self._faulty: tuple[type[Exception], ...] = (ValueError,)
         with suppress(ImportError):  # earlier versions have no error of their own for a faulty request
             from vllm.exceptions import VLLMClientError
