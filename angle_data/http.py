@@ -38,29 +38,36 @@ class CallError(Exception):
     """A call failed.
 
     `status_code` and `headers` are those of an answer with an error status, `codes` its short names for the
-    error. `connected` is False when no connection came about; `timeout`: time ran out.
+    error. `connected` is False when no connection came about; `timeout`: time ran out. `kind` is a short code
+    for all of it, `usage` the tokens that it took all the same.
     """
 
+    kind: str
     status_code: int | None = None
     headers: Mapping[str, str] = {}
     codes: frozenset[str] = frozenset()
     connected, timeout = True, False
+    usage: Mapping[str, int] = {}
 
 
 class BadAnswer(CallError):
     """The service answered with success, but not in the form that its API has."""
+
+    kind = "bad_answer"
 
 
 class NoReply(BadAnswer):
     """The service answered with success, but without a reply: none in it, or an answer that is cut off.
 
     A filter for safety does the one, a text that a proxy or server chokes on the other: both are about the
-    request, as far as one can tell, not about the service. `usage` are the tokens that it took all the same.
+    request, as far as one can tell, not about the service.
     """
+
+    kind = "no_reply"
 
     def __init__(self, message: str, usage: Mapping[str, int] | None = None) -> None:
         super().__init__(message)
-        self.usage = dict(usage or {})
+        self.usage = usage or {}
 
 
 class NoAnswer(CallError):
@@ -69,6 +76,7 @@ class NoAnswer(CallError):
     def __init__(self, message: str, *, connected: bool, timeout: bool = False) -> None:
         super().__init__(message)
         self.connected, self.timeout = connected, timeout
+        self.kind = "timeout" if timeout else "connection"
 
 
 class ServiceError(CallError):
@@ -77,6 +85,7 @@ class ServiceError(CallError):
     def __init__(self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str]) -> None:
         super().__init__(message)
         self.status_code, self.codes, self.headers = status, codes, headers
+        self.kind = f"http_{status}"
 
 
 def is_retryable(error: CallError) -> bool:

@@ -5,15 +5,20 @@ How many requests are in flight, and in which order answers come, is up to each 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import math
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, TypeVar
 
 from angle_data.errors import InputError
 
+_T = TypeVar("_T")
 _KEY_VERSION = 1
+_BREATHE_EVERY = 64
 
 Task = Literal["synonym", "antonym", "degrees", "score"]
 """What a request asks for: sentences of one polarity, one for each degree, or grades of pairs."""
@@ -89,18 +94,6 @@ Beside `TEXT_KINDS`, a field that it does not know, say. A service set up wrongl
 """
 
 
-class Annotator(Protocol):
-    """Anything that answers chat requests."""
-
-    def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Answer every request, in any order, pulling them lazily so that memory stays flat.
-
-        Raises:
-            AnnotatorError: Going on is pointless; what was answered until then has been yielded.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Held:
     """Requests that earlier runs have paid for, and the tokens they may take in all."""
@@ -110,27 +103,42 @@ class Held:
     completion_tokens: int = 0
 
 
-@runtime_checkable
-class Holder(Protocol):
-    """An annotator whose earlier runs left requests with its service; known once requests are pulled."""
+class Annotator(ABC):
+    """Anything that answers chat requests.
 
-    @property
-    def held(self) -> Held:
-        """Return what they are."""
-        ...
+    `drains`: whether an interrupt is to wait for what is in flight. `held` is what earlier runs have left
+    with the service; it is known once requests are pulled.
+    """
+
+    drains = True
+    held = Held()
+
+    @abstractmethod
+    def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
+        """Answer every request, in any order, pulling them lazily so that memory stays flat.
+
+        Raises:
+            AnnotatorError: Going on is pointless; what was answered until then has been yielded.
+        """
 
     def holds(self, key: str) -> bool:
-        """Whether a request is one of them: its answer costs nothing more."""
-        ...
+        """Whether a request is one of those held: its answer costs nothing more."""
+        return False
+
+    def wind_down(self) -> int | None:
+        """Send nothing more, no second attempt either.
+
+        Returns how many requests are under way: what else is in hand stays unanswered. None: all are.
+        """
+        return None
 
 
-@runtime_checkable
-class Retrier(Protocol):
-    """An annotator that asks again what failed, so that requests in hand may be waiting rather than sent."""
-
-    def wind_down(self) -> int:
-        """Send nothing more, leave what waits unanswered, and return how many requests are under way."""
-        ...
+async def breathing(items: Iterable[_T]) -> AsyncGenerator[_T, None]:
+    """Yield the items where nothing else waits, and let an interrupt through now and then."""
+    for number, item in enumerate(items):
+        if number % _BREATHE_EVERY == 0:
+            await asyncio.sleep(0)
+        yield item
 
 
 _canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
@@ -155,7 +163,23 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
     return value
 
 
-def check_options(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
+def take_seconds(options: dict[str, Any], name: str, default: float) -> float:
+    """Take an engine option out of `options`; an `InputError` unless it is a number of seconds."""
+    value = options.pop(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise InputError(f"--engine-option {name} must be a number of seconds, 0 or more, got {value!r}")
+    return float(value)
+
+
+def check_options(engine: str, options: Mapping[str, Any], *known: str) -> None:
+    """Raise an `InputError` for an option that was left, because it is not one of those `known`."""
+    if options:
+        raise InputError(
+            f"--engine {engine} knows no option {min(options)!r}; it has: {', '.join(sorted(known))}"
+        )
+
+
+def check_not_ours(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
     """Raise an `InputError` if a user's option is one of `ours`, each with the way in which it is set."""
     for name, instead in ours.items():
         if name in options:

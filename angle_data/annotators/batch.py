@@ -1,16 +1,10 @@
 """The Batch API of OpenAI as an annotator: submit, leave, come back, fetch; half the price, within a day.
 
 The first run of a command submits its requests and stops (exit code 75); the same command later fetches what
-is done. With `--engine-option wait_s=SECONDS` a run waits that long. What happens to requests:
-
-- in a batch that is being worked on: not submitted again, whatever else is asked
-- a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
-- a row with an error, a row of an expired or cancelled batch without a result, a row that is missing: a
-  `Failure`; the next run of the command asks it again, in a new batch
-- a batch refused for the account's limit on enqueued tokens: its requests wait for a later run, and are not
-  sent again as long as others of the run are worked on; smaller batches fit sooner (`batch_size`)
-- a batch refused for another reason: ends the run with what the service says; its requests are asked again
-- a reply to a request that the command no longer asks: kept in RUN/batch until it is asked
+is done. What is in a batch is not submitted again, whatever else is asked. A row is matched with its request
+by key. What failed or is missing is asked again by the next run, in a new batch. A batch refused for the
+account's limit on enqueued tokens waits for the others of the run; one refused for another reason ends the
+run. A reply to a request that the command no longer asks is kept in RUN/batch until it is asked.
 
 Memory holds the keys of requests; what is sent and what comes back goes through files. Format of the files:
 https://developers.openai.com/api/docs/guides/batch.
@@ -18,22 +12,31 @@ https://developers.openai.com/api/docs/guides/batch.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import math
 import time
+from asyncio import sleep
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
-from angle_data.annotators.batch_service import BatchService, read_rows, request_line
+from angle_data.annotators.base import (
+    Annotator,
+    ChatRequest,
+    Failure,
+    Held,
+    Reply,
+    breathing,
+    check_options,
+    take_count,
+    take_seconds,
+)
+from angle_data.annotators.batch_service import BatchService, request_line
 from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import Form, request_body
+from angle_data.annotators.transport import Form, api_key, request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.jsonl import read_jsonl
 from angle_data.text import counted
 
 if TYPE_CHECKING:
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.annotators")
 
-_BREATHE_EVERY = 64
 _POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
 _DONE = ("completed", "expired", "cancelled")
 _TOKEN_LIMIT = "token_limit_exceeded"
@@ -62,31 +64,30 @@ class Limits:
     retry_s: float = 0.5
 
 
-class OpenAIBatch:
+class OpenAIBatch(Annotator):
     """An annotator that works through batches; its state lies in `spec.run`.
 
     The engine options are `wait_s`, the seconds that a run waits for batches (0, the default: it submits and
     fetches only), and `batch_size`, the most requests in one batch.
-
-    Raises:
-        InputError: There is no run directory, or an engine option is unknown or of no use.
-        CredentialsError: The variable that should hold the API key is not set.
     """
 
-    drains = False
-    """An interrupt has nothing to wait for: the service works on without us, and the next run fetches."""
+    drains = False  # the service works on without us, and the next run fetches
 
     def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
         if spec.run is None:
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
-        self._run, self._spec = spec.run, spec
-        self._wait_s, self._limits = _options(spec, limits or Limits())
-        self._service = BatchService(spec, self._limits.retry_s)
-        self.held = Held()
-        self._asked: dict[str, bool] = {}
+        self._run, self._spec, self._key = spec.run, spec, api_key(spec)
+        self._form = Form.of(spec)
+        options, limits = dict(spec.engine_options), limits or Limits()
+        size = take_count(options, "batch_size", limits.max_rows)
+        self._limits = replace(limits, max_rows=min(size, limits.max_rows))
+        self._wait_s = take_seconds(options, "wait_s", 0.0)
+        check_options("batch", options, "batch_size", "wait_s")
+        self._file: _InputFile | None = None
+        self._asked: dict[str, bool] = {}  # the keys that open parts hold, and whether this run asks them
 
     def holds(self, key: str) -> bool:
-        """Whether a request is in a batch of an earlier run, and so is paid for already."""
+        """Whether a request is in a batch of an earlier run."""
         return key in self._asked
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
@@ -96,77 +97,64 @@ class OpenAIBatch:
 
         Raises:
             StoppedError: Batches are being worked on; the same command fetches them later.
-            AnnotatorError: The service refused a batch, or going on is pointless.
-            InputError: The state in the run directory is damaged.
+            AnnotatorError: The service refused a batch.
         """
-        async with self._service as service:
-            batches = _Batches(BatchState(self._run), service, self._limits, self._spec)
-            try:
-                await batches.recover()
-                await batches.look()
-                self.held, self._asked = batches.hold(), batches.asked
-                for number, request in enumerate(requests):
-                    if number % _BREATHE_EVERY == 0:
-                        await asyncio.sleep(0)  # an interrupt needs a moment to get through
-                    if failure := await batches.take(request):
-                        yield failure
-                await batches.submit()
-                async with aclosing(self._work(batches)) as outcomes:
-                    async for outcome in outcomes:
-                        yield outcome
-            finally:
-                batches.close()
-
-    async def _work(self, batches: _Batches) -> AsyncGenerator[Reply | Failure, None]:
-        """Fetch what is done, pause, look again: until all is done or time is up."""
-        until, pause = time.monotonic() + self._wait_s, self._limits.poll_s
-        while True:
-            for part in batches.done():
-                await batches.download(part)
-                for number, outcome in enumerate(batches.outcomes(part)):
-                    if number % _BREATHE_EVERY == 0:
-                        await asyncio.sleep(0)
-                    yield outcome
-            if batches.refusal:
-                raise AnnotatorError(batches.refusal)
-            if batches.is_finished and not batches.unsent:
-                return
-            left = until - time.monotonic()
-            if left <= 0 or batches.is_finished:
-                raise StoppedError(batches.standing())
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * _POLL_GROWTH, _LONGEST_POLL_S)
-            await batches.look()
-
-
-class _Batches:
-    """One pass over the batches of a run: what is open, what may be submitted now, what is done.
-
-    `asked` has the keys that open parts hold, and whether this run asks them. `unsent` counts the requests
-    that found no room, and `refusal` is what the service said of a batch that it refused for good.
-    """
-
-    def __init__(self, state: BatchState, service: BatchService, limits: Limits, spec: AnnotatorSpec) -> None:
-        self.asked, self.refusal, self.unsent = dict[str, bool](), "", 0
-        self._state, self._service, self._limits = state, service, limits
-        self._dialect, self._form = spec.dialect, Form.of(spec)
+        self._state = BatchState(self._run)
+        self._state.begin()
+        self._full = self._state.full  # there was no room for a batch
         self._looks: dict[str, Batch] = {}  # by part
-        self._file: _InputFile | None = None
-        self._full = state.full  # there was no room for a batch
+        self._asked = {}
+        self._unsent = 0  # the requests that found no room
+        self._refusal = ""  # what the service said of a batch that it refused for good
+        self._service = BatchService(self._spec, self._key, self._limits.retry_s)
+        async with self._service.client:
+            try:
+                await self._recover()
+                await self._look()
+                parts = self._state.parts.values()
+                self._asked = dict.fromkeys((key for part in parts for key in part.keys), False)
+                prompt = sum(part.prompt_tokens for part in parts)
+                self.held = Held(len(self._asked), prompt, sum(part.completion_tokens for part in parts))
+                async for request in breathing(requests):
+                    if failure := await self._take(request):
+                        yield failure
+                await self._submit()
+                until, pause = time.monotonic() + self._wait_s, self._limits.poll_s
+                while True:
+                    for part in self._done():
+                        await self._download(part)
+                        async for outcome in breathing(self._outcomes(part)):
+                            yield outcome
+                    if self._refusal:
+                        raise AnnotatorError(self._refusal)
+                    is_finished = not any(map(self._is_asked, self._working()))
+                    if is_finished and not self._unsent:
+                        return
+                    left = until - time.monotonic()
+                    if left <= 0 or is_finished:
+                        raise StoppedError(self._standing())
+                    await sleep(min(pause, left))
+                    pause = min(pause * _POLL_GROWTH, _LONGEST_POLL_S)
+                    await self._look()
+            finally:
+                if self._file is not None:
+                    self._file.stream.close()
+                    self._file = None  # the next run makes it anew
+                self._state.tidy()
 
-    async def recover(self) -> None:
+    async def _recover(self) -> None:
         """Find out what happened to parts whose submission was cut short."""
         unsure = [part for part in self._state.parts.values() if part.batch is None]
         found = await self._service.find(self._state.run) if unsure else {}
         for part in unsure:
             if part.name in found:
                 log.info("batch %s was created before the interruption", found[part.name])
-                self._state.record("submitted", part, batch=found[part.name])
+                self._state.record("submitted", part=part.name, batch=found[part.name])
             else:
-                self._state.record("dropped", part)
+                self._state.record("dropped", part=part.name)
         self._state.tidy()
 
-    async def look(self) -> None:
+    async def _look(self) -> None:
         """Ask how every batch stands that is not known to be done; deal with those refused as a whole."""
         for part in self._working():
             if part.batch is None or self._is_done(part):
@@ -178,32 +166,26 @@ class _Batches:
             if batch.status == "failed":
                 self._refused(part, batch)
 
-    def hold(self) -> Held:
-        """Learn the keys of all open parts, before requests are taken; returns what these parts hold."""
-        parts = self._state.parts.values()
-        self.asked = dict.fromkeys((key for part in parts for key in part.keys), False)
-        prompt = sum(part.prompt_tokens for part in parts)
-        return Held(len(self.asked), prompt, sum(part.completion_tokens for part in parts))
-
-    async def take(self, request: ChatRequest) -> Failure | None:
+    async def _take(self, request: ChatRequest) -> Failure | None:
         """Put a request into a batch unless one holds it; returns why it cannot be asked."""
-        if request.key in self.asked:
-            self.asked[request.key] = True
+        if request.key in self._asked:
+            self._asked[request.key] = True
         elif self._full and self._working():
-            self.unsent += 1
-        elif not self.refusal:
-            line = request_line(request.key, request_body(request, self._dialect, self._form))
+            self._unsent += 1
+        elif not self._refusal:
+            line = request_line(request.key, request_body(request, self._spec.dialect, self._form))
             if len(line) > self._limits.max_bytes:
                 said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
                 return Failure(request.key, "too_large", said)
-            if self._file is not None and not self._file.fits(line, self._limits):
-                await self.submit()
+            size, rows = (self._file.size, len(self._file.keys)) if self._file else (0, 0)
+            if rows == self._limits.max_rows or size + len(line) > self._limits.max_bytes:
+                await self._submit()
             if self._file is None:
                 self._file = _InputFile(self._state.folder)
             self._file.add(request, line)
         return None
 
-    async def submit(self) -> None:
+    async def _submit(self) -> None:
         """Submit the input file being written, if any; if cut short, the next run looks for its batch."""
         if self._file is None:
             return
@@ -213,15 +195,15 @@ class _Batches:
         log.info("submitting %s (%.1f MB)", counted(len(file.keys), "request"), file.size / 1e6)
         input_file = await self._service.upload(file.path)
         batch = await self._service.create(input_file, self._state.run, part.name)
-        self._state.record("submitted", part, batch=batch)
-        self.asked.update(dict.fromkeys(file.keys, True))
+        self._state.record("submitted", part=part.name, batch=batch)
+        self._asked.update(dict.fromkeys(file.keys, True))
 
-    def done(self) -> list[Part]:
+    def _done(self) -> list[Part]:
         """Return the parts whose outcomes can be had now."""
         parts = self._state.parts.values()
         return [p for p in parts if (p.fetched and self._is_asked(p)) or self._is_done(p)]
 
-    async def download(self, part: Part) -> None:
+    async def _download(self, part: Part) -> None:
         """Bring the results of a part into the run directory, unless they are there."""
         if part.fetched:
             return
@@ -231,21 +213,22 @@ class _Batches:
             if file and not await self._service.download(file, path):
                 log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
 
-    def outcomes(self, part: Part) -> Iterator[Reply | Failure]:
+    def _outcomes(self, part: Part) -> Iterator[Reply | Failure]:
         """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
 
         Replies to other requests stay in the run directory until they are asked.
         """
         left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
+        paths = filter(Path.exists, self._state.results(part))
         try:
-            for row in read_rows(self._state.results(part)):
-                key = row["custom_id"]
+            for row in (row for path in paths for _, row in read_jsonl(path)):
+                key = str(row.get("custom_id"))
                 if key not in left:
                     strange += 1  # of no request, or a second one
                     continue
                 del left[key]
-                outcome = self._service.outcome(row)
-                if self.asked[key]:
+                outcome = self._service.outcome(key, row)
+                if self._asked[key]:
                     yield outcome
                 elif isinstance(outcome, Reply):
                     kept.append(key)
@@ -258,38 +241,27 @@ class _Batches:
         kind, said = f"batch_{status}", f"the batch {status} before this request was answered"
         if status == "completed":
             kind, said = "missing", "the batch is completed and holds no result for this request"
-        yield from (Failure(key, kind, said) for key in left if self.asked[key])
+        yield from (Failure(key, kind, said) for key in left if self._asked[key])
         if strange and not part.fetched:
             log.warning(
                 "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
             )
-        self._state.record("finished", part, batch=part.batch, status=status, kept=kept)
+        self._state.record("finished", part=part.name, batch=part.batch, status=status, kept=kept)
         self._state.tidy()
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether the service has nothing that this run asks."""
-        return not any(map(self._is_asked, self._working()))
-
-    def standing(self) -> str:
+    def _standing(self) -> str:
         """Return one line on what is open."""
         parts = self._working()
         noun = "batch is" if len(parts) == 1 else "batches are"
         rows = counted(sum(len(part.keys) for part in parts), "request")
         said = f"{len(parts)} {noun} being worked on ({rows})"
-        if self.unsent:
-            said += f", without room yet for {counted(self.unsent, 'request')}"
+        if self._unsent:
+            said += f", without room yet for {counted(self._unsent, 'request')}"
         if self._full:
             said += "; smaller batches fit the account's limit on enqueued tokens sooner "
             said += "(--engine-option batch_size=N)"
         again = "run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
         return f"{said}; {again}"
-
-    def close(self) -> None:
-        """Leave off the file that is being written: the next run makes it anew."""
-        if self._file is not None:
-            self._file.stream.close()
-        self._state.tidy()
 
     def _working(self) -> list[Part]:
         """Return the parts that the service works on or has done."""
@@ -300,26 +272,23 @@ class _Batches:
         return batch is not None and batch.status in _DONE
 
     def _is_asked(self, part: Part) -> bool:
-        return any(self.asked.get(key) for key in part.keys)
+        return any(self._asked.get(key) for key in part.keys)
 
     def _refused(self, part: Part, batch: Batch) -> None:
         """Close a refused part, and keep in mind why."""
         errors = (batch.errors.data if batch.errors else None) or []
         said = (e.message if e.line is None else f"line {e.line}: {e.message}" for e in errors)
         lines = list(map(self._service.clean, said))
-        rows = counted(len(part.keys), "request")
         full = any(error.code == _TOKEN_LIMIT for error in errors)
+        shown = "; ".join(lines[:_SHOWN_ERRORS]) or "no reason given"
+        refusal = f"batch {part.batch} ({counted(len(part.keys), 'request')}): {shown}"
         if full:
-            log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
+            log.warning("no room for %s", refusal)
             self._full = True
-            self.unsent += sum(self.asked.get(key, False) for key in part.keys)
+            self._unsent += sum(self._asked.get(key, False) for key in part.keys)
         else:
-            more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
-            self.refusal = self.refusal or (
-                f"{self._service.address} refused batch {part.batch} ({rows}): "
-                f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
-            )
-        self._state.record("refused", part, batch=part.batch, errors=lines, full=full)
+            self._refusal = self._refusal or f"{self._service.address} refused {refusal}"
+        self._state.record("refused", part=part.name, batch=part.batch, errors=lines, full=full)
 
 
 class _InputFile:
@@ -330,10 +299,6 @@ class _InputFile:
         self.size = self.prompt_tokens = self.completion_tokens = 0
         self.stream = self.path.open("wb")
 
-    def fits(self, line: bytes, limits: Limits) -> bool:
-        """Whether one more row keeps the file within the limits."""
-        return len(self.keys) < limits.max_rows and self.size + len(line) <= limits.max_bytes
-
     def add(self, request: ChatRequest, line: bytes) -> None:
         """Append the row of a request."""
         self.stream.write(line)
@@ -342,19 +307,3 @@ class _InputFile:
         self.completion_tokens += request.sampling.max_tokens
         for message in request.messages:
             self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
-
-
-def _options(spec: AnnotatorSpec, limits: Limits) -> tuple[float, Limits]:
-    """Return the seconds to wait and the limits, as the engine options of `spec` say."""
-    options = dict(spec.engine_options)
-    size = take_count(options, "batch_size", limits.max_rows)
-    given = options.pop("wait_s", 0.0)
-    if options:
-        raise InputError(f"--engine batch knows no option {min(options)!r}; it has: batch_size, wait_s")
-    try:
-        seconds = float(given)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not seconds >= 0:
-        raise InputError(f"--engine-option wait_s must be a number of seconds, 0 or more, got {given!r}")
-    return seconds, replace(limits, max_rows=min(size, limits.max_rows))

@@ -13,27 +13,25 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from angle_data.annotators.base import Failure, Reply
-from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
-    api_key,
-    credentials_message,
-    may_be_a_word,
+    CHECK_ADDRESS,
+    credentials_error,
+    hidden,
     one_line,
     page_title,
     read_reply,
-    written,
+    secrets_of,
 )
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
-from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_pause
-from angle_data.jsonl import read_jsonl
+from angle_data.errors import AngleError, AnnotatorError, StoppedError
+from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -42,51 +40,44 @@ _T = TypeVar("_T")
 
 _ENDPOINT: Final = "/v1/chat/completions"
 _ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
-_CONNECT_S = 10.0
+_TIMEOUT_S, _CONNECT_S = 120.0, 10.0
 _PAGE = 100
 _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
-    """An asynchronous context manager; `address` names the service in messages.
+    """The calls; `client` is an asynchronous context manager for them, `address` the service in messages.
 
     Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
     not help, and `StoppedError` when the service is too busy now. A first retry comes within `retry_s`.
     """
 
-    def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:
-        self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
-        self._spec, self._retry_s = spec, retry_s
-        self._key = api_key(spec)
-        self._secret = written(self._key) if spec.api_key_env is not None else None
-        self._reached = False
-
-    async def __aenter__(self) -> Self:
+    def __init__(self, spec: AnnotatorSpec, key: str, retry_s: float) -> None:
         import openai
 
-        self._client = openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._spec.base_urls[0] if self._spec.base_urls else DEFAULT_URL,
-            timeout=openai.Timeout(self._spec.timeout_s, connect=_CONNECT_S),
+        self.address = spec.addresses[0]
+        self._spec, self._retry_s = spec, retry_s
+        self._secret, self._secret_of_replies = secrets_of(key, spec)
+        self._reached = False
+        self.client = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=self.address,
+            timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(),
         )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
 
     async def upload(self, path: Path) -> str:
         """Upload an input file, read as it is sent, and return the service's id."""
 
         async def attempt() -> str:
             with path.open("rb") as stream:
-                file = await self._client.files.create(
+                file = await self.client.files.create(
                     file=(path.name, stream, "application/jsonl"), purpose="batch"
                 )
             return str(_field(file, "id"))
 
-        return await self._call(attempt, f"{self.address} takes no batch files (use --engine server)")
+        return await self._call(attempt)
 
     async def create(self, input_file: str, run: str, part: str) -> str:
         """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
@@ -97,7 +88,7 @@ class BatchService:
             if unsure and (found := (await self._search(run)).get(part)):
                 return found
             try:
-                batch = await self._client.batches.create(
+                batch = await self.client.batches.create(
                     completion_window="24h",
                     endpoint=_ENDPOINT,
                     input_file_id=input_file,
@@ -108,17 +99,17 @@ class BatchService:
                 unsure = unsure or getattr(error, "status_code", None) != 429
                 raise
 
-        return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
+        return await self._call(attempt)
 
     async def find(self, run: str) -> dict[str, str]:
         """Return the batches of a run that the service knows, by part."""
-        return await self._call(lambda: self._search(run), f"{self.address} has no Batch API")
+        return await self._call(lambda: self._search(run))
 
     async def look(self, batch: str) -> Batch:
         """Return how a batch stands."""
 
         async def attempt() -> Batch:
-            found = await self._client.batches.retrieve(batch)
+            found = await self.client.batches.retrieve(batch)
             _field(found, "status")
             return found
 
@@ -140,11 +131,9 @@ class BatchService:
             size = None
             try:
                 with suppress(openai.NotFoundError):
-                    size = getattr(await self._client.files.retrieve(file), "bytes", None)
-                async with self._client.files.with_streaming_response.content(file) as response:
-                    with path.open("wb") as stream:
-                        async for chunk in response.iter_bytes():
-                            stream.write(chunk)
+                    size = getattr(await self.client.files.retrieve(file), "bytes", None)
+                async with self.client.files.with_streaming_response.content(file) as response:
+                    await response.stream_to_file(path)
             except openai.NotFoundError:
                 if size is not None:
                     raise BadAnswer(f"the service knows {file} and does not find its content") from None
@@ -157,42 +146,44 @@ class BatchService:
                 raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
             return True
 
-        return await self._call(attempt, "")
+        return await self._call(attempt)
 
     def clean(self, text: object) -> str:
         """Return `text` from the service on one short line without the key; of a web page its title."""
         title = page_title(str(text))
-        return one_line(self._hide(str(text) if title is None else title or "a web page"))
+        return one_line(hidden(str(text) if title is None else title or "a web page", self._secret))
 
-    def outcome(self, row: dict[str, Any]) -> Reply | Failure:
-        """Return what a result row says about its request, without the key; see `row_outcome`."""
-        outcome = row_outcome(row)
-        if isinstance(outcome, Failure):
-            return replace(outcome, message=self.clean(outcome.message))
-        return outcome if may_be_a_word(self._key) else replace(outcome, text=self._hide(outcome.text))
+    def outcome(self, key: str, row: dict[str, Any]) -> Reply | Failure:
+        """Return what a result row says about its request, without the API key.
 
-    def _hide(self, text: str) -> str:
-        if self._secret is None:
-            return text
-        return self._secret.sub(b"[key]", text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
+        A failure is an HTTP status, an error of the batch (`batch_expired`), or an answer without a reply.
+        """
+        response, error, usage = row.get("response"), row.get("error"), {}
+        if not isinstance(response, dict):
+            kind = (error.get("code") if isinstance(error, dict) else None) or "no_response"
+        elif (status := response.get("status_code")) == 200:
+            try:
+                reply = read_reply(key, response.get("body"), 0.0)
+                return replace(reply, text=hidden(reply.text, self._secret_of_replies))
+            except BadAnswer as bad:
+                kind, error, usage = bad.kind, str(bad), dict(bad.usage)
+        else:
+            kind, body = f"http_{status}", response.get("body")
+            error = body.get("error") if isinstance(body, dict) else body
+        said = error.get("message") if isinstance(error, dict) else error
+        return Failure(key, str(kind), self.clean(said or "no message"), usage)
 
     async def _search(self, run: str) -> dict[str, str]:
         """Go through all batches of the account: their order is not documented."""
         found: dict[str, str] = {}
-        after: dict[str, Any] = {}
-        while True:
-            page = await self._client.batches.list(limit=_PAGE, **after)
-            batches = page.data or []
-            for batch in batches:
-                marks = batch.metadata or {}
-                if marks.get(_RUN) == run and _PART in marks:
-                    found[marks[_PART]] = batch.id
-            if not batches or not page.has_next_page():
-                return found
-            after = {"after": batches[-1].id}
+        async for batch in self.client.batches.list(limit=_PAGE):
+            marks = batch.metadata or {}
+            if marks.get(_RUN) == run and _PART in marks:
+                found[marks[_PART]] = batch.id
+        return found
 
-    async def _call(self, operation: Callable[[], Awaitable[_T]], absent: str) -> _T:
-        """Run `operation` with retries; `absent` opens the message when the service answers 404."""
+    async def _call(self, operation: Callable[[], Awaitable[_T]], absent: str = "") -> _T:
+        """Run `operation` with retries; `absent` says what a 404 means, if not that it has no batches."""
         import openai
 
         used: Counter[bool] = Counter()
@@ -208,15 +199,13 @@ class BatchService:
             used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
             if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
+                absent = absent or f"{self.address} has no Batch API (use --engine server)"
                 raise self._ending(error, absent) from None
             await asyncio.sleep(retry_pause(error, number, self._retry_s))
         raise AssertionError  # the loop above ends by returning
 
     def _plain(self, error: Exception) -> CallError:
-        """Return an exception of the client as one of ours, with what the service said but without the key.
-
-        The client reports a missing connection as a timeout under some transports; the chain of causes tells.
-        """
+        """Return an exception of the client as one of ours, in the words of the service without the key."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
@@ -224,39 +213,26 @@ class BatchService:
             codes = frozenset(str(getattr(error, name, None)) for name in ("code", "type"))
             return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
         if isinstance(error, openai.APIConnectionError):
-            cause: BaseException | None = error
-            names = ("Connect", "ClientConnect")  # of httpx and aiohttp
-            while cause and not (
-                isinstance(cause, ConnectionError) or type(cause).__name__.startswith(names)
-            ):
-                cause = cause.__cause__
-            connected = cause is None
-            return NoAnswer(self.clean(error.__cause__ or error), connected=connected, timeout=connected)
-        if isinstance(error, json.JSONDecodeError):
-            return BadAnswer(f"the answer is broken JSON ({error})")
-        return BadAnswer(self.clean(error))
+            return NoAnswer(self.clean(error.__cause__ or error), connected=True)
+        broken = isinstance(error, json.JSONDecodeError)
+        return BadAnswer(f"the answer is broken JSON ({error})" if broken else self.clean(error))
 
     def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
         status, message = error.status_code, str(error)
         if status in (401, 403):
-            return CredentialsError(credentials_message(self._spec, self.address, status, message))
+            return credentials_error(self._spec, self.address, status, message)
         if status == 404:
             return AnnotatorError(f"{absent}: {message}")
-        if status == 429 and not is_retryable(error):
-            return AnnotatorError(f"{self.address}: the account's limits do not allow it: {message}")
-        if status == 429:
+        if status == 429 and is_retryable(error):
             return StoppedError(
                 f"{self.address} is too busy to take more now ({message}); everything submitted is kept: run "
                 "the same command again later"
             )
-        if not (error.connected or self._reached):
-            return AnnotatorError(
-                f"cannot reach {self.address} ({message}); check the network or correct --base-url"
-            )
-        if is_retryable(error):
-            return AnnotatorError(f"{self.address}: {message}; run the same command again to go on")
-        return AnnotatorError(f"{self.address} rejects the batch: {message}")
+        if isinstance(error, NoAnswer) and not self._reached:
+            return AnnotatorError(f"cannot reach {self.address} ({message}); {CHECK_ADDRESS}")
+        again = "; run the same command again to go on" if is_retryable(error) else ""
+        return AnnotatorError(f"{self.address}: {message}{again}")
 
 
 def _field(answer: object, name: str) -> Any:
@@ -271,34 +247,3 @@ def request_line(key: str, body: dict[str, Any]) -> bytes:
     """Return one row of an input file, with its line end; `body` is that of a chat completion."""
     row = {"custom_id": key, "method": "POST", "url": _ENDPOINT, "body": body}
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of those result files that are there; an `InputError` says that one was cut short."""
-    for path in filter(Path.exists, paths):
-        for number, row in read_jsonl(path):
-            if not isinstance(row.get("custom_id"), str):
-                raise InputError(f"{path}:{number}: no custom_id")
-            yield row
-
-
-def row_outcome(row: dict[str, Any]) -> Reply | Failure:
-    """Return the reply, or why there is none: an HTTP status, or an error of the batch (`batch_expired`)."""
-    key, response, error = row["custom_id"], row.get("response"), row.get("error")
-    if not isinstance(response, dict):
-        code = error.get("code") if isinstance(error, dict) else None
-        return Failure(key, str(code or "no_response"), _said(error))
-    status, body = response.get("status_code"), response.get("body")
-    if status != 200:
-        return Failure(key, f"http_{status}", _said(body.get("error") if isinstance(body, dict) else body))
-    try:
-        return read_reply(key, body, 0.0)
-    except NoReply as error:
-        return Failure(key, "no_reply", str(error), error.usage)
-    except BadAnswer as error:
-        return Failure(key, "bad_answer", str(error))
-
-
-def _said(error: Any) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return one_line(message or "no message")

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_data.annotators.limits import Limiter, Ticket
@@ -27,11 +27,11 @@ _LONG_WAIT_S = 20.0
 class Patience:
     """How long a run waits for its addresses, in seconds.
 
-    An address that is set aside pauses for `first_s`, then twice as long each time up to `longest_s`. When no
-    address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
-    `vllm serve` takes about half a minute to load a small model and more for a large one, a proxy seconds.
-    One request pauses between its attempts for a random time that grows from `retry_s`. Where nothing but 429
-    comes for `limited_s`, beyond what the server asked to wait, the run gives up, too.
+    An address that is set aside pauses for `first_s`, then twice as long each time up to `longest_s`; when
+    none has answered for `total_s`, the run gives up. Three minutes: `vllm serve` takes about half a minute
+    to load a small model. One request pauses between its attempts for a random time that grows from
+    `retry_s`. Where nothing but 429 comes for `limited_s`, beyond what the server asked to wait, the run
+    gives up, too.
     """
 
     retry_s: float = 0.5
@@ -47,8 +47,9 @@ class Endpoint:
     `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
     """
 
-    def __init__(self, url: str, name: str, limiter: Limiter, form: Form) -> None:
-        self.url, self.name, self.limiter, self.form = url, name, limiter, form
+    def __init__(self, name: str, limiter: Limiter, form: Form) -> None:
+        self.name, self.limiter, self.form = name, limiter, form
+        self.url = f"{name.rstrip('/')}/chat/completions"
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf
         self._aside_until = 0.0
@@ -104,12 +105,10 @@ class Place:
 
 
 class Endpoints:
-    """The addresses of one run, for use within one event loop; `clock` gives the seconds that have passed."""
+    """The addresses of one run, for use within one event loop."""
 
-    def __init__(
-        self, endpoints: Sequence[Endpoint], patience: Patience, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._endpoints, self._patience, self._clock = tuple(endpoints), patience, clock
+    def __init__(self, endpoints: Sequence[Endpoint], patience: Patience) -> None:
+        self.all, self._patience = tuple(endpoints), patience
         # Who waits for a place, for another attempt (True, served first) or the first one (False).
         self._waiting: dict[bool, deque[asyncio.Future[Place | None]]] = {True: deque(), False: deque()}
         self._ended: set[bool] = set()  # the keys of those that get no place any more
@@ -118,41 +117,32 @@ class Endpoints:
     @property
     def reached(self) -> bool:
         """Whether any address has answered yet."""
-        return any(endpoint.reached for endpoint in self._endpoints)
+        return any(endpoint.reached for endpoint in self.all)
 
     @property
     def worked(self) -> bool:
         """Whether any address has taken a request for what it is."""
-        return any(endpoint.worked for endpoint in self._endpoints)
-
-    @property
-    def in_flight(self) -> int:
-        """Return how many requests are with the addresses now."""
-        return sum(endpoint.limiter.in_flight for endpoint in self._endpoints)
+        return any(endpoint.worked for endpoint in self.all)
 
     def others_work(self, endpoint: Endpoint) -> bool:
         """Return whether an address beside `endpoint` is not set aside."""
-        return any(other is not endpoint and not other.is_down for other in self._endpoints)
+        return any(other is not endpoint and not other.is_down for other in self.all)
 
     def failed(self, endpoint: Endpoint, message: str, *, connected: bool, told_s: float | None) -> bool:
         """Note a failure of a server, see `Endpoint.failed`; True when no address has worked for too long."""
-        now = self._clock()
+        now = time.monotonic()
         if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
             then = "the other addresses go on"
             if not self.others_work(endpoint):
                 then = f"waiting for it up to {self._patience.total_s / 60:.0f} minutes"
             log.warning("%s is away (%s); %s", endpoint.name, message, then)
-        down = [other.down_since for other in self._endpoints if other.is_down]
-        return len(down) == len(self._endpoints) and now - max(down) >= self._patience.total_s
+        down = [other.down_since for other in self.all if other.is_down]
+        return len(down) == len(self.all) and now - max(down) >= self._patience.total_s
 
     async def place(self, *, retrying: bool = False) -> Place | None:
         """Wait for leave to send; None once `end` has been called for requests of this kind."""
         if retrying in self._ended:
             return None
-        if not any(self._waiting.values()):
-            place, _ = self.take(self._clock())
-            if place is not None:
-                return place
         future: asyncio.Future[Place | None] = asyncio.get_running_loop().create_future()
         self._waiting[retrying].append(future)
         self._wake()
@@ -170,7 +160,7 @@ class Endpoints:
 
     def refused(self, place: Place, told_s: float | None, message: str) -> None:
         """Give a place back after a 429 that said `message` and, unless None, to wait `told_s` seconds."""
-        endpoint, now = place.endpoint, self._clock()
+        endpoint, now = place.endpoint, time.monotonic()
         paused = endpoint.limiter.paused_until
         wait = endpoint.limiter.refused(place.ticket, now, told_s)
         if wait >= _LONG_WAIT_S and paused < now:
@@ -188,21 +178,16 @@ class Endpoints:
 
     def take(self, now: float) -> tuple[Place | None, float]:
         """Take a place at the best address, or return the seconds until that is worth trying again."""
-        pauses = [endpoint.pause(now) for endpoint in self._endpoints]
-        usable = [endpoint for endpoint, pause in zip(self._endpoints, pauses, strict=True) if not pause]
+        pauses = {each: each.pause(now) for each in self.all}
+        usable = [each for each, pause in pauses.items() if not pause]
         if not usable and not self.reached:
-            usable = list(self._endpoints)  # none has ever answered: no time is lost on finding that out
-        best: Endpoint | None = None
-        shortest = math.inf
-        for endpoint in usable:
-            wait = endpoint.limiter.wait(now)
-            fuller = best is not None and endpoint.limiter.in_flight >= best.limiter.in_flight
-            if wait < shortest or (wait == shortest and not fuller):
-                best, shortest = endpoint, wait
-        if best is not None and shortest <= 0.0:
+            usable = list(self.all)  # none has ever answered: no time is lost on finding that out
+        waits = {each: each.limiter.wait(now) for each in usable}
+        best = min(waits, key=lambda each: (waits[each], each.limiter.in_flight), default=None)
+        if best is not None and waits[best] <= 0.0:
             best.probing = best.is_down
             return Place(best, best.limiter.take(now), best.is_down), 0.0
-        return None, min([shortest, *(pause for pause in pauses if pause)])
+        return None, min([*waits.values(), *filter(None, pauses.values())], default=math.inf)
 
     def _returned(self, place: Place) -> None:
         """Let others have the place, and find out about its address if that is what it was for."""
@@ -220,7 +205,7 @@ class Endpoints:
                 if waiting[0].done():  # cancelled
                     waiting.popleft()
                     continue
-                place, wait = self.take(self._clock())
+                place, wait = self.take(time.monotonic())
                 if place is None:
                     if math.isfinite(wait):
                         self._timer = asyncio.get_running_loop().call_later(wait, self._wake)

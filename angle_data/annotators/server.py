@@ -1,25 +1,19 @@
 """Asks any OpenAI-compatible chat endpoint: OpenAI itself, `vllm serve`, the GLM cloud.
 
-A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The next
-request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limits`). The
-retries here are the only ones. What a failed request means for the run:
+A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The retries
+here are the only ones:
 
-- no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
-- no connection after an address has answered, and 502, 503, 504 at any time: everything waits for up to three
-  minutes (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting
-- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work;
-  nothing else for ten minutes ends the run with `StoppedError`
-- 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
-  from then on always, once per address
-- no reply in an answer, an answer that is cut off, a text that a filter stops or that is too long: a
-  `Failure`, of the first two after four attempts; a hundred in a row end the run
-- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
-  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
-- 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
-- no connection at all before the first answer: ends the run after three attempts
-- twenty failed requests in a row end the run, after the first reply with `StoppedError`
+- no connection, timeout, 408, 409, 5xx, no chat completion: six attempts, then a `Failure`; four where the
+  reply is missing or cut off
+- a server that is away (no connection after an answer; 502, 503, 504): its requests go to the other
+  addresses, or everything waits for up to three minutes, since it may be starting; then `StoppedError`
+- 429: everybody pauses, and it is tried again; `StoppedError` if nothing else comes for ten minutes
+- 400 that names a field that can be left out or asked for in a laxer way (`Form`): once more, so, for good
+- another refusal of the request, a text that is too long or that a filter stops: a `Failure`
+- 401, 403, 3xx, 404, no quota, or no connection at all in three attempts: the end of the run
 
-With several addresses, one that fails is set aside, and its requests go to the others.
+Failures in a row end the run, too: of the server twenty, after the first reply with `StoppedError`; of the
+requests five equal ones before it, twenty equal ones after it, or a hundred; of texts a hundred.
 """
 
 from __future__ import annotations
@@ -34,21 +28,28 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from angle_data.annotators.base import TEXT_KINDS, ChatRequest, Failure, Reply
+from angle_data.annotators.base import (
+    TEXT_KINDS,
+    Annotator,
+    ChatRequest,
+    Failure,
+    Reply,
+    check_options,
+    take_seconds,
+)
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
-from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
+    CHECK_ADDRESS,
     Form,
     Transport,
-    api_key,
-    credentials_message,
+    credentials_error,
     one_line,
     read_reply,
     request_body,
 )
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.errors import AnnotatorError, StoppedError
 from angle_data.http import (
     BadAnswer,
     CallError,
@@ -64,6 +65,7 @@ from angle_data.http import (
 
 log = logging.getLogger("angle.annotators")
 
+_TIMEOUT_S = 120.0
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _ATTEMPTS_NO_REPLY = 4
@@ -72,12 +74,14 @@ _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
 
 
-class OpenAIServer:
+class OpenAIServer(Annotator):
     """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
-        self._spec = spec
-        self._key = api_key(spec)
+        self._spec, self._names = spec, ", ".join(spec.addresses)
+        options = dict(spec.engine_options)
+        self._transport = Transport(spec, take_seconds(options, "timeout_s", _TIMEOUT_S))
+        check_options("server", options, "timeout_s")
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
@@ -95,17 +99,16 @@ class OpenAIServer:
         spec = self._spec
         addresses = [
             Endpoint(
-                f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions",
-                url or "the OpenAI API",
+                address,
                 Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute),
                 Form.of(spec),
             )
-            for url in spec.base_urls or (None,)
+            for address in spec.addresses
         ]
         self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(spec.concurrency)
-        source, secret = iter(requests), spec.api_key_env is not None
-        async with Transport(self._key, spec.timeout_s, secret=secret) as self._transport:
+        source = iter(requests)
+        async with self._transport:
             workers = [asyncio.create_task(self._work(source, outcomes)) for _ in range(spec.concurrency)]
             try:
                 working, fatal = len(workers), None
@@ -125,13 +128,10 @@ class OpenAIServer:
                 await asyncio.gather(*workers, return_exceptions=True)
 
     def wind_down(self) -> int:
-        """Send nothing more, no second attempt either; return how many answers are still waited for.
-
-        What waits for its turn or for another attempt, perhaps an hour as the server asked, stays unanswered.
-        """
+        """Leave what waits for its turn or for another attempt: perhaps an hour, as the server asked."""
         self._stop.set()
         self._endpoints.end(retries=True)
-        return self._endpoints.in_flight
+        return sum(endpoint.limiter.in_flight for endpoint in self._endpoints.all)
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
@@ -169,7 +169,7 @@ class OpenAIServer:
                 reply = await self._send(request, place, form)
             except CallError as error:
                 pause = 0.0
-                tokens.update(error.usage if isinstance(error, NoReply) else {})
+                tokens.update(error.usage)
                 if not self._lowered(request, endpoint, form, error):
                     asks_patience = error.status_code == 429
                     elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
@@ -238,7 +238,7 @@ class OpenAIServer:
             log.warning("%s: %s", endpoint.name, message)
         if lost:
             raise StoppedError(
-                f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
+                f"no answer from {self._names} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
                 "run the same command again when the server is back"
             ) from error
 
@@ -248,7 +248,7 @@ class OpenAIServer:
         if now > self._limited_until:
             minutes = f"{self._pauses.limited_s / 60:.0f} minutes"
             raise StoppedError(
-                f"{self._names()} refused everything for {minutes} ({message}); "
+                f"{self._names} refused everything for {minutes} ({message}); "
                 "run the same command again when its limits allow"
             )
         least = now + told_s
@@ -261,46 +261,31 @@ class OpenAIServer:
             return False
         if endpoint.form == form:
             endpoint.form = laxer
-            if laxer.json != form.json:
-                said = f"asking for {laxer.json} instead of {form.json}"
-            elif laxer.tokens != form.tokens:
-                said = f"asking with {laxer.tokens}"
-            else:
-                said = f"leaving out {laxer.without[-1]}"
-            log.warning("%s: %s; %s", endpoint.name, one_line(error), said)
+            log.warning("%s: %s; asking for %s now", endpoint.name, one_line(error), laxer)
         return True
 
     def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
         status, message = error.status_code, one_line(error)
-        lacks_connection = isinstance(error, NoAnswer) and not error.timeout
         if status in (401, 403):
-            raise CredentialsError(credentials_message(self._spec, address, status, message))
-        if status is not None and 300 <= status < 400:
-            raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
+            raise credentials_error(self._spec, address, status, message)
         if status == 404:
             raise AnnotatorError(
                 f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
             )
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
-        if lacks_connection and not self._endpoints.reached:
-            own = "start the server or correct --base-url"
-            mend = own if self._spec.base_urls else "check the network; a proxy is named by HTTPS_PROXY"
-            raise AnnotatorError(f"cannot reach {self._names()} ({message}); {mend}")
-        if isinstance(error, BadAnswer) and not self._endpoints.reached:
+        if error.kind == "connection" and not self._endpoints.reached:
+            raise AnnotatorError(f"cannot reach {self._names} ({message}); {CHECK_ADDRESS}")
+        is_redirect = status is not None and 300 <= status < 400
+        if is_redirect or (isinstance(error, BadAnswer) and not self._endpoints.reached):
             raise AnnotatorError(f"{address}: {message}")
-        kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
-        if isinstance(error, BadAnswer):
-            kind = "no_reply" if isinstance(error, NoReply) else "bad_answer"
-        elif of_text := wrong_with_text(error):
-            kind = of_text
-        if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
-            raise ending
+        kind = wrong_with_text(error) or error.kind
+        self._count(address, kind, message, refused=not is_retryable(error))
         return Failure(request.key, kind, message)
 
-    def _ending(self, address: str, kind: str, message: str, *, refused: bool) -> AngleError | None:
-        """Count a failed request; return the error that ends the run when there are too many in a row."""
+    def _count(self, address: str, kind: str, message: str, *, refused: bool) -> None:
+        """Count a failed request; raises what ends the run when there are too many in a row."""
         most = _FAILURES_IN_A_ROW
         if kind in TEXT_KINDS:
             most, refused = _REFUSALS_IN_A_ROW, False
@@ -308,15 +293,11 @@ class OpenAIServer:
             self._refusals = self._refusals + 1 if message == self._refusal else 1
             self._refusal = message
             if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
-                return AnnotatorError(f"{address} rejects every request: {message}")
+                raise AnnotatorError(f"{address} rejects every request: {message}")
             most = _REFUSALS_IN_A_ROW if self._replied else most
         self._failed_in_a_row += 1
-        if self._failed_in_a_row < most:
-            return None
-        said = f"{address}: {most} requests in a row failed, the last one with: {message}"
-        if refused or not self._replied:
-            return AnnotatorError(said)
-        return StoppedError(f"{said}; run the same command again to go on")
-
-    def _names(self) -> str:
-        return ", ".join(self._spec.base_urls) or "the OpenAI API"
+        if self._failed_in_a_row >= most:
+            said = f"{address}: {most} requests in a row failed, the last one with: {message}"
+            if refused or not self._replied:
+                raise AnnotatorError(said)
+            raise StoppedError(f"{said}; run the same command again to go on")

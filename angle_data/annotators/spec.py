@@ -19,11 +19,11 @@ from angle_data.calls import check_least, option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
-Dialect = Literal["openai", "vllm", "glm"]
+Dialect = Literal["openai", "glm"]
 """What a server's API understands.
 
-`openai`: replies bound to a JSON Schema. `vllm`: the same, as `vllm serve` has it. `glm`: the GLM cloud,
-which has `json_object` only and adds its reasoning unless a request turns that off.
+`openai`: replies bound to a JSON Schema. `glm`: the GLM cloud, which has `json_object` only and adds its
+reasoning unless a request turns that off.
 """
 
 _OURS = {
@@ -36,8 +36,8 @@ _OURS = {
 
 LOADED = ("local", "offline", "ray")
 """The engines that load the model themselves."""
-TIMEOUT_S = 120.0
-"""Seconds for one answer, unless the user says otherwise."""
+DEFAULT_URL = "https://api.openai.com/v1"
+"""The address where no other is given."""
 
 
 def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], tuple[Any, Any]]:
@@ -177,18 +177,16 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         check_least(self, 1, "max_tokens", "concurrency", "max_tokens_total")
+        check_least(self, 0, "temperature", most=2)
+        check_least(self, 0, "min_yield", most=100)
         for name in ("requests_per_minute", "tokens_per_minute", "max_usd"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} must be more than 0, got {value}")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InputError(f"--temperature must be between 0 and 2, got {self.temperature}")
         if ours := sorted(_OURS.keys() & self.params):
             raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):
             raise InputError(f"--price must hold two prices, got {self.price}")
-        if not 0 <= self.min_yield <= 100:
-            raise InputError(f"--min-yield must be from 0 to 100 (percent), got {self.min_yield}")
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
 
@@ -215,22 +213,21 @@ class EngineConfig:
 class AnnotatorSpec(EngineConfig):
     """An `EngineConfig` with nothing left open: everything that an engine may rely on.
 
-    `engine` is a registered one, `checkpoint` the model as the service knows it. `base_urls` () is the
-    service's own default address. `timeout_s` bounds one attempt of one request. `run` is the run folder,
+    `model` is the annotator's name and the label of its candidates, `engine` a registered one, `checkpoint`
+    the model as the service knows it. `run` is the run folder,
     where the batch engine keeps its state. `file` is the GGUF file of the local engine.
     """
 
     checkpoint: str = ""
     _: KW_ONLY
-    timeout_s: float = TIMEOUT_S
     dialect: Dialect = "openai"
     run: Path | None = None
     file: Path | None = None
 
     @property
-    def name(self) -> str:
-        """Return the annotator's name, the label of its candidates: the model as the user called it."""
-        return self.model
+    def addresses(self) -> tuple[str, ...]:
+        """Return the servers that are asked."""
+        return self.base_urls or (DEFAULT_URL,)
 
     @property
     def identity(self) -> str:

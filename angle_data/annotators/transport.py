@@ -24,6 +24,8 @@ from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
 from angle_data.text import longest_answer
 
+CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
+"""What to do when nothing answers."""
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
 # A user name and password in an address; the second form is an address without its scheme.
@@ -58,13 +60,17 @@ class Form:
     tokens: str = "max_tokens"
     without: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Say it in a few words, for a log."""
+        return " ".join([f"{self.json} and {self.tokens}", *(f"without {name}" for name in self.without)])
+
     @classmethod
     def of(cls, spec: AnnotatorSpec) -> Self:
         """Return the form to begin with, by what is known of the service and the model."""
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
         # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
-        own = spec.engine == "server" and bool(spec.base_urls) and service_of(spec.base_urls[0]) is None
+        own = spec.engine == "server" and service_of(spec.addresses[0]) is None
         json = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
             return cls(json)
@@ -101,17 +107,27 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-def written(key: str) -> re.Pattern[bytes]:
-    """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
+Secret = re.Pattern[str] | None
+
+
+def secrets_of(key: str, spec: AnnotatorSpec) -> tuple[Secret, Secret]:
+    """Return what finds a key in the words of a service, and in replies; None where nothing is to be hidden.
+
+    It is found as it is, in JSON, and as part of a URL. A key such as the "test" of a local server may well
+    be a word of a reply.
+    """
+    if spec.api_key_env is None:
+        return None, None
     forms = {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}
     forms |= {quote(key, safe=""), quote(key), quote_plus(key)}
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
-    return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
+    secret = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+    return secret, None if len(key) < _SHORTEST_KEY or key.isalpha() else secret
 
 
-def may_be_a_word(key: str) -> bool:
-    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
-    return len(key) < _SHORTEST_KEY or key.isalpha()
+def hidden(text: str, secret: Secret) -> str:
+    """Return a text without the key, should a service repeat it; see `secrets_of`."""
+    return text if secret is None else secret.sub("[key]", text)
 
 
 def masked(text: str) -> str:
@@ -136,35 +152,22 @@ def api_key(spec: AnnotatorSpec) -> str:
     return key
 
 
-def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: str) -> str:
-    """Return one line on a 401 or 403; `said` are the service's words, without the key.
-
-    A 401 is about the key. A 403 often is not: it may be about the country, the project or the model.
-    """
-    name = spec.api_key_env
-    if status == 403:
-        detail = "" if said == "HTTP 403" else f": {said}"
-        fix = f"check the key in {name} and the rights of its project"
-        fix = fix if name else "if it wants an API key, name its variable with --api-key-env"
-        return f"{address} refuses access (HTTP 403{detail}); {fix}"
-    if name is None:
-        return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
-    return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
+def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
+    """Return the error for a 401 or 403, about the key or the country, the project, the model."""
+    fix = f"check the key in {spec.api_key_env} and the rights of its project"
+    fix = fix if spec.api_key_env else "if it wants an API key, name its variable with --api-key-env"
+    return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
 
 
 def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
-    """Return the JSON body that asks `request`.
-
-    The models of the GLM cloud think aloud unless the request forbids it, see
-    https://docs.bigmodel.cn/api-reference.
-    """
+    """Return the JSON body that asks `request`."""
     sampling = request.sampling
     body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
     for name in _OPTIONAL:
         if name not in form.without and (value := getattr(sampling, name)) is not None:
             body[name] = value
     body[form.tokens] = sampling.max_tokens
-    if dialect == "glm":
+    if dialect == "glm":  # its models think aloud otherwise: https://docs.bigmodel.cn/api-reference
         body["thinking"] = {"type": "disabled"}
     if sampling.schema is not None and form.json != "text":
         body["response_format"] = {"type": form.json.replace("bounded", "json")}
@@ -178,27 +181,17 @@ def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form =
 
 def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
     """Return a schema with a length for each string: a model that is held to it may go on without end."""
-    most = longest_answer(source)
+    longest = {"maxLength": longest_answer(source)}
 
-    def bound(part: Any) -> Any:
-        if isinstance(part, list):
-            return [bound(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        longest = {"maxLength": most} if part.get("type") == "string" else {}
-        return {**{name: bound(value) for name, value in part.items()}, **longest}
+    def bound(part: dict[str, Any]) -> dict[str, Any]:
+        return part | longest if part.get("type") == "string" else part
 
-    bounded: dict[str, Any] = bound(schema)
+    bounded: dict[str, Any] = json.loads(json.dumps(schema), object_hook=bound)
     return bounded
 
 
 def read_reply(key: str, answer: Any, seconds: float) -> Reply:
-    """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object".
-
-    Raises:
-        NoReply: There is no reply in it.
-        BadAnswer: The answer has another shape.
-    """
+    """Read a chat completion, decoded from JSON; a `BadAnswer` if it is none, a `NoReply` if it is empty."""
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
     usage = answer.get("usage")
@@ -219,13 +212,13 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
 class Transport:
     """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
-    `key` goes with every request; with `secret`, no exception repeats it, whatever the service says.
+    The key goes with every request, and no exception repeats it, whatever the service says.
     """
 
-    def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
+    def __init__(self, spec: AnnotatorSpec, timeout_s: float) -> None:
+        key, self._timeout_s = api_key(spec), timeout_s
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._timeout_s, self._secret = timeout_s, written(key) if secret else None
-        self._secret_of_replies = None if may_be_a_word(key) else self._secret
+        self._secret, self._secret_of_replies = secrets_of(key, spec)
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -251,14 +244,11 @@ class Transport:
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
     async def post(self, url: str, body: Mapping[str, Any]) -> Any:
-        """Post `body` as JSON to `url` and return the decoded answer.
+        """Post `body` as JSON to `url` and return the decoded answer; redirects are not followed.
 
         Raises:
-            NoAnswer: No connection, it broke, or time ran out.
-            ServiceError: The service answered with another status than 200; redirects are not followed.
+            CallError: What went wrong, by its classes.
             InputError: The environment names a proxy that cannot be used.
-            NoReply: The answer was cut off.
-            BadAnswer: The answer is no JSON.
         """
         import aiohttp
 
@@ -287,8 +277,8 @@ class Transport:
         if status == 407:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
-            raise _service_error(status, _hidden(content, self._secret), headers)
-        return _decoded(_hidden(content, self._secret_of_replies), headers)
+            raise _service_error(status, hidden(content.decode(errors="replace"), self._secret), headers)
+        return _decoded(content, headers, self._secret_of_replies)
 
 
 def _proxy(url: str) -> str | None:
@@ -321,19 +311,14 @@ def is_http(address: str) -> bool:
         return False
 
 
-def _hidden(content: bytes, secret: re.Pattern[bytes] | None) -> bytes:
-    """Return an answer without the key, should the service repeat it."""
-    return content if secret is None else secret.sub(b"[key]", content)
-
-
-def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:
+def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(hidden(content.decode("utf-8-sig"), secret))
     except ValueError as error:
         is_page = page_title(content.decode(errors="replace")) is not None
         if is_page or "html" in headers.get("Content-Type", ""):
-            raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
-        raise NoReply(f"the answer is broken JSON ({error})") from error
+            raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from None
+        raise NoReply(f"the answer is broken JSON ({error})") from None
 
 
 def _proxy_error(status: int, said: str) -> NoAnswer:
@@ -351,7 +336,7 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
+def _service_error(status: int, content: str, headers: Mapping[str, str]) -> ServiceError:
     """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
     try:
         decoded: Any = json.loads(content)
@@ -365,8 +350,8 @@ def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> S
     elif isinstance(inner, str):
         message = inner
     if 300 <= status < 400:
-        message = f"it redirects to {headers.get('Location', 'another address')}"
-    said = str(message) if message else content.decode(errors="replace").strip() or f"HTTP {status}"
+        message = f"it redirects to {headers.get('Location')}; give that address with --base-url"
+    said = str(message) if message else content.strip() or f"HTTP {status}"
     if (title := page_title(said)) is not None:
         said = f"HTTP {status}{title and f': {title}'}"
     return ServiceError(status, masked(said if message else said[:_MESSAGE_CHARS]), codes, headers)

@@ -186,7 +186,7 @@ class LabelJob(Job):
     ) -> Iterator[Candidate | Rejection]:
         """Yield what the last reply to a request gives, and count it."""
         source = (request.source_id, request.source, _polarity(request))
-        model, row, failure = self.spec.name, journal.row(request.key), journal.failures.get(request.key)
+        model, row, failure = self.spec.model, journal.row(request.key), journal.failures.get(request.key)
         state = "unanswered"
         if row is not None and (why := refusal_of(row)) is not None:
             tally.rejected["refused_by_server"] += 1

@@ -210,7 +210,7 @@ class _Taken:
 
 
 def _mean_tokens(job: Job, items: int) -> Tokens:
-    with read_journal(job.run, job.spec.name) as journal:
+    with read_journal(job.run, job.spec.model) as journal:
         each = [guess_tokens(request, job.reply_chars(request)) for request in job.requests(journal)]
     total = sum(each, NO_TOKENS)
     return Tokens(total.prompt / items, total.completion / items)

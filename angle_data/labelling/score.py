@@ -177,12 +177,12 @@ class ScoreJob(Job):
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
                 if isinstance(found.grade, float):
                     grades[found.grade] += 1
-                    row |= {"score": found.grade, "model": self.spec.name, "key": found.key}
+                    row |= {"score": found.grade, "model": self.spec.model, "key": found.key}
                     kept.write(dumps(row) + "\n")
                     continue
                 if found.grade != "request_failed":
                     tally.rejected[found.grade] += 1
-                row |= {"model": self.spec.name, "key": found.key, "reason": found.grade}
+                row |= {"model": self.spec.model, "key": found.key, "reason": found.grade}
                 dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
         tally.counts["kept"] = grades.total()
         _warn_if_alike(grades)
@@ -309,18 +309,18 @@ class ScoreJob(Job):
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote, names = Counter[bool](), {spec.name}
-    grader = model_behind(spec.name, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
+    wrote, names = Counter[bool](), {spec.model}
+    grader = model_behind(spec.model, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
         recorded = read_run_file(run)
         for row in read_candidates(run):
-            own = spec.name == row.model or same_model(grader, model_behind(row.model, recorded))
+            own = spec.model == row.model or same_model(grader, model_behind(row.model, recorded))
             wrote[own] += 1
             names |= {row.model} if own else set()
     if not wrote[True]:
         return
-    other = " and ".join(sorted(names - {spec.name}))
-    called = f"{spec.name} ({grader}, which {other} is, too)" if other else spec.name
+    other = " and ".join(sorted(names - {spec.model}))
+    called = f"{spec.model} ({grader}, which {other} is, too)" if other else spec.model
     said = f"{called} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
     if not wrote[False] and not config.pairs:
         raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")

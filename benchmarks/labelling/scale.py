@@ -22,6 +22,7 @@ import numpy  # noqa: F401 - loaded before the start is measured, as openai woul
 from calls import ChatRequest, Reply
 from common import options
 
+from angle_data.annotators.base import Annotator
 from angle_data.annotators.choice import ANNOTATORS
 from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import StoppedError
@@ -33,7 +34,7 @@ from angle_data.labelling.label import label
 USAGE = {"prompt_tokens": 50, "completion_tokens": 30, "total_tokens": 80}
 
 
-class Null:
+class Null(Annotator):
     """Answers every request at once, or stops at the first one while `only_first` is set."""
 
     only_first = True

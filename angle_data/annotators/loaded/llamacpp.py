@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
-from angle_data.annotators.loaded.worker import SEE_LOG, Kind, LoadedModel
+from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
+from angle_data.annotators.loaded.worker import SEE_LOG, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import bounded_schema, one_line, read_reply, request_body
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
@@ -24,13 +24,6 @@ from angle_data.http import BadAnswer
 _CONTEXT = 4096
 _LARGE_BYTES = 1e9
 _OURS = {"model": "--checkpoint", "port": "nothing: no server is wanted", "seed": "--seed"}
-LLAMA_CPP = Kind(
-    "llama.cpp",
-    "angle_data.annotators.loaded.llamacpp:LlamaEngine",
-    log="llama.log",
-    cause=re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE),
-    environment={},
-)
 
 
 class LlamaLocal(LoadedModel):
@@ -39,11 +32,12 @@ class LlamaLocal(LoadedModel):
     `spec.engine_options` are fields of llama.cpp's `common_params`, such as `n_ctx` (tokens of a prompt and
     its reply, 4096), `n_parallel` (requests at a time, 1) and `n_gpu_layers`, and `n_threads`: one unless the
     file has more than a gigabyte, since a small model is slower with two.
-
-    Raises:
-        MissingExtraError: xllamacpp is not installed.
-        InputError: An option that cannot be used, or a file that is no GGUF file.
     """
+
+    name = "llama.cpp"
+    engine = "angle_data.annotators.loaded.llamacpp:LlamaEngine"
+    log_name = "llama.log"
+    cause = re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE)
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         if find_spec("xllamacpp") is None:
@@ -53,21 +47,16 @@ class LlamaLocal(LoadedModel):
             if stream.read(4) != b"GGUF":
                 raise InputError(f"{spec.file} is no GGUF file, which is what --engine local loads")
         options = dict(spec.engine_options)
-        check_options(options, _OURS)
+        check_not_ours(options, _OURS)
         threads = (os.cpu_count() or 1) if spec.file.stat().st_size > _LARGE_BYTES else 1
         usual = {"n_ctx": _CONTEXT, "n_parallel": 1, "n_threads": threads}
         counts = {name: take_count(options, name, default) for name, default in usual.items()}
         arguments = {**counts, "model": str(spec.file), "options": options}
-        super().__init__(LLAMA_CPP, arguments, counts["n_parallel"], spec.run)
+        super().__init__(arguments, counts["n_parallel"], spec.run)
 
 
 class LlamaEngine:
-    """A loaded model, from the arguments that `LlamaLocal` makes.
-
-    Raises:
-        InputError: An option that llama.cpp does not know.
-        AnnotatorError: The model cannot be loaded.
-    """
+    """A loaded model, from the arguments that `LlamaLocal` makes."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         import xllamacpp
@@ -116,7 +105,7 @@ class LlamaEngine:
         try:
             return read_reply(request.key, answer, time.monotonic() - started)
         except BadAnswer as error:
-            return Failure(request.key, "bad_answer", one_line(error))
+            return Failure(request.key, error.kind, one_line(error), dict(error.usage))
 
 
 _COMPACT = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}

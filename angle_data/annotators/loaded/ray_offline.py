@@ -1,8 +1,8 @@
 """Spreads vLLM engines over a Ray cluster with Ray Data: the offline engine, several times.
 
-Chunks of requests are fed to Ray Data as fast as answers come back, so no more than two per engine are on
-their way: that is what a kill loses and what an interrupt waits for. Uses the cluster of RAY_ADDRESS, or
-starts Ray on this machine. The machines of a cluster need this package with its vllm extra.
+No more than two chunks of requests per engine are on their way: that is what a kill loses and what an
+interrupt waits for. Uses the cluster of RAY_ADDRESS, whose machines need this package with its vllm extra, or
+starts Ray on this machine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
-from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLMOffline, engine_arguments
 from angle_data.annotators.loaded.worker import ChunkServer, Refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
@@ -34,15 +34,11 @@ _OPENING = "first"
 _SEE_LOGS = "see the workers' logs of Ray, on one machine in /tmp/ray/session_latest/logs"
 
 
-class RayOffline:
+class RayOffline(Annotator):
     """An annotator with `concurrency` engines in Ray actors, each with a model of its own.
 
     `spec.engine_options` are those of the offline engine, and `concurrency`, the number of engines (1). On a
     cluster with GPUs, an engine takes as many as its tensor_parallel_size × pipeline_parallel_size says.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        InputError: An option that cannot be used.
     """
 
     def __init__(self, spec: AnnotatorSpec) -> None:
@@ -62,7 +58,7 @@ class RayOffline:
         first = [chunk for _ in range(_CHUNKS_PER_ENGINE * self._engines) if (chunk := self._take(source))]
         if not first:
             return
-        in_thread, refusals = _Thread(), Refusals(VLLM.name)
+        in_thread, refusals = _Thread(), Refusals(VLLMOffline.name)
         try:
             await in_thread(self._start, first)
             while (answer := await in_thread(next, self._answers, None)) is not None:
@@ -182,10 +178,10 @@ class _Engine:
     """What Ray Data runs in each actor: a batch of encoded chunks in, their encoded answers out."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        os.environ.update({**VLLM.environment, **os.environ})
+        os.environ.update({**VLLMOffline.environment, **os.environ})
         # Ray repeats an actor's stdout on ours, which is for results.
         os.dup2(2, 1)
-        self._server = ChunkServer(VLLM.name, VLLM.engine, arguments)
+        self._server = ChunkServer(VLLMOffline.name, VLLMOffline.engine, arguments)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"answer": [self._server(str(chunk)) for chunk in batch["chunk"]]}

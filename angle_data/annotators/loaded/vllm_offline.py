@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
-from angle_data.annotators.loaded.worker import Kind, LoadedModel
+from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
+from angle_data.annotators.loaded.worker import LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
@@ -24,15 +24,6 @@ _OURS = {
     "revision": "--revision",
     "hf_token": "the environment variable HF_TOKEN",
 }
-VLLM = Kind(
-    "vLLM",
-    "angle_data.annotators.loaded.vllm_offline:VLLMEngine",
-    log="vllm.log",
-    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
-    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
-    cause=re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE),
-    environment={"VLLM_NO_USAGE_STATS": "1"},
-)
 
 
 class VLLMOffline(LoadedModel):
@@ -40,11 +31,15 @@ class VLLMOffline(LoadedModel):
 
     `spec.engine_options` are keyword arguments for `vllm.LLM` (tensor_parallel_size, gpu_memory_utilization,
     max_model_len, dtype, quantization …), and `chunk`, the prompts per call.
-
-    Raises:
-        MissingExtraError: vLLM is not installed.
-        InputError: An option that cannot be used.
     """
+
+    name = "vLLM"
+    engine = "angle_data.annotators.loaded.vllm_offline:VLLMEngine"
+    log_name = "vllm.log"
+    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
+    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
+    cause = re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+    environment: ClassVar = {"VLLM_NO_USAGE_STATS": "1"}
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         # Not the package's metadata: the CPU build is published under another name.
@@ -52,7 +47,7 @@ class VLLMOffline(LoadedModel):
             raise MissingExtraError("--engine offline", "vllm")
         options = dict(spec.engine_options)
         chunk = take_count(options, "chunk", DEFAULT_CHUNK)
-        super().__init__(VLLM, engine_arguments(spec, options), chunk, spec.run)
+        super().__init__(engine_arguments(spec, options), chunk, spec.run)
 
 
 def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,11 +55,8 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
 
     Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small models
     can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
-
-    Raises:
-        InputError: An option that the user sets in another way.
     """
-    check_options(options, _OURS)
+    check_not_ours(options, _OURS)
     defaults = {
         "enable_prefix_caching": True,
         "max_model_len": -1,
@@ -74,19 +66,11 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
 
 
 class VLLMEngine:
-    """A loaded model, from the arguments of `vllm.LLM`. Loading takes from seconds to minutes.
-
-    Raises:
-        MissingExtraError: vLLM is not installed.
-        InputError: An option that vLLM does not know.
-        AnnotatorError: The model cannot be loaded, or it has no chat template.
-    """
+    """A loaded model, from the arguments of `vllm.LLM`."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        try:
-            from vllm import LLM
-        except ModuleNotFoundError:
-            raise MissingExtraError("loading a model", "vllm") from None
+        from vllm import LLM
+
         self._faulty: tuple[type[Exception], ...] = (ValueError,)
         with suppress(ImportError):  # earlier versions have no error of their own for a faulty request
             from vllm.exceptions import VLLMClientError
@@ -132,8 +116,18 @@ class VLLMEngine:
         # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
         fitting.sort(key=lambda request: [message["content"] for message in request.messages])
         for request, output in self._chat(fitting):
-            failed, seconds = isinstance(output, Failure), time.monotonic() - started
-            outcomes[request.key] = output if failed else _outcome(request.key, output, seconds)
+            key, seconds = request.key, time.monotonic() - started
+            if isinstance(output, Failure):
+                outcomes[key] = output
+                continue
+            (completion,) = output.outputs
+            reason = completion.finish_reason
+            if reason not in ("stop", "length"):
+                outcomes[key] = Failure(key, "aborted", f"vLLM ended the reply early: {reason}")
+                continue
+            prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
+            usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+            outcomes[key] = Reply(key, completion.text, reason, usage, seconds)
         return [outcomes[request.key] for request in requests]
 
     def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
@@ -182,12 +176,3 @@ class VLLMEngine:
                 json=request.sampling.schema, disable_any_whitespace=True
             )
         return params
-
-
-def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
-    (completion,) = output.outputs
-    if completion.finish_reason not in ("stop", "length"):
-        return Failure(key, "aborted", f"vLLM ended the reply early: {completion.finish_reason}")
-    prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
-    usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
-    return Reply(key, completion.text, completion.finish_reason, usage, seconds)

@@ -1,12 +1,8 @@
 """Keeps a model in a process of its own, and asks it in chunks: one start for all requests, no server.
 
 A process of its own, because the engines print as they like, go on while a Ctrl-C in the terminal ends ours,
-and take their process along when memory runs out. What it prints goes to a log in the run folder. A kill
-loses at most one chunk.
-
-`LoadedModel` is the annotator. `ChunkServer` is the other end: it loads an `Engine` and answers encoded
-chunks, each a line of JSON. This module as a program serves them on stdin and stdout; `ray_offline` runs the
-same in the actors of a cluster.
+and take their process along when memory runs out. `LoadedModel` is the annotator. `ChunkServer` is the other
+end: this module as a program serves it on stdin and stdout, `ray_offline` in the actors of a cluster.
 """
 
 from __future__ import annotations
@@ -24,15 +20,15 @@ import tempfile
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
-from angle_data import errors
-from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError
 from angle_data.resources import load_object
@@ -45,37 +41,31 @@ _ALIKE = 5
 
 
 class Engine(Protocol):
-    """A loaded model; made from its arguments, which may take minutes."""
+    """A loaded model; made from its arguments, which may take minutes, or raises an `AngleError`."""
 
     def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
         """Answer a chunk, in the order of its requests; one that cannot be asked costs none of the others."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What the process of an engine is told and called.
+class LoadedModel(Annotator):
+    """An annotator around a model, from the engine's `arguments`; loaded on the first request.
 
-    `engine` is the "module:Class" of the `Engine`, `log` the file that takes what it prints. `cause` finds
-    the errors in that log, the text in its last group. `environment` is for the process, unless set already.
+    Its classes say what the process of an engine is told and called: `name` for people, `engine`, the
+    "module:Class" of the `Engine`, `log_name`, the file that takes what it prints, `cause`, which finds the
+    errors in that log (the text in its last group), and `environment`, unless set already. `chunk` requests
+    go to it at a time. `run` is the folder of the log, None for none.
     """
 
-    name: str
-    engine: str
-    log: str
-    cause: re.Pattern[str]
-    environment: Mapping[str, str]
+    name: ClassVar[str]
+    engine: ClassVar[str]
+    log_name: ClassVar[str]
+    cause: ClassVar[re.Pattern[str]]
+    environment: ClassVar[Mapping[str, str]] = {}
 
-
-class LoadedModel:
-    """An annotator around a model of a `kind`, from the engine's `arguments`; loaded on the first request.
-
-    `chunk` requests go to it at a time. `run` is the folder of the log, None for none.
-    """
-
-    def __init__(self, kind: Kind, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
-        self._kind, self._arguments, self._chunk = kind, arguments, chunk
-        self._log_path = run and run / kind.log
+    def __init__(self, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
+        self._arguments, self._chunk = arguments, chunk
+        self._log_path = run and run / self.log_name
         self._log: IO[bytes] | None = None  # to our stderr
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -83,11 +73,10 @@ class LoadedModel:
         """Answer chunk by chunk, each in the order of its requests.
 
         Raises:
-            InputError: The engine does not know one of the options.
-            AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
+            AnnotatorError: All is refused alike, or the engine failed; and as of `Engine`.
         """
         source = iter(requests)
-        refusals = Refusals(self._kind.name)
+        refusals = Refusals(self.name)
         while chunk := list(islice(source, self._chunk)):
             try:
                 outcomes = await asyncio.to_thread(self._ask, chunk)
@@ -109,7 +98,7 @@ class LoadedModel:
         try:
             if self._process is None:
                 started = time.monotonic()
-                log.info("loading %s with %s", self._arguments["model"], self._kind.name)
+                log.info("loading %s with %s", self._arguments["model"], self.name)
                 self._exchange(self._start(), encode([]))
                 log.info("loaded in %.0f s", time.monotonic() - started)
             assert self._process is not None
@@ -130,17 +119,17 @@ class LoadedModel:
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
-            env={**self._kind.environment, **os.environ},
+            env={**self.environment, **os.environ},
         )
         self._finalizer = weakref.finalize(self, _end, self._process, self._log)
-        _send(self._process, json.dumps([self._kind.name, self._kind.engine, self._arguments]))
+        _send(self._process, json.dumps([self.name, self.engine, self._arguments]))
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], chunk: str) -> list[Reply | Failure]:
         """Send an encoded chunk and return its outcomes, or raise why the engine could not load or failed."""
         _send(process, chunk)
         assert process.stdout is not None
-        name, answer = self._kind.name, process.stdout.readline()
+        name, answer = self.name, process.stdout.readline()
         place = f" (more in {self._log_path})" if self._log and self._log_path else ""
         if not answer.endswith(b"\n"):
             if (status := process.wait()) == -signal.SIGKILL:
@@ -153,14 +142,14 @@ class LoadedModel:
         except AnnotatorError as error:
             cause = self._cause() if SEE_LOG in str(error) else None
             message = f"{name} cannot load the model: {cause}" if cause else str(error)
-            raise type(error)(message + place) from None
+            raise AnnotatorError(message + place) from None
 
     def _cause(self) -> str | None:
         """Return the first error in the log that is not the consequence of another."""
         if self._log is None:
             return None
         self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
-        for found in self._kind.cause.finditer(self._log.read().decode(errors="replace")):
+        for found in self.cause.finditer(self._log.read().decode(errors="replace")):
             if SEE_LOG not in found[0]:
                 return one_line(found[found.lastindex or 0])
         return None
@@ -204,24 +193,23 @@ class ChunkServer:
     def __init__(self, name: str, engine: str, arguments: Mapping[str, Any]) -> None:
         self._name, self._class, self._arguments = name, engine, arguments
         self._engine: Engine | None = None
-        self._error: dict[str, str] | None = None
+        self._error = ""
 
     def __call__(self, line: str) -> str:
         """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
-        if self._error is None:
+        if not self._error:
             try:
                 self._engine = self._engine or load_object(self._class)(self._arguments)
                 assert self._engine is not None
                 outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
                 return json.dumps({"outcomes": list(map(asdict, outcomes))})
             except AngleError as error:
-                self._error = {"error": type(error).__name__, "message": str(error)}
+                self._error = str(error)
             except Exception as error:
                 # A defect of the model's code or of its engine: the log has its traceback, the user one line.
                 log.exception("%s failed", self._name)
-                said = f"{self._name} failed: {one_line(error)}"
-                self._error = {"error": "AnnotatorError", "message": said}
-        return json.dumps(self._error)
+                self._error = f"{self._name} failed: {one_line(error)}"
+        return json.dumps({"error": self._error})
 
 
 def encode(requests: Iterable[ChatRequest]) -> str:
@@ -235,11 +223,10 @@ def _request(row: dict[str, Any]) -> ChatRequest:
 
 
 def decode(line: str | bytes) -> list[Reply | Failure]:
-    """Return the outcomes of an encoded answer, or raise the `AngleError` that the engine ended with."""
+    """Return the outcomes of an encoded answer, or raise what the engine ended with."""
     answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
-        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
-        raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
+        raise AnnotatorError(answer["error"])
     return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
 
 
@@ -247,21 +234,15 @@ class Refusals:
     """Tells when the engine of this name refuses everything."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._replied = name, False
-        self._failed: list[tuple[str, str]] = []
+        self._name, self._replied, self._refused = name, False, Counter[str]()
 
     def check(self, outcomes: list[Reply | Failure]) -> None:
-        """Raise an error where a whole chunk, and five requests at least, were refused for one reason.
-
-        A few refusals say nothing of the others, and none does once something was answered.
-        """
-        failed = [(each.kind, each.message) for each in outcomes if isinstance(each, Failure)]
-        self._replied = self._replied or len(failed) < len(outcomes)
-        self._failed = [*self._failed, *failed][-max(_ALIKE, len(outcomes)) :]
-        if not self._replied and len(self._failed) >= _ALIKE and len(set(self._failed)) == 1:
-            kind, message = self._failed[0]
-            if kind == "refused":
-                raise AnnotatorError(f"{self._name} refuses every request: {message}")
+        """Raise an error where five requests at least were refused, all alike, and none was answered."""
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        self._replied = self._replied or len(failures) < len(outcomes)
+        self._refused.update(failure.message for failure in failures if failure.kind == "refused")
+        if not self._replied and len(self._refused) == 1 and self._refused.total() >= _ALIKE:
+            raise AnnotatorError(f"{self._name} refuses every request: {min(self._refused)}")
 
 
 def main() -> None:

@@ -22,9 +22,7 @@ from angle_data.annotators.base import (
     Annotator,
     ChatRequest,
     Failure,
-    Holder,
     Reply,
-    Retrier,
 )
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
@@ -81,7 +79,7 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        label = f"{self._job.command} {self._spec.name}"
+        label = f"{self._job.command} {self._spec.model}"
         silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
         with self._interruptible(annotator), Progress(label, self._job.total) as progress:
             try:
@@ -97,8 +95,7 @@ class Collector:
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("no room for the journal: nothing more is asked")
                                 self.stopped = True
-                                if isinstance(annotator, Retrier):
-                                    annotator.wind_down()
+                                annotator.wind_down()
                             progress.skip(self._passed - passed)
                             passed = self._passed
                             count = len(self._journal.failures)
@@ -115,8 +112,8 @@ class Collector:
 
     def _say_what_for(self) -> None:
         spec = self._spec
-        what = ", ".join(spec.base_urls) or "the OpenAI API"
-        what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
+        what = f"{', '.join(spec.addresses)}; it may be loading {spec.checkpoint}, out of order, or "
+        what += "limiting requests"
         if spec.loads:
             what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
@@ -162,16 +159,13 @@ class Collector:
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
         """
         first = self._pulled
-        holder = annotator if self._ledger.limited and isinstance(annotator, Holder) else None
-        held = 0
-        if holder is not None:
-            self._ledger.hold(holder.held)
-            held = holder.held.requests
+        held = annotator.held.requests
+        self._ledger.hold(annotator.held)
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
-            if holder is not None and holder.holds(request.key):
+            if annotator.holds(request.key):
                 held -= 1
             elif self._ledger.limited:
                 if not self._ledger.affords(request, guess):
@@ -236,7 +230,7 @@ class Collector:
             said = (
                 "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
             )
-            log.warning(said, self._spec.name)
+            log.warning(said, self._spec.model)
         counted = {
             "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
@@ -247,7 +241,7 @@ class Collector:
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
         row = {
             "key": request.key,
-            "model": self._spec.name,
+            "model": self._spec.model,
             "checkpoint": request.model,
             **revision,
             "parameters": request.sampling.to_dict(),
@@ -270,12 +264,13 @@ class Collector:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def interrupted() -> None:
-            if task is not None and (self.stopped or not getattr(annotator, "drains", True)):
+            if task is not None and (self.stopped or not annotator.drains):
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
                 self.stopped = True
-                waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
+                under_way = annotator.wind_down()
+                waiting = len(self._in_flight) if under_way is None else under_way
                 replies = "1 reply" if waiting == 1 else f"{waiting} replies"
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)

@@ -46,7 +46,7 @@ class RunFile:
             InputError: The folder is another annotator's or command's, no run folder at all or one without
                 its journal, or its requests are in batches that another engine would not fetch.
         """
-        run, model, ours = self._run, self._spec.name, self._job.command
+        run, model, ours = self._run, self._spec.model, self._job.command
         if self._spec.engine != "batch" and (rows := open_requests(run)):
             raise InputError(
                 f"{run} has {counted(rows, 'request')} in batches that are not fetched; finish it with "
@@ -137,7 +137,7 @@ class RunFile:
         return {
             "command": self._job.command,
             "finished": False,
-            "model": spec.name,
+            "model": spec.model,
             "engine": spec.engine,
             "base_urls": list(spec.base_urls),
             **self._asked(),

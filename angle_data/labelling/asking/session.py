@@ -179,7 +179,7 @@ def ask_all(job: Job) -> SessionResult:
     # Before a new folder is made: what cannot start leaves nothing behind.
     begun = (job.run / "journal.jsonl").is_file()
     annotator = prepare(spec, needed=not begun)
-    with open_journal(job.run, spec.name) as journal:
+    with open_journal(job.run, spec.model) as journal:
         ledger = Ledger(journal, price, spec.max_usd, spec.max_tokens_total)
         collector = Collector(job, journal, ledger)
         # With nothing to ask, the files can be derived anew without an API key or the engine's package.
@@ -193,7 +193,7 @@ def ask_all(job: Job) -> SessionResult:
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
-            "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
+            "%s (%s): %s, %s replies in the journal", spec.model, spec.checkpoint, count, f"{len(journal):,}"
         )
         started = time.monotonic()
         error: BaseException | None = None
@@ -224,7 +224,7 @@ def ask_all(job: Job) -> SessionResult:
         runfile.write(counts, ledger, finished=finished, stopped_by=stopped_by)
     if error is not None:
         raise error
-    return SessionResult(job.run, spec.name, counts, seconds)
+    return SessionResult(job.run, spec.model, counts, seconds)
 
 
 def _verdict(
@@ -368,7 +368,7 @@ def plan_all(job: Job) -> SessionPlan:
     spec = job.spec
     price = price_of(spec)
     RunFile(job).check()
-    with read_journal(job.run, spec.name) as journal:
+    with read_journal(job.run, spec.model) as journal:
         found = _read(job, journal)
         spent = journal.spent
     try:

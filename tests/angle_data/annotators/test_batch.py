@@ -28,7 +28,7 @@ SOON = {"retry-after-ms": "5"}
 
 
 def batch_spec(url, run, **changes):
-    return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, timeout_s=30.0, **changes)
+    return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, **changes)
 
 
 class Client:
@@ -347,11 +347,11 @@ NO_QUOTA = "insufficient_quota"
 @pytest.mark.parametrize(
     ("operation", "fault", "kind", "words"),
     [
-        ("upload", Fault(401, message=f"bad {KEY}"), CredentialsError, "rejects the API key in SOME_KEY"),
+        ("upload", Fault(401, message=f"bad {KEY}"), CredentialsError, "bad [key]; check the key in"),
         ("create", Fault(400, message=f"nothing for {KEY}"), AnnotatorError, "nothing for [key]"),
-        ("upload", Fault(404, message="none"), AnnotatorError, "takes no batch files (use --engine server)"),
-        ("create", Fault(429, {}, "no money", NO_QUOTA), AnnotatorError, "do not allow it: no money"),
-        ("create", Fault(429, {}, "no money", error_type=NO_QUOTA), AnnotatorError, "allow it: no money"),
+        ("upload", Fault(404, message="none"), AnnotatorError, "Batch API (use --engine server): none"),
+        ("create", Fault(429, {}, "no money", NO_QUOTA), AnnotatorError, "/v1: no money"),
+        ("create", Fault(429, {}, "no money", error_type=NO_QUOTA), AnnotatorError, "/v1: no money"),
     ],
     ids=["key", "refused", "no batches", "quota by code", "quota by type"],
 )

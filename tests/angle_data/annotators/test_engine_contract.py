@@ -212,7 +212,7 @@ def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
 def build(folder, engine, options):
     """The annotator for engine options, as a run builds it before anything is loaded or sent."""
     (folder / "tiny.gguf").write_bytes(b"GGUF")
-    more = {"base_urls": ("http://localhost:1/v1",)} if engine == "batch" else {}
+    more = {"base_urls": ("http://localhost:1/v1",)} if engine in ("batch", "server") else {}
     config = EngineConfig("m", engine, str(folder / "tiny.gguf"), engine_options=options, **more)
     return load_annotator(choose_annotator(config, folder))
 
@@ -224,8 +224,9 @@ WHOLE = "must be a whole number of at least 1, got 0"
 @pytest.mark.parametrize(
     ("engine", "options", "message"),
     [
+        ("server", {"a": 1}, "--engine server knows no option 'a'; it has: timeout_s"),
+        ("server", {"timeout_s": "9"}, f"--engine-option timeout_s {SECONDS}'9'"),
         ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size, wait_s"),
-        ("batch", {"wait_s": "soon"}, f"--engine-option wait_s {SECONDS}'soon'"),
         ("batch", {"wait_s": -1}, f"--engine-option wait_s {SECONDS}-1"),
         ("batch", {"wait_s": float("nan")}, f"--engine-option wait_s {SECONDS}nan"),
         ("batch", {"batch_size": 0}, f"--engine-option batch_size {WHOLE}"),

@@ -72,7 +72,7 @@ def test_what_all_requests_are_refused_for_ends_the_run_and_one_refusal_does_not
     [({"n_ctxx": 5}, r"n_ctxx: llama\.cpp has no such option"), ({"n_batch": "x"}, "n_batch='x': ")],
 )
 def test_a_wrong_option_is_one_line(options, message):
-    with pytest.raises(InputError, match=f"^--engine-option {message}"):
+    with pytest.raises(AnnotatorError, match=f"^--engine-option {message}"):
         ask(load_annotator(local_spec(engine_options=options)), [request("Hi")])
 
 

@@ -22,7 +22,7 @@ QUICK = Patience(retry_s=0.01)
 
 
 def server_spec(url, **changes):
-    settings = {"base_urls": (url,), "concurrency": 4, "timeout_s": 30.0} | changes
+    settings = {"base_urls": (url,), "concurrency": 4} | changes
     return AnnotatorSpec("tiny", "server", "tiny", **settings)
 
 
@@ -108,7 +108,8 @@ def test_passing_faults_are_tried_again(fault):
 
 def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     with FakeOpenAI(faults=[Fault(kind="hang")] * 3) as server:
-        all_replied(*ask(server_spec(server.url, concurrency=3, timeout_s=0.2), requests(3)), 3)
+        spec = server_spec(server.url, concurrency=3, engine_options={"timeout_s": 0.2})
+        all_replied(*ask(spec, requests(3)), 3)
     message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
     assert caplog.text.count(f"{server.url}: {message}") == 1
 
@@ -201,7 +202,7 @@ def test_a_server_that_wants_a_key_gets_none_unasked(monkeypatch):
     with FakeOpenAI(key=KEY) as server:
         _, ended = ask(server_spec(server.url), requests(1))
     assert server.seen[0].authorization == "Bearer EMPTY"
-    assert "wants an API key (HTTP 401); name its variable with --api-key-env" in str(ended)
+    assert "; if it wants an API key, name its variable with --api-key-env" in str(ended)
 
 
 @pytest.mark.parametrize("name", ["MY_KEY", None])
@@ -212,7 +213,7 @@ def test_a_403_shows_what_the_server_said_beside_the_advice(monkeypatch, name):
         _, ended = ask(server_spec(server.url, api_key_env=name), requests(1))
     assert isinstance(ended, CredentialsError)
     said = message.replace(KEY, "[key]") if name else message
-    assert str(ended).startswith(f"{server.url} refuses access (HTTP 403: {said}); ")
+    assert str(ended).startswith(f"{server.url} refuses access (HTTP 403): {said}; ")
     assert ("check the key in MY_KEY" in str(ended)) == (name is not None)
     assert ("--api-key-env" in str(ended)) == (name is None)
 
@@ -251,7 +252,7 @@ def test_a_server_of_ones_own_gets_lengths_unless_it_refuses_them(caplog):
     assert [type(outcome) for outcome in outcomes] == [Reply] * 3
     schemas = [json.dumps(seen.body["response_format"]["json_schema"]["schema"]) for seen in server.seen]
     assert ["maxLength" in schema for schema in schemas] == [True, True, False, False]
-    assert "asking for json_schema instead of bounded_schema" in caplog.text
+    assert "asking for json_schema and max_tokens now" in caplog.text
 
 
 def test_requests_in_flight_do_not_lower_the_form_twice(caplog):
@@ -287,7 +288,7 @@ def test_a_server_that_fails_is_set_aside_while_another_works(caplog, unreachabl
     assert caplog.text.count(f"{url} is away (") == 1
 
 
-@pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "wants an API key")])
+@pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "refuses access")])
 def test_a_fatal_answer_names_its_server(status, words):
     with FakeOpenAI(latency_s=0.05) as works, FakeOpenAI(always=Fault(status)) as lacks:
         spec = server_spec(works.url, base_urls=(works.url, lacks.url))
@@ -383,7 +384,7 @@ AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
         ([None, *[AWAY] * 6], ["ok", "http_502: bad gateway", "ok"], 8, None),
         ([None, Fault(400, message="no good")], ["ok", "http_400: no good", "ok"], 3, None),
         ([None, TOO_LARGE], ["ok", f"http_429: {TOO_LARGE.message}", "ok"], 3, None),
-        ([None, None, Fault(401)], ["ok", "ok"], 3, "URL wants an API key"),
+        ([None, None, Fault(401)], ["ok", "ok"], 3, "URL refuses access"),
         ([None, Fault(404, message="no such model")], ["ok"], 2, "URL knows no model 'tiny', or its"),
     ],
     ids=["does not pass", "never survived", "refused", "too large", "no key", "no model"],
@@ -449,4 +450,4 @@ def test_servers_that_cannot_be_reached_are_named(count):
     urls = tuple(closed_port() for _ in range(count))
     outcomes, ended = ask(server_spec(None, base_urls=urls), requests(5))
     assert outcomes == []
-    assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server or")
+    assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server, ")

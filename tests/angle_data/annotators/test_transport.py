@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Transport
 from angle_data.cli import main
 from angle_data.errors import InputError
@@ -55,7 +56,7 @@ def environment(monkeypatch):
 
 def post(url):
     async def once():
-        async with Transport("a key", 5.0, secret=False) as transport:
+        async with Transport(AnnotatorSpec("m", "server", "m"), 5.0) as transport:
             return await transport.post(url, {"model": "m", "messages": [{"role": "user", "content": "x"}]})
 
     return asyncio.run(once())

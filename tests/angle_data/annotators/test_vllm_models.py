@@ -12,7 +12,7 @@ from angle_data.annotators.base import Reply
 from angle_data.annotators.loaded.vllm_offline import engine_arguments
 from angle_data.annotators.loaded.worker import decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AnnotatorError, InputError
+from angle_data.errors import AnnotatorError
 
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
@@ -64,11 +64,11 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
 
 LOADS = """
 import json, sys
-from angle_data.annotators.loaded.vllm_offline import VLLM
+from angle_data.annotators.loaded.vllm_offline import VLLMOffline
 from angle_data.annotators.loaded.worker import ChunkServer
 
 for arguments in json.loads(sys.argv[1]):
-    print("FOUND", ChunkServer(VLLM.name, VLLM.engine, arguments)(sys.argv[2]))
+    print("FOUND", ChunkServer("vLLM", VLLMOffline.engine, arguments)(sys.argv[2]))
 """
 
 
@@ -85,7 +85,7 @@ def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_pa
     done = python("-c", LOADS, json.dumps(arguments), encode(requests), env=environment)
     found = [line[6:] for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert len(found) == 3, done.stderr
-    with pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"):
+    with pytest.raises(AnnotatorError, match="--engine-option gpu_memory: vLLM has no such option"):
         decode(found[0])
     with pytest.raises(AnnotatorError, match=r"^vLLM cannot load nobody/nothing \(.*$"):
         decode(found[1])

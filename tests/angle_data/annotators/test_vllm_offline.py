@@ -13,7 +13,7 @@ from tiny_llm import ask, chat_request, collect, wait_until
 from angle_data.annotators.base import Reply
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.errors import AnnotatorError, InputError
+from angle_data.errors import AnnotatorError
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def test_refusals_after_a_reply_say_nothing_of_the_others(calls):
 
 
 def test_vllm_refuses_an_option_that_it_does_not_know(calls):
-    refused = pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option")
+    refused = pytest.raises(AnnotatorError, match="--engine-option gpu_memory: vLLM has no such option")
     with annotator(gpu_memory="0.5") as engine, refused:
         ask(engine, requests("a"))
 

@@ -67,7 +67,7 @@ def answers(url):
 
 
 def server(url, concurrency=1):
-    spec = AnnotatorSpec("m", "server", "m", base_urls=(url,), dialect="vllm", concurrency=concurrency)
+    spec = AnnotatorSpec("m", "server", "m", base_urls=(url,), concurrency=concurrency)
     return load_annotator(spec)
 
 

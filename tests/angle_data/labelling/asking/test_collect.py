@@ -8,7 +8,7 @@ from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 from labelling_runs import config_of, read_rows, write_texts
 
-from angle_data.annotators.base import Failure, Reply
+from angle_data.annotators.base import Annotator, Failure, Reply
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError, StoppedError
 from angle_data.labelling.asking.budget import Ledger
@@ -18,7 +18,7 @@ from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import LabelJob, label, plan_label
 
 
-class Pool:
+class Pool(Annotator):
     """Pulls all requests at once, and then gives each its outcome."""
 
     def __init__(self, outcome, when_pulled=lambda: None):
