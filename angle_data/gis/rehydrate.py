@@ -60,14 +60,10 @@ def rehydrate_dataset(
         path = out / _STORE
         with Store.open(path) as store:
             with Progress("repositories", len(wanted)) as progress:
-
-                def tell(name: str) -> None:
-                    progress.advance(0, f"{name}, {client.status_line()}")
-
-                crawler = Crawler(client, store, None, False, tell)
-                for name in sorted(wanted):
-                    _fetch(crawler, name, wanted[name])
-                    progress.advance()
+                crawler = Crawler(client, store, progress)
+                for name, numbers in sorted(wanted.items()):
+                    _fetch(crawler, name, numbers)
+                    crawler.tell(name, done=1)
             summary = _write(data, out, store, client)
         for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             file.unlink(missing_ok=True)
@@ -97,7 +93,7 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
 def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
     """Bring the issues of a repository into the store, as far as they are not there and it can be read."""
     store, client = crawler.store, crawler.client
-    repo = next((repo for repo in store.repos() if repo.asked == name), None)
+    repo = store.named(name)
     if repo is None:
         try:
             page = client.get(f"/repos/{name}")
@@ -114,8 +110,8 @@ def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
 
 def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[str, Any]:
     """Write the rows whose two issues are there, and their card."""
-    ids = {repo.asked: repo.id for repo in store.repos()}
     forms = read_forms(data)
+    ids = {repo.asked: repo.id for repo in store.repos()}
     texts = Texts(store, {ids[name]: lines for name, lines in forms.items() if name in ids})
     counts: Counter[str] = Counter()
     kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,20 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import Crawler, queries_for, read_listing, read_threads
+from angle_data.gis.crawl.listings import REST, Crawler, queries_for, read_listing, read_threads
 from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, PER_PAGE, POINTS_PER_PAGE
-from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
 
-_ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
+_LISTINGS: dict[str, tuple[Listing, ...]] = {
+    "events": ("events",),
+    "comments": ("issues", "comments"),
+    "both": ("threads",),
+}
+_HOURLY_LIMIT = 5_000  # of each API, with a token
 _REST_S, _GRAPHQL_S = 0.6, 3.0  # usual time of a full page, one request after the other (estimate)
 
 log = logging.getLogger("angle")
@@ -58,16 +62,14 @@ class CrawlSummary:
     points: int = 0
 
 
-def connect(
-    config: GisConfig, *, sleep: Callable[[float], None], now: Callable[[], float]
-) -> tuple[GitHubClient, str]:
+def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHubClient, str]:
     """Return the client that the options describe, and the signals that it can read.
 
     Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
     `InputError` where an option cannot be used, or events alone were asked for without a token.
     """
     connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
-    client = GitHubClient(connection, sleep=sleep, now=now)
+    client = GitHubClient(connection, sleep=sleep)
     if client.authenticated:
         return client, config.strategy
     if config.strategy == "events":
@@ -89,9 +91,7 @@ def check_readable(statuses: Mapping[str, str]) -> None:
         )
 
 
-def crawl_repos(
-    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
-) -> CrawlSummary:
+def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> CrawlSummary:
     """Bring the store in `config.out` up to date and return what it holds.
 
     Raises:
@@ -109,11 +109,20 @@ def crawl_repos(
         if config.archives:
             counts = load_archives(store, config.archives, names, config.start)
             return CrawlSummary(store.path, {}, store.counts(), archive=counts)
-        client, signals = connect(config, sleep=sleep, now=now)
+        client, signals = connect(config, sleep=sleep)
         round_ = Round(store, (signals, config.since, *names))
-        day = datetime.fromtimestamp(now(), UTC).date().isoformat()
-        crawl = _Crawl(config, store, client, signals, round_, day)
-        statuses = crawl.run(names)
+        with Progress("repositories", len(names)) as progress:
+            crawler = Crawler(client, store, progress, config.start, signals == "both")
+            for name in names:
+                if f"status:{name}" not in round_.entries:
+                    round_.note(f"status:{name}", _visit(crawler, config, _LISTINGS[signals], round_, name))
+                crawler.tell(name, done=1)
+            # After all listings, so that an issue that moved between listed repositories is found there.
+            last = _LISTINGS[signals][-1]
+            read = [repo for repo in store.repos() if f"step:{repo.id}:{last}" in round_.entries]
+            _look_up(crawler, read, signals)
+        statuses = {name: round_.entries[f"status:{name}"] for name in names}
+        round_.complete()
         check_readable(statuses)
         known = {repo.id: repo.name for repo in store.repos()}
         return CrawlSummary(
@@ -122,113 +131,76 @@ def crawl_repos(
             store.counts(),
             requests=client.requests,
             set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
-            forecast=math.ceil(crawl.expected),
+            forecast=math.ceil(crawler.expected),
             graphql=client.spent["graphql"],
             points=client.points,
         )
 
 
-@dataclass
-class _Crawl:
-    """One run over the list."""
-
-    config: GisConfig
-    store: Store
-    client: GitHubClient
-    signals: str
-    round: Round
-    day: str
-    expected: float = 0.0
-
-    def run(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Read every repository and return its status by listed name."""
-        done = self.round.entries
-        with Progress("repositories", len(names)) as progress:
-
-            def tell(name: str) -> None:
-                progress.advance(0, f"{name}, {self.client.status_line()}")
-
-            comments = self.signals == "both"
-            crawler = Crawler(self.client, self.store, self.config.start, comments, tell)
-            for name in names:
-                if f"status:{name}" not in done:
-                    self.round.note(f"status:{name}", self._visit(crawler, name))
-                progress.advance(1, self.client.status_line())
-            # After all listings, so that an issue that moved between listed repositories is found there.
-            read = [repo for repo in self.store.repos() if f"step:{repo.id}:read" in done]
-            for repo in read if self.signals != "comments" else ():
-                try:
-                    read_set_aside(crawler, repo)
-                except Refused as error:
-                    log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
-            try:
-                follow_references(crawler, read, graphql=self.client.authenticated)
-            except InputError:  # a server whose GraphQL is too old
-                if self.signals != "comments":
-                    raise
-                follow_references(crawler, read, graphql=False)
-        self.expected = crawler.expected
-        statuses = {name: done[f"status:{name}"] for name in names}
-        self.round.complete()
-        return statuses
-
-    def _visit(self, crawler: Crawler, name: str) -> str:
-        """Read what is listed under `name` and return its status."""
-        crawler.expected += 1
-        try:
-            repo = self._resolve(name)
-            self._once(repo, "read", partial(self._read, crawler, repo))
-            self.store.set_meta(f"crawled:{repo.id}", self.day)
-        except Refused as error:
-            status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
-            log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
-            if known := self.store.named(name):
-                self.store.save_repo(replace(known, status=status, etag=None))
-            else:
-                self.store.save_failure(name, status)
-            return status
-        return "ok"
-
-    def _once(self, repo: Repo, step: str, work: Callable[[], None]) -> None:
-        """Do a step unless this round has done it."""
-        if f"step:{repo.id}:{step}" not in self.round.entries:
-            work()
-            self.round.note(f"step:{repo.id}:{step}")
-
-    def _resolve(self, name: str) -> Repo:
-        """Find out the id and the present name; a known repository is asked for by its id."""
-        known = self.store.named(name)
-        etag = known.etag if known and known.status == "ok" else None
-        page = self.client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
-        if page is None and known:
-            return known
-        assert page is not None
-        raw = page.data
-        self.store.note_site(raw.get("html_url") or "", self.config.api_url)
-        repo = Repo(raw["id"], raw["full_name"], name, (name,), etag=page.etag)
-        if repo.name.lower() != name.lower() and self.store.repo(repo.id) is None:
-            log.info("%s is called %s now", name, repo.name)
-        self.store.save_repo(repo)
-        if not raw.get("has_issues", True):
-            raise Refused(410, "issues are disabled")
-        return repo
-
-    def _read(self, crawler: Crawler, repo: Repo) -> None:
-        if self.signals != "comments":
-            self._once(repo, "threads", partial(read_threads, crawler, repo))
+def _visit(crawler: Crawler, config: GisConfig, listings: Sequence[Listing], round_: Round, name: str) -> str:
+    """Read what is listed under `name`, unless this round has done it, and return its status."""
+    store = crawler.store
+    crawler.expected += 1
+    try:
+        repo = _resolve(crawler, config.api_url, name)
+        for listing in listings:
+            if f"step:{repo.id}:{listing}" not in round_.entries:
+                (read_listing if listing in REST else read_threads)(crawler, repo, listing)
+                round_.note(f"step:{repo.id}:{listing}")
+        if not store.count("issues", repo.id):
+            raise Refused(200, "no issues" + (" since that day" if config.since else ""))
+        store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
+    except Refused as error:
+        status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
+        log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
+        if known := store.named(name):
+            store.save_repo(replace(known, status=status, etag=None))
         else:
-            self._once(repo, "issues", partial(read_listing, crawler, repo, "issues"))
-            self._once(repo, "comments", partial(read_listing, crawler, repo, "comments"))
-        if not self.store.count("issues", repo.id):
-            raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
+            store.save_failure(name, status)
+        return status
+    return "ok"
+
+
+def _resolve(crawler: Crawler, api_url: str, name: str) -> Repo:
+    """Find out the id and the present name; a known repository is asked for by its id."""
+    store = crawler.store
+    known = store.named(name)
+    etag = known.etag if known and known.status == "ok" else None
+    page = crawler.client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
+    if page is None and known:
+        return known
+    assert page is not None
+    raw = page.data
+    store.note_site(raw["html_url"])
+    store.set_meta("server", api_url)
+    repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
+    if repo.name.lower() != name.lower() and store.repo(repo.id) is None:
+        log.info("%s is called %s now", name, repo.name)
+    store.save_repo(repo)
+    if not raw["has_issues"]:
+        raise Refused(410, "issues are disabled")
+    return repo
+
+
+def _look_up(crawler: Crawler, repos: Sequence[Repo], signals: str) -> None:
+    """Ask for single issues: those set aside, and those that others refer to."""
+    for repo in repos if signals != "comments" else ():
+        try:
+            read_set_aside(crawler, repo)
+        except Refused as error:
+            log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
+    try:
+        follow_references(crawler, repos, graphql=crawler.client.authenticated)
+    except InputError:  # a server whose GraphQL is too old
+        if signals != "comments":
+            raise
+        follow_references(crawler, repos, graphql=False)
 
 
 # What it will cost
 
 
-def forecast(
-    config: GisConfig, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
-) -> dict[str, Any]:
+def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
     """Ask how many issues every listed repository has and return what a first crawl of them will take.
 
     With `since`, only what was updated from then on is counted. Nothing is written. The result is ready for
@@ -240,7 +212,7 @@ def forecast(
         InputError, CredentialsError, StoppedError: As in `crawl_repos`.
     """
     names = config.names()
-    client, signals = connect(config, sleep=sleep, now=now)
+    client, signals = connect(config, sleep=sleep)
     count = _count_over_rest if signals == "comments" else _count_over_graphql
     nothing = {"issues": 0, "comments": 0, "rest": 0, "graphql": 0.0, "status": "ok"}
     found = count(client, names, config.start, comments=signals == "both")
@@ -250,14 +222,14 @@ def forecast(
             log.warning("%s is skipped: %s", row["name"], row["status"].removeprefix("error:"))
     check_readable({row["name"]: row["status"] for row in repos})
     budget = client.budgets.get("core")
-    limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
+    limit = budget.limit if budget else _HOURLY_LIMIT
     rest, graphql = (math.ceil(sum(row[api] for row in repos)) for api in ("rest", "graphql"))
     points = graphql * POINTS_PER_PAGE[signals == "both"]
     # The longest of the two budgets, of which the first hour's can be spent at once, and of the answers.
     hours = max(
         (rest * _REST_S + graphql * _GRAPHQL_S) / 3600,
         math.ceil(rest / limit) - 1,
-        math.ceil(points / max(limit, _TOKEN_LIMIT)) - 1,
+        math.ceil(points / max(limit, _HOURLY_LIMIT)) - 1,
     )
     sums = {"rest": rest, "graphql": graphql, "points": points, "hours": hours}
     return {"repos": repos, **sums, "limit": limit, "spent": client.requests}
@@ -307,7 +279,7 @@ def _count_over_rest(
     for name in names:
         row: dict[str, Any] = {"name": name, "rest": 1}
         try:
-            for listing, path in (("issues", "issues?state=all&"), ("comments", "issues/comments?")):
+            for listing, (path, _) in REST.items():
                 page = client.get(f"/repos/{name}/{path}per_page=1{bound}")
                 assert page is not None
                 row[listing] = (page.last_page or 1) * len(page.data)

@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
-from angle_data.gis.crawl.listings import Crawler, Rows, rows_of
+from angle_data.gis.crawl.listings import Crawler, rows_of
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_query, numbers_query
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
 from angle_data.gis.crawl.store import Store, hosts_of
@@ -34,20 +34,18 @@ def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool)
     Former names of known repositories become their aliases. Nothing is stored of an issue that GitHub refuses
     to show. What was followed before is skipped until its repository changes.
     """
-    store, ids = crawler.store, [repo.id for repo in repos]
+    store = crawler.store
+    repos = list(repos)
     referred: defaultdict[str, set[int]] = defaultdict(set)
-    states = {repo_id: _state(store, repo_id) for repo_id in ids}
-    for repo_id, state in states.items():
-        repo = store.repo(repo_id)
-        if repo is not None and store.meta(f"followed:{repo_id}") != state:
+    states = {repo.id: _state(store, repo.id) for repo in repos}
+    for repo in repos:
+        if store.meta(f"followed:{repo.id}") != states[repo.id]:
             for name, number in _references(store, repo):
                 referred[name.lower()].add(number)
     _learn_names(crawler, referred, graphql=graphql)
-    for repo_id in ids if referred else ():
-        repo = store.repo(repo_id)
-        assert repo is not None
+    for repo in [store.repo(repo.id) or repo for repo in repos] if referred else ():
         try:
-            newest = store.newest_number(repo_id)
+            newest = store.newest_number(repo.id)
             named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
             look_up(crawler, repo, named, graphql=graphql)
         except Refused as error:
@@ -83,10 +81,10 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
     store = crawler.store
     unknown = [name for name in sorted(names) if store.named(name) is None]
     new = [name for name in unknown if store.meta(f"name:{name}") is None]
-    size = NAMES_A_QUERY if graphql else 1
-    for first in range(0, len(new), size):
-        chunk = new[first : first + size]
-        found = ask_names(crawler.client, chunk) if graphql else [_ask_name(crawler.client, chunk[0])]
+    for first in range(0, len(new), NAMES_A_QUERY):
+        chunk = new[first : first + NAMES_A_QUERY]
+        one_by_one = (_ask_name(crawler.client, name) for name in chunk)
+        found = ask_names(crawler.client, chunk) if graphql else one_by_one
         for name, raw in zip(chunk, found, strict=True):
             store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
     for name in unknown:
@@ -118,29 +116,30 @@ def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> 
     numbers = sorted(named - {issue.number for issue in store.issues(repo.id, named)})
     for first in range(0, len(numbers), NUMBERS_A_QUERY):
         chunk = numbers[first : first + NUMBERS_A_QUERY]
+        found = {}
         if graphql:
-            rows = _read_numbers(crawler, repo, chunk)
+            found = _read_numbers(crawler, repo, chunk)
             crawler.tell(repo.name)
-            chunk = sorted(set(chunk) - {issue.number for issue in rows.issues})
-        for number in chunk:
+        for number in sorted(set(chunk) - found.keys()):
             _ask_alone(crawler, repo, number)
 
 
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
     for _, number, _ in crawler.store.all_set_aside(repo.id):
-        rows = _read_numbers(crawler, repo, [number])
-        if not rows.issues:
+        found = _read_numbers(crawler, repo, [number])
+        if not found:
             _ask_alone(crawler, repo, number)
-        elif not rows.heavy:
+        elif found[number]:
             crawler.store.set_aside(repo.id, number, None)
 
 
-def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
-    """Store the issues and pull requests of these numbers that `repo` still has, and return their rows.
+def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int, bool]:
+    """Store the issues and pull requests of these numbers that `repo` still has.
 
     Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
     a token. What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out.
+    Returns whether each was stored whole, or without earlier events or comments.
     """
     owner, name = repo.name.split("/")
     variables: dict[str, Any] = {"owner": owner, "name": name, "comments": crawler.comments}
@@ -148,12 +147,10 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
     try:
         found = crawler.client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
     except TooHeavy:
-        half, rows = len(numbers) // 2, Rows()
-        for part in (numbers[:half], numbers[half:]) if half else ():
-            read = _read_numbers(crawler, repo, part)
-            rows.issues += read.issues
-            rows.heavy += read.heavy
-        return rows
+        half = len(numbers) // 2
+        if not half:
+            return {}
+        return _read_numbers(crawler, repo, numbers[:half]) | _read_numbers(crawler, repo, numbers[half:])
     nodes: list[Node] = []
     moved: list[Issue] = []
     for i, number in enumerate(numbers if found and found["databaseId"] == repo.id else ()):
@@ -163,10 +160,9 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
                 nodes.append(node)
             else:
                 moved.append(tombstone(repo.id, number, f"transferred:{home['nameWithOwner']}#{there}"))
-    rows = rows_of(crawler, repo, nodes)
-    rows.issues += moved
-    rows.save(crawler.store)
-    return rows
+    rows, whole = rows_of(crawler, repo, nodes)
+    crawler.store.save([*rows, *moved])
+    return whole | {issue.number: True for issue in moved}
 
 
 def _ask_name(client: GitHubClient, name: str) -> Node | None:
@@ -195,5 +191,5 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     except Refused as error:
         issues = [tombstone(repo.id, number, "deleted")] if error.status in GONE else []
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.store.upsert_page(issues=issues)
+    crawler.store.save(issues)
     crawler.tell(repo.name)

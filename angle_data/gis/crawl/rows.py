@@ -129,6 +129,9 @@ class Event:
     created_at: str
 
 
+Row = Issue | Comment | Event
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a listing stands: `cursor` leads to the next page, `done` says that the last page was read.
@@ -138,7 +141,7 @@ class Cursor:
 
     repo_id: int
     listing: Listing
-    cursor: str | None
+    cursor: str
     done: bool
     start: str | None = None
     etag: str | None = None
