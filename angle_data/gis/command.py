@@ -139,7 +139,7 @@ def rehydrate(config: RehydrateConfig) -> tuple[dict[str, Any], str]:
     from angle_data.gis.crawl.github import Connection
     from angle_data.gis.rehydrate import rehydrate_dataset
 
-    asked = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    asked = Connection(config.api_url, config.token_env, config.max_requests)
     found = rehydrate_dataset(config.data, config.out, asked)
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
     return found, (

@@ -68,7 +68,7 @@ def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHu
     Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
     `InputError` where an option cannot be used, or events alone were asked for without a token.
     """
-    connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    connection = Connection(config.api_url, config.token_env, config.max_requests)
     client = GitHubClient(connection, sleep=sleep)
     if client.authenticated:
         return client, config.strategy

@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from angle_data.calls import check_least
@@ -49,9 +49,6 @@ _HEAVY_WORDS = ("something went wrong while executing your query", "timeout", "t
 _REFUSED_TYPES = frozenset({"NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_SCOPES"})
 
 log = logging.getLogger("angle")
-
-
-# Errors
 
 
 class Refused(AngleError):
@@ -93,7 +90,7 @@ class Budget:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Budget | None:
-        """Read the `x-ratelimit-*` headers, None where they are missing or no numbers."""
+        """Read the `x-ratelimit-*` headers; None where they are missing or no numbers."""
         with suppress(KeyError, ValueError):
             names = ("limit", "remaining", "reset")
             limit, remaining, reset = (float(headers[f"x-ratelimit-{name}"]) for name in names)
@@ -103,29 +100,19 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where and as whom to ask: the REST address, the variable that holds the token, and the token itself.
+    """Where and as whom to ask: the REST address, and the variable that holds the token. Checks itself.
 
     `max_requests` counts every request sent, repeated ones included; None means no limit of ours.
     """
 
     api_url: str = PUBLIC_API
     token_env: str = "GITHUB_TOKEN"
-    token: str | None = field(default=None, repr=False)
     max_requests: int | None = None
 
-    @classmethod
-    def from_environment(cls, api_url: str, token_env: str, max_requests: int | None) -> Self:
-        """Return the connection that options describe, with the token that the variable holds.
-
-        Raises:
-            InputError: An option or the token cannot be used; what may be a secret is not shown.
-        """
-        if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
-            raise InputError("--token-env takes the name of a variable, not the token itself")
-        return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
-
     def __post_init__(self) -> None:
-        if self.token is not None and not re.fullmatch("[!-~]+", self.token):
+        if self.token_env not in os.environ and not _VARIABLE.fullmatch(self.token_env):
+            raise InputError("--token-env takes the name of a variable, not the token itself")
+        if not re.fullmatch("[!-~]*", self.token):
             raise InputError(
                 f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
                 "none has; set it again"
@@ -138,6 +125,11 @@ class Connection:
                 "without a user name"
             )
         check_least(self, 1, "max_requests")
+
+    @property
+    def token(self) -> str:
+        """The token, empty if there is none; without one GitHub allows 60 requests an hour and no GraphQL."""
+        return os.environ.get(self.token_env, "").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +146,19 @@ class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
     `spent` counts what was sent of each kind, `points` what GraphQL charged; PyGithub follows redirections,
-    which are not counted.
-    `sleep` and `now` (epoch seconds) are replaceable for tests.
+    which are not counted. `sleep` is replaceable for tests.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, connection: Connection, *, sleep: Callable[[float], None] = time.sleep) -> None:
         from github import Auth, Github
 
-        self.connection, self._sleep, self._now = connection, sleep, now
+        self.connection, self._sleep = connection, sleep
+        self.authenticated = bool(connection.token)
         github = Github(
             auth=Auth.Token(connection.token) if connection.token else None,
             base_url=connection.api_url.rstrip("/"),
             timeout=_TIMEOUT_S,
             user_agent="angle-toolkit",
-            per_page=100,
             retry=None,
             seconds_between_requests=None,
             seconds_between_writes=None,
@@ -185,11 +170,6 @@ class GitHubClient:
         self.points = self._answers = 0
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
-
-    @property
-    def authenticated(self) -> bool:
-        """Whether a token is sent; without one GitHub allows 60 requests an hour and no GraphQL."""
-        return self.connection.token is not None
 
     @property
     def requests(self) -> int:
@@ -219,16 +199,14 @@ class GitHubClient:
         With `smaller`, time-outs and bad gateways raise `TooHeavy` at once, for the caller to ask for less.
 
         Raises:
-            TooHeavy: See above. Others as in `get`, and those of `judge_graphql`.
+            TooHeavy: See above. Others as in `get`, and those of `check_graphql`.
         """
         body = {"query": query, "variables": dict(variables)}
 
         def ask() -> dict[str, Any]:
             try:
                 _, headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
-                problem = judge_graphql(answer, headers, self._server_now())
-                if problem is not None:
-                    raise problem
+                check_graphql(answer, headers, self._server_now())
             except Transient as error:
                 if smaller and error.heavy and error.wait_s is None:
                     raise TooHeavy(str(error)) from error
@@ -239,7 +217,7 @@ class GitHubClient:
         return dict(self._repeat(ask))
 
     def _tell(self, seconds: float, reason: object) -> None:
-        until = time.strftime("%H:%M:%S", time.localtime(self._now() + seconds))
+        until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
         level = logging.INFO if seconds >= _WORTH_A_LINE_S else logging.DEBUG
         log.log(level, "waiting %.0f s, until %s: %s", seconds, until, reason)
 
@@ -280,13 +258,11 @@ class GitHubClient:
     def _send(
         self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
     ) -> tuple[int, dict[str, str], Any]:
-        from requests.exceptions import InvalidURL, ReadTimeout, RequestException
+        from requests.exceptions import ReadTimeout, RequestException
 
         self._spend(resource)
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
-        except InvalidURL as error:
-            raise InputError(f"--api-url {self.connection.api_url} cannot be used: {error}") from None
         except RequestException as error:
             # The names of transport errors say enough; their texts are long and hold addresses.
             raise Transient(type(error).__name__, heavy=isinstance(error, ReadTimeout)) from error
@@ -305,9 +281,7 @@ class GitHubClient:
             name, url = self.connection.token_env, self.connection.api_url
             said = f"rejected the token in {name}" if self.authenticated else "wants a token"
             raise CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
-        problem = judge_status(status, answer, message, self._server_now())
-        if problem is not None:
-            raise problem
+        check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")
         return status, answer, data
@@ -325,37 +299,29 @@ class GitHubClient:
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
         with suppress(KeyError, TypeError, ValueError):
-            self._skew_s = email.utils.parsedate_to_datetime(headers["date"]).timestamp() - self._now()
+            self._skew_s = email.utils.parsedate_to_datetime(headers["date"]).timestamp() - time.time()
         budget = Budget.from_headers(headers)
         if budget is not None:
             self.budgets[resource] = budget
 
     def _server_now(self) -> float:
-        return self._now() + self._skew_s
+        return time.time() + self._skew_s
 
 
-# What an answer means, and how long to wait
-
-
-def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
-    """Return the exception that an HTTP answer stands for, None for a success.
-
-    The order of the rules is GitHub's: `Retry-After`, then a used-up budget, then a minute and more.
-    """
+def check_status(status: int, headers: Mapping[str, str], message: str, now: float) -> None:
+    """Raise what an HTTP answer stands for, `Transient` or `Refused`, unless it is a success."""
     if status < 300 or status == 304:
-        return None
-    budget = Budget.from_headers(headers)
-    limits = "retry-after" in headers or "rate limit" in message.lower()
-    limits = limits or (budget is not None and budget.remaining <= 0)
-    if status == 429 or (status == 403 and limits):
-        return _limited(headers, now)
+        return
+    limit = _limit(headers, now)
+    if status == 429 or (status == 403 and (limit.wait_s is not None or "rate limit" in message.lower())):
+        raise limit
     if status >= 500:
-        return Transient(f"HTTP {status}", retry_after(headers), heavy=True)
-    return Refused(status, message.splitlines()[0][:200] if message else "no reason given")
+        raise Transient(f"HTTP {status}", retry_after(headers), heavy=True)
+    raise Refused(status, message.splitlines()[0][:200] if message else "no reason given")
 
 
-def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> Exception | None:
-    """Return the exception that a GraphQL answer of HTTP 200 stands for, None where its data can be used.
+def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> None:
+    """Raise what a GraphQL answer of HTTP 200 stands for, unless its data can be used.
 
     Errors about single nodes (a private target, say) leave the rest of the data usable.
     """
@@ -364,19 +330,27 @@ def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     text = "; ".join(str(error.get("message", "")) for error in errors)
     words = text.lower()
     if "RATE_LIMITED" in types or "rate limit" in words:
-        return _limited(headers, now)
+        raise _limit(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
-        return Transient(f"GraphQL: {text}", heavy=True)
+        raise Transient(f"GraphQL: {text}", heavy=True)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
-        return None
+        return
     if types & _REFUSED_TYPES:
-        return Refused(404 if "NOT_FOUND" in types else 403, text[:200])
+        raise Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
-        return InputError(
+        raise InputError(
             f"the server's GraphQL is too old ({text[:200]}); read comments alone, by --strategy comments"
         )
-    return Transient(f"GraphQL error: {text[:200] or 'no data'}")
+    raise Transient(f"GraphQL error: {text[:200] or 'no data'}")
+
+
+def _limit(headers: Mapping[str, str], now: float) -> Transient:
+    """The wait by GitHub's rules: `Retry-After`, then the end of a used-up budget, then a minute and more."""
+    told, budget = retry_after(headers), Budget.from_headers(headers)
+    if told is None and budget is not None and budget.remaining <= 0:
+        told = max(budget.reset - now, 0.0) + _MARGIN_S
+    return Transient("rate limit", told, least_s=_SECONDARY_S)
 
 
 def _wait(state: RetryCallState) -> float:
@@ -387,13 +361,3 @@ def _wait(state: RetryCallState) -> float:
         # "Retry-After: 0" would be a busy loop against a service that is still overloaded.
         return max(error.wait_s, _MARGIN_S)
     return min(error.least_s * 2.0 ** (state.attempt_number - 1), _LONGEST_S) + random.random()
-
-
-def _limited(headers: Mapping[str, str], now: float) -> Transient:
-    told = retry_after(headers)
-    if told is not None:
-        return Transient("rate limit, the server says when to go on", told)
-    budget = Budget.from_headers(headers)
-    if budget is not None and budget.remaining <= 0:
-        return Transient("rate limit used up", max(budget.reset - now, 0.0) + _MARGIN_S)
-    return Transient("secondary rate limit", least_s=_SECONDARY_S)

@@ -34,7 +34,7 @@ def sets(tmp_path_factory):
 
 
 def run(github, data, out, **options):
-    connection = Connection.from_environment(github.url, "GITHUB_TOKEN", options.get("max_requests"))
+    connection = Connection(github.url, **options)
     return rehydrate_dataset(data, out, connection, sleep=lambda _: None)
 
 
