@@ -105,7 +105,7 @@ def sample(
     from angle_data.gis.sample import error_rates, put_on_card, read_verdicts, write_sample
 
     if verdicts is not None:
-        rates = [asdict(rate) for rate in error_rates(read_verdicts(verdicts))]
+        rates = error_rates(read_verdicts(verdicts))
         if out is not None:
             put_on_card(out, verdicts, rates)
         typer.echo(json.dumps(rates) if as_json else error_table(rates))

@@ -57,16 +57,14 @@ def rehydrate_dataset(
     if not client.authenticated:
         log.warning("no token in %s: GitHub allows 60 requests an hour", connection.token_env)
     with hold(out):
-        path = out / _STORE
-        with Store.open(path) as store:
+        with Store.open(out / _STORE) as store:
             with Progress("repositories", len(wanted)) as progress:
                 crawler = Crawler(client, store, progress)
                 for name, numbers in sorted(wanted.items()):
                     _fetch(crawler, name, numbers)
                     crawler.tell(name, done=1)
             summary = _write(data, out, store, client)
-        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-            file.unlink(missing_ok=True)
+        (out / _STORE).unlink()
     return summary
 
 
@@ -114,26 +112,27 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
     ids = {repo.asked: repo.id for repo in store.repos()}
     texts = Texts(store, {ids[name]: lines for name, lines in forms.items() if name in ids})
     counts: Counter[str] = Counter()
-    kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}
+    kept: dict[str, list[Row]] = {name: [] for name in SPLITS}
     for split, row in read_dataset(data):
         nodes = [(ids[name], number) for name, number in _ends(row) if name in ids]
-        reason = _reason(nodes, store, texts)
-        counts[reason or "kept"] += 1
-        if not reason:
-            kept[split].append((row, nodes))
-            hashes = [content_id(texts.get(node)) for node in nodes]
-            counts["edited"] += hashes != [row["hash1"], row["hash2"]]
+        found = _state(nodes, store, texts)
+        counts[found] += 1
+        if found == "kept":
+            kept[split].append(row)
+            counts["edited"] += [content_id(texts.get(node)) for node in nodes] != [
+                row["hash1"],
+                row["hash2"],
+            ]
     if not counts["kept"]:
         raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
 
-    def rows(pairs: list[tuple[Row, list[Node]]]) -> Iterator[Row]:
-        for row, (one, other) in pairs:
-            found = {"text1": texts.get(one), "text2": texts.get(other), **row}
+    def with_texts(rows: list[Row]) -> Iterator[Row]:
+        for row in rows:
+            text1, text2 = (texts.get((ids[name], number)) for name, number in _ends(row))
+            found = {"text1": text1, "text2": text2, **row}
             yield {name: found[name] for name in COLUMNS}
 
-    dataset = out / "dataset"
     dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
-    total = counts["kept"] + sum(dropped.values())
     lost = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"
     note = f"The texts were fetched again. Pairs left out since: {lost}; with a text edited since: "
     note += f"{counts['edited']:,}. The sizes below are those before.\n\n"
@@ -145,19 +144,21 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
         readme = readme.replace(columns_table(IDS_COLUMNS), columns_table(COLUMNS))
         return readme.replace(IDS_NOTE, note) if IDS_NOTE in readme else readme + note
 
-    write_rows(dataset, {name: rows(pairs) for name, pairs in kept.items() if pairs}, COLUMNS, card)
-    found = {"rows": total, "kept": counts["kept"], "dropped": dropped, "edited": counts["edited"]}
-    return {"dataset": dataset, **found, "requests": client.requests}
+    dataset = out / "dataset"
+    write_rows(dataset, {name: with_texts(rows) for name, rows in kept.items() if rows}, COLUMNS, card)
+    return {
+        "dataset": dataset,
+        "rows": counts["kept"] + sum(dropped.values()),
+        "kept": counts["kept"],
+        "dropped": dropped,
+        "edited": counts["edited"],
+        "requests": client.requests,
+    }
 
 
-def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:
-    """Why a pair is dropped, empty if it is kept; `nodes` are those whose repository is there."""
-    if len(nodes) < 2:
+def _state(nodes: list[Node], store: Store, texts: Texts) -> str:
+    """Whether a pair is `kept`, `gone` or `empty`; `nodes` are those whose repository is there."""
+    issues = [issue for repo_id, number in nodes for issue in store.issues(repo_id, [number])]
+    if sum(not issue.gone and not issue.is_pull for issue in issues) < 2:
         return "gone"
-    for node in nodes:
-        issue = next(store.issues(node[0], [node[1]]), None)
-        if issue is None or issue.gone or issue.is_pull:
-            return "gone"
-        if not texts.get(node):
-            return "empty"
-    return ""
+    return "kept" if all(texts.get(node) for node in nodes) else "empty"
