@@ -94,14 +94,13 @@ def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
     repo = store.named(name)
     if repo is None:
         try:
-            page = client.get(f"/repos/{name}")
+            raw = client.get(f"/repos/{name}").data
         except Refused as error:
             if error.status not in GONE:
                 raise
             log.warning("%s: %s; its pairs are left out", name, error)
             return
-        assert page is not None
-        repo = Repo(page.data["id"], page.data["full_name"], name)
+        repo = Repo(raw["id"], raw["full_name"], name)
         store.save_repo(repo)
     look_up(crawler, repo, numbers, graphql=client.authenticated)
 
@@ -119,10 +118,8 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
         counts[found] += 1
         if found == "kept":
             kept[split].append(row)
-            counts["edited"] += [content_id(texts.get(node)) for node in nodes] != [
-                row["hash1"],
-                row["hash2"],
-            ]
+            hashes = [content_id(texts.get(node)) for node in nodes]
+            counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
         raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
 

@@ -83,7 +83,7 @@ def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHu
 
 def check_readable(statuses: Mapping[str, str]) -> None:
     """Raise an `InputError` if every status, by listed name, is an error."""
-    if statuses and all(status.startswith("error:") for status in statuses.values()):
+    if all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
         raise InputError(
             f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
@@ -151,8 +151,8 @@ def _visit(crawler: Crawler, config: GisConfig, listings: Sequence[Listing], rou
             raise Refused(200, "no issues" + (" since that day" if config.since else ""))
         store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
     except Refused as error:
-        status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
-        log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
+        status = f"error:{error}"
+        log.warning("%s is skipped: %s", name, error)
         if known := store.named(name):
             store.save_repo(replace(known, status=status, etag=None))
         else:
@@ -167,10 +167,9 @@ def _resolve(crawler: Crawler, api_url: str, name: str) -> Repo:
     known = store.named(name)
     etag = known.etag if known and known.status == "ok" else None
     page = crawler.client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
-    if page is None and known:
-        return known
-    assert page is not None
     raw = page.data
+    if known and raw is None:
+        return known
     store.note_site(raw["html_url"])
     store.set_meta("server", api_url)
     repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
@@ -281,7 +280,6 @@ def _count_over_rest(
         try:
             for listing, (path, _) in REST.items():
                 page = client.get(f"/repos/{name}/{path}per_page=1{bound}")
-                assert page is not None
                 row[listing] = (page.last_page or 1) * len(page.data)
                 row["rest"] += max(1, math.ceil(row[listing] / PER_PAGE))
         except Refused as error:

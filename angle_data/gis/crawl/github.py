@@ -58,8 +58,8 @@ class Refused(AngleError):
     """
 
     def __init__(self, status: int, reason: str) -> None:
-        super().__init__(f"{status} {reason}")
-        self.status, self.reason = status, reason
+        super().__init__(reason if status == 200 else f"{status} {reason}")
+        self.status = status
 
 
 class TooHeavy(Exception):
@@ -134,7 +134,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number."""
+    """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number.
+
+    `data` is None where the ETag that was asked with still holds.
+    """
 
     data: Any
     next_url: str | None = None
@@ -176,8 +179,8 @@ class GitHubClient:
         """How many requests were sent."""
         return self.spent.total()
 
-    def get(self, path: str, *, etag: str | None = None) -> Page | None:
-        """Return the answer to GET `path` (or the full address of a next page), None if `etag` still holds.
+    def get(self, path: str, *, etag: str | None = None) -> Page:
+        """Return the answer to GET `path`, or the full address of a next page.
 
         Raises:
             Refused: The answer is an error that stays one (403, 404, 410, 422, 451 ...).
@@ -186,12 +189,10 @@ class GitHubClient:
         from requests.utils import parse_header_links
 
         headers = {"Accept": "application/vnd.github+json"} | ({"If-None-Match": etag} if etag else {})
-        status, answer, text = self._repeat(lambda: self._send("core", "GET", path, headers, None))
-        if status == 304:
-            return None
+        answer, data = self._repeat(lambda: self._send("core", "GET", path, headers, None))
         links = {link.get("rel"): link["url"] for link in parse_header_links(answer.get("link", ""))}
         last = re.search(r"[?&]page=(\d+)", links.get("last", ""))
-        return Page(text, links.get("next"), answer.get("etag"), int(last[1]) if last else None)
+        return Page(data, links.get("next"), answer.get("etag"), int(last[1]) if last else None)
 
     def graphql(self, query: str, variables: Mapping[str, Any], *, smaller: bool = False) -> dict[str, Any]:
         """Return the `data` of a GraphQL query, which may lack single nodes that the token may not see.
@@ -205,7 +206,7 @@ class GitHubClient:
 
         def ask() -> dict[str, Any]:
             try:
-                _, headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
+                headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
                 check_graphql(answer, headers, self._server_now())
             except Transient as error:
                 if smaller and error.heavy and error.wait_s is None:
@@ -257,7 +258,7 @@ class GitHubClient:
 
     def _send(
         self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
-    ) -> tuple[int, dict[str, str], Any]:
+    ) -> tuple[dict[str, str], Any]:
         from requests.exceptions import ReadTimeout, RequestException
 
         self._spend(resource)
@@ -271,7 +272,7 @@ class GitHubClient:
         self._answers += 1
         self._note(resource, answer)
         if status == 304:
-            return status, answer, None
+            return answer, None
         try:
             data = json.loads(text)
         except ValueError:
@@ -284,7 +285,7 @@ class GitHubClient:
         check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")
-        return status, answer, data
+        return answer, data
 
     def _spend(self, resource: Resource) -> None:
         limit = self.connection.max_requests

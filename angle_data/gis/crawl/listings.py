@@ -127,8 +127,8 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
         address = place.next or f"/repositories/{repo.id}/{path}{urlencode({**query, **since})}"
         page = crawler.client.get(address, etag=etag)
         if not begun:
-            crawler.expected += (page and page.last_page) or 1
-        if page is None:
+            crawler.expected += page.last_page or 1
+        if page.data is None:
             return
         begun, rows = True, [parse(raw, repo.id) for raw in page.data]
         # The tag may be used again only for the same address and if that page was the last.

@@ -168,10 +168,9 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
 def _ask_name(client: GitHubClient, name: str) -> Node | None:
     """`ask_names` for one name over REST."""
     try:
-        page = client.get(f"/repos/{name}")
+        return {"databaseId": client.get(f"/repos/{name}").data["id"]}
     except Refused:
         return None
-    return {"databaseId": page.data["id"]} if page else None
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
@@ -181,13 +180,12 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     """
     issues = []
     try:
-        page = crawler.client.get(f"/repositories/{repo.id}/issues/{number}")
-        assert page is not None
-        name = "/".join(page.data["repository_url"].rsplit("/", 2)[1:])
-        if page.data["number"] == number and name.lower() in repo.names:
-            issues = [issue_from_rest(page.data, repo.id)]
+        raw = crawler.client.get(f"/repositories/{repo.id}/issues/{number}").data
+        name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
+        if raw["number"] == number and name.lower() in repo.names:
+            issues = [issue_from_rest(raw, repo.id)]
         else:  # where it is now, the listing of that repository has it, if it is wanted at all
-            issues = [tombstone(repo.id, number, f"transferred:{name}#{page.data['number']}")]
+            issues = [tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")]
     except Refused as error:
         issues = [tombstone(repo.id, number, "deleted")] if error.status in GONE else []
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)

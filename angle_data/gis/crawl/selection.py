@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
+from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
 
 PUBLIC_API = "https://api.github.com"
@@ -65,23 +66,19 @@ def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
-    bad: dict[int, str] = {}
-    try:
-        with open_text(path) as stream:
-            for number, line in enumerate(stream, start=1):
-                text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-                name = parse_repo(text, hosts)
-                if name is not None:
-                    names.setdefault(name.lower(), name)
-                elif text:
-                    bad[number] = _SECRET.sub("//***@", text)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; give a list with one owner/name a line") from None
+    bad: list[str] = []
+    for number, line in read_lines(path):
+        text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        name = parse_repo(text, hosts)
+        if name is not None:
+            names.setdefault(name.lower(), name)
+        elif text:
+            bad.append(f"{path}:{number}: {_SECRET.sub('//***@', text)!r} is no repository")
     if not names:
-        seen = next((f" (line {number}: {text!r} is none)" for number, text in bad.items()), "")
-        raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
-    for number, text in bad.items():
-        log.warning("%s:%d: %r is no repository; skipped", path, number, text)
+        said = bad[0] if bad else f"{path} names no repository"
+        raise InputError(f"{said}; write one owner/name or GitHub URL a line")
+    for said in bad:
+        log.warning("%s; skipped", said)
     return tuple(names.values())
 
 
@@ -102,8 +99,10 @@ class Selection:
         if self.strategy not in ("events", "comments", "both"):
             raise InputError(f"--strategy must be events, comments or both, got {self.strategy!r}")
         for flag, value in (("--since", self.since), ("--until", self.until)):
-            if value is not None and not _is_day(value):
-                raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
+            with suppress(ValueError):
+                if value is None or date.fromisoformat(value).isoformat() == value:
+                    continue
+            raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
         if self.since and self.until and self.until < self.since:
             raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
 
@@ -111,13 +110,6 @@ class Selection:
         """Whether an issue opened at this time counts; one of which the time is unknown does."""
         day = created_at[:10]
         return not day or ((self.since or "") <= day and (self.until is None or day <= self.until))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)

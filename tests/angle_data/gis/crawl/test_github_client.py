@@ -29,7 +29,7 @@ def test_an_unchanged_page_costs_nothing_of_the_budget(world):
     with FakeGitHub(world) as github:
         client, _ = client_for(github)
         etag = client.get(PATH).etag
-        assert client.get(PATH, etag=etag) is None
+        assert client.get(PATH, etag=etag).data is None
         assert client.budgets["core"].remaining == 4_999
 
 
