@@ -17,7 +17,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -264,5 +264,4 @@ def _ask_earlier(
 
 def _second_before(stamp: str) -> str:
     """One second less: items of that second come again, whether `since` includes its bound or not."""
-    moment = datetime.fromisoformat(stamp.replace("Z", "+00:00")) - timedelta(seconds=1)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.fromisoformat(stamp) - timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -126,7 +126,7 @@ def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> 
 
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
-    for _, number, _ in crawler.store.all_set_aside(repo.id):
+    for number in [number for repo_id, number, _ in crawler.store.all_set_aside() if repo_id == repo.id]:
         found = _read_numbers(crawler, repo, [number])
         if not found:
             _ask_alone(crawler, repo, number)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
@@ -28,8 +28,6 @@ STORE_NAME = "crawl.sqlite"
 
 PUBLIC_WEB = "https://github.com"
 """The site of GitHub itself."""
-
-Table = Literal["repos", "issues", "comments", "events"]
 
 _SCHEMA_VERSION = "1"
 # The columns of a table are the fields of its record, in their order.
@@ -70,7 +68,13 @@ _CHANGES = {
     "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
     "ELSE coalesce(excluded.closed_by, issues.closed_by) END"
 }
-_TABLES: dict[type[Any], str] = {Issue: "issues", Comment: "comments", Event: "events"}
+_TABLES: dict[type[Any], str] = {
+    Repo: "repos",
+    Issue: "issues",
+    Comment: "comments",
+    Event: "events",
+    Cursor: "cursors",
+}
 
 Record = TypeVar("Record", Repo, Issue, Comment, Event, Cursor)
 
@@ -83,7 +87,7 @@ _CODED = {
     record: [
         (place, _DECODE[field.type]) for place, field in enumerate(fields(record)) if field.type in _DECODE
     ]
-    for record in (Repo, Issue, Comment, Event, Cursor)
+    for record in _TABLES
 }
 
 
@@ -147,13 +151,11 @@ class Store:
 
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
-        for row in self.database.execute("SELECT * FROM repos ORDER BY id"):
-            yield _record(Repo, row)
+        return self._read(Repo, "ORDER BY id")
 
     def repo(self, repo_id: int) -> Repo | None:
         """Return the repository of this id, None if it is not known."""
-        row = self.database.execute("SELECT * FROM repos WHERE id = ?", (repo_id,)).fetchone()
-        return _record(Repo, row) if row else None
+        return next(self._read(Repo, "WHERE id = ?", repo_id), None)
 
     def named(self, name: str) -> Repo | None:
         """Return the repository listed or known under this name (present names go first), None if none is."""
@@ -170,15 +172,18 @@ class Store:
 
         `numbers` needs a `repo_id`; numbers that are not stored are left out.
         """
-        return self._select(Issue, repo_id, numbers)
+        if numbers is None:
+            return self._thread(Issue, repo_id)
+        where = "WHERE repo_id = ? AND number IN (SELECT value FROM json_each(?)) ORDER BY number"
+        return self._read(Issue, where, repo_id, json.dumps(list(numbers)))
 
     def comments(self, repo_id: int | None = None) -> Iterator[Comment]:
         """Yield comments ordered by (repo_id, number, created_at, id)."""
-        return self._select(Comment, repo_id)
+        return self._thread(Comment, repo_id)
 
     def events(self, repo_id: int | None = None) -> Iterator[Event]:
         """Yield events ordered by (repo_id, number, created_at, id)."""
-        return self._select(Event, repo_id)
+        return self._thread(Event, repo_id)
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
@@ -187,7 +192,7 @@ class Store:
         others = {"comments": self.count("comments"), "events": self.count("events")}
         return {"repos": self.count("repos"), **issues, **others}
 
-    def count(self, table: Table, repo_id: int | None = None) -> int:
+    def count(self, table: str, repo_id: int | None = None) -> int:
         """Return how many rows `table` has, of one repository if given."""
         where, values = ("", ()) if repo_id is None else (" WHERE repo_id = ?", (repo_id,))
         return int(self.database.execute(f"SELECT count(*) FROM {table}{where}", values).fetchone()[0])
@@ -199,9 +204,7 @@ class Store:
 
     def cursor(self, repo_id: int, listing: Listing) -> Cursor | None:
         """Return where a listing of this repository stands, None if it never started."""
-        query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
-        row = self.database.execute(query, (repo_id, listing)).fetchone()
-        return _record(Cursor, row) if row else None
+        return next(self._read(Cursor, "WHERE repo_id = ? AND stream = ?", repo_id, listing), None)
 
     def standing(self, repo: Repo) -> str:
         """Return how far a repository was read: `complete`, `unfinished`, or `archive`: no API was asked.
@@ -209,11 +212,11 @@ class Store:
         Behind `complete` stands the day (UTC), such as `complete 2024-01-31`.
         """
         found = [cursor for listing in LISTINGS if (cursor := self.cursor(repo.id, listing))]
-        done = {cursor.listing for cursor in found if cursor.done}
         if not found and self.meta("server") is None:
             return "archive"
-        whole = bool(done & {"threads", "events"}) or {"issues", "comments"} <= done
-        if repo.status != "ok" or not whole or len(done) < len(found):
+        listings = {cursor.listing for cursor in found}
+        whole = listings & {"threads", "events"} or {"issues", "comments"} <= listings
+        if repo.status != "ok" or not whole or not all(cursor.done for cursor in found):
             return "unfinished"
         return f"complete {self.meta(f'crawled:{repo.id}') or ''}".rstrip()
 
@@ -266,11 +269,9 @@ class Store:
         if reason is not None:
             self.database.execute("INSERT INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
 
-    def all_set_aside(self, repo_id: int | None = None) -> list[tuple[int, int, str]]:
-        """Return (repository id, number, reason) of every issue set aside, of one repository if given."""
-        where, values = ("", ()) if repo_id is None else (" WHERE repo_id = ?", (repo_id,))
-        query = f"SELECT * FROM set_aside{where} ORDER BY repo_id, number"
-        return list(self.database.execute(query, values))
+    def all_set_aside(self) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, reason) of every issue set aside."""
+        return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
@@ -297,26 +298,22 @@ class Store:
             said = f"holds issues of {noted}, and these are of {site}"
             raise InputError(f"{self.path} {said}; give another --out")
 
-    def _select(
-        self, record: type[Record], repo_id: int | None, numbers: Iterable[int] | None = None
-    ) -> Iterator[Record]:
-        where, values = "", list[int | str]()
-        if repo_id is not None:
-            where, values = " WHERE repo_id = ?", [repo_id]
-        if numbers is not None:
-            where += " AND number IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(sorted(set(numbers))))
-        query = f"SELECT * FROM {_TABLES[record]}{where} ORDER BY repo_id, number, created_at, id"
-        for row in self.database.execute(query, values):
+    def _thread(self, record: type[Record], repo_id: int | None) -> Iterator[Record]:
+        order = "ORDER BY repo_id, number, created_at, id"
+        if repo_id is None:
+            return self._read(record, order)
+        return self._read(record, f"WHERE repo_id = ? {order}", repo_id)
+
+    def _read(self, record: type[Record], where: str, *values: Any) -> Iterator[Record]:
+        for row in self.database.execute(f"SELECT * FROM {_TABLES[record]} {where}", values):
             yield _record(record, row)
 
 
 class Round:
     """One pass over the list of repositories, which may take several runs of the program.
 
-    While a round is under way, what it has finished is not asked again, so that every run gets further
-    however early it is stopped. A new round, which asks only for what changed, begins when the last is
-    complete or was made for other `options`. Every entry is a row, so that noting one always costs the same.
+    What it has finished is not asked again, so that every run gets further however early it is stopped. A new
+    round, which asks only for what changed, begins when the last is complete or was made for other `options`.
     """
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
@@ -353,7 +350,7 @@ def _upsert(record: type[Any]) -> str:
     )
 
 
-_UPSERTS = {record: _upsert(record) for record in _TABLES}
+_UPSERTS = {record: _upsert(record) for record in (Issue, Comment, Event)}
 
 
 def _record(kind: type[Record], row: Iterable[Any]) -> Record:
@@ -364,10 +361,6 @@ def _record(kind: type[Record], row: Iterable[Any]) -> Record:
 
 
 def _values(record: Any) -> tuple[Any, ...]:
-    return tuple(_plain(getattr(record, name)) for name in record.__slots__)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        value = json.dumps(value, ensure_ascii=False)
-    return whole_characters(value) if isinstance(value, str) else value
+    values = (getattr(record, name) for name in record.__slots__)
+    plain = (json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else value for value in values)
+    return tuple(whole_characters(value) if isinstance(value, str) else value for value in plain)
