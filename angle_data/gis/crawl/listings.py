@@ -173,7 +173,7 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
         total = connection["totalCount"] if place.left is None else place.left
         crawler.expected += 0.0 if begun else queries_for(total, comments=crawler.comments)
         more, begun = bool(info["hasNextPage"]), True
-        newest = max((node["updatedAt"] for node in nodes), default=place.newest)
+        newest = max((node["updated_at"] for node in nodes), default=place.newest)
         if more:
             place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))
         else:  # the next time by time, not by cursor
@@ -257,7 +257,7 @@ def _lists(
 def _ask_earlier(
     client: GitHubClient, node: Mapping[str, Any], name: str, before: str | None
 ) -> Mapping[str, Any] | None:
-    variables = {"id": node["id"], "before": before, "comments": name == "comments"}
+    variables = {"id": node["node_id"], "before": before, "comments": name == "comments"}
     found = client.graphql(EARLIER_QUERY, variables, smaller=True)["node"]
     return found[name] if found else None
 

@@ -1,9 +1,10 @@
 """What is asked of GitHub's GraphQL: pages of issues, the rest of a long thread, single numbers, names.
 
-`stateReason` without `enableDuplicate` never says DUPLICATE. `pageCount` and `totalCount` are asked for
-because a large page may come back with lists inside it cut short and no error (seen in
-kubevirt/ci-health#168). Costs in points are GitHub's rule: connections asked for, divided by 100, rounded; a
-page of issues stays far below the 500,000 nodes that a query may reach.
+Fields have REST's names where REST has them, so that `rows` reads both alike. `stateReason` without
+`enableDuplicate` never says DUPLICATE. `pageCount` and `totalCount` are asked for because a large page may
+come back with lists inside it cut short and no error (seen in kubevirt/ci-health#168). Costs in points are
+GitHub's rule: connections asked for, divided by 100, rounded; a page of issues stays far below the 500,000
+nodes that a query may reach.
 https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api
 """
 
@@ -15,17 +16,14 @@ PER_PAGE = 100
 NUMBERS_A_QUERY = NAMES_A_QUERY = 50
 """How many single numbers, or repositories, one query asks for."""
 
-_RATE = "rateLimit { cost limit remaining resetAt }"
-
-_END = """__typename
-  ... on Issue { number repository { databaseId nameWithOwner } }
-  ... on PullRequest { number repository { databaseId nameWithOwner } }"""
-
+_ACTOR = "{ __typename login }"
 _ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
 
 _LISTS = f"""
 fragment Ref on IssueOrPullRequest {{
-  {_END}
+  __typename
+  ... on Issue {{ number repository {{ databaseId nameWithOwner }} }}
+  ... on PullRequest {{ number repository {{ databaseId nameWithOwner }} }}
 }}
 fragment Events on IssueTimelineItemsConnection {{
   pageCount
@@ -33,29 +31,34 @@ fragment Events on IssueTimelineItemsConnection {{
   nodes {{
     __typename
     ... on MarkedAsDuplicateEvent {{
-      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+      id createdAt actor {_ACTOR} canonical {{ ...Ref }} duplicate {{ ...Ref }}
     }}
     ... on UnmarkedAsDuplicateEvent {{
-      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+      id createdAt actor {_ACTOR} canonical {{ ...Ref }} duplicate {{ ...Ref }}
     }}
-    ... on ClosedEvent {{ id createdAt actor {{ __typename login }} }}
-    ... on ReopenedEvent {{ id createdAt actor {{ __typename login }} }}
+    ... on ClosedEvent {{ id createdAt actor {_ACTOR} }}
+    ... on ReopenedEvent {{ id createdAt actor {_ACTOR} }}
   }}
 }}
 fragment Comments on IssueCommentConnection {{
   totalCount
   pageInfo {{ hasPreviousPage startCursor }}
   nodes {{
-    fullDatabaseId author {{ __typename login }} authorAssociation body createdAt updatedAt url
-    isMinimized minimizedReason
+    id: fullDatabaseId user: author {_ACTOR} author_association: authorAssociation body
+    created_at: createdAt updated_at: updatedAt html_url: url isMinimized minimizedReason
   }}
 }}
 """
 
+_TEXTS = f"""
+    node_id: id id: fullDatabaseId number title body user: author {_ACTOR}
+    author_association: authorAssociation locked
+    created_at: createdAt closed_at: closedAt updated_at: updatedAt
+"""
+
 _PARTS = f"""
 fragment Parts on Issue {{
-  id fullDatabaseId number title body author {{ __typename login }} authorAssociation
-  state stateReason(enableDuplicate: true) createdAt closedAt updatedAt locked
+  {_TEXTS} state state_reason: stateReason(enableDuplicate: true)
   labels(first: 20) {{ nodes {{ name }} }}
   timelineItems(last: 10, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
   comments(last: {PER_PAGE}) @include(if: $comments) {{ ...Comments }}
@@ -67,14 +70,14 @@ query IssuesPage(
   $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
   $texts: Boolean!, $comments: Boolean!
 ) {{
-  {_RATE}
+  rateLimit {{ cost }}
   repository(owner: $owner, name: $name) {{
     databaseId
     issues(first: $first, after: $after, filterBy: $filter, orderBy: {{field: UPDATED_AT, direction: ASC}}) {{
       totalCount
       pageInfo {{ hasNextPage endCursor }}
       nodes {{
-        number updatedAt
+        number updated_at: updatedAt
         ...Parts @include(if: $texts)
       }}
     }}
@@ -85,7 +88,7 @@ query IssuesPage(
 
 EARLIER_QUERY = f"""
 query Earlier($id: ID!, $before: String, $comments: Boolean!) {{
-  {_RATE}
+  rateLimit {{ cost }}
   node(id: $id) {{
     ... on Issue {{
       timelineItems(last: 100, before: $before, itemTypes: {_ITEM_TYPES}) @skip(if: $comments) {{ ...Events }}
@@ -110,7 +113,7 @@ def numbers_query(count: int) -> str:
     fields = "\n".join(f"    n{i}: issueOrPullRequest(number: $n{i}) {{ ...Found }}" for i in range(count))
     return f"""
 query Numbers($owner: String!, $name: String!, $comments: Boolean!, {variables}) {{
-  {_RATE}
+  rateLimit {{ cost }}
   repository(owner: $owner, name: $name) {{
     databaseId
 {fields}
@@ -119,10 +122,7 @@ query Numbers($owner: String!, $name: String!, $comments: Boolean!, {variables})
 fragment Found on IssueOrPullRequest {{
   ...Ref
   ... on Issue {{ ...Parts }}
-  ... on PullRequest {{
-    id fullDatabaseId number title body author {{ __typename login }} authorAssociation
-    prState: state createdAt closedAt updatedAt locked
-  }}
+  ... on PullRequest {{ {_TEXTS} prState: state }}
 }}
 {_PARTS}"""
 
@@ -140,7 +140,7 @@ def names_query(count: int) -> str:
     )
     return f"""
 query Names($filter: IssueFilters, {variables}) {{
-  {_RATE}
+  rateLimit {{ cost }}
 {fields}
 }}
 fragment Total on Repository {{ databaseId nameWithOwner hasIssuesEnabled }}"""

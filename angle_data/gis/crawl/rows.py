@@ -166,24 +166,19 @@ def issue_from_rest(raw: Json, repo_id: int) -> Issue:
 
     Lists may leave out `closed_by`; the timeline has it.
     """
+    names = ("id", "node_id", "number", "state", "created_at", "closed_at", "updated_at")
     labels = [label if isinstance(label, str) else label.get("name") for label in raw["labels"]]
     return Issue(
-        id=raw["id"],
-        node_id=raw["node_id"],
+        **{name: raw[name] for name in names},
         repo_id=repo_id,
-        number=raw["number"],
         title=raw["title"] or "",
         body=raw.get("body") or "",
         author=login_of(raw["user"]),
         author_association=raw.get("author_association") or "",
-        state=raw["state"],
         state_reason=raw.get("state_reason"),
         labels=tuple(sorted(str(label) for label in labels if label)),
         is_pull=bool(raw.get("pull_request")) or "/pull/" in raw["html_url"],
-        created_at=raw["created_at"],
-        closed_at=raw["closed_at"],
         closed_by=login_of(raw.get("closed_by")),
-        updated_at=raw["updated_at"],
         locked=bool(raw["locked"]),
     )
 
@@ -192,14 +187,12 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
     """Return the row of an element of `GET /repos/.../issues/comments`."""
     minimized = raw.get("minimized")
     return Comment(
-        id=raw["id"],
+        **{name: raw[name] for name in ("id", "created_at", "updated_at")},
         repo_id=repo_id,
         number=int(raw["issue_url"].rsplit("/", 1)[-1]),
         author=login_of(raw["user"]),
         author_association=raw.get("author_association") or "",
         body=raw.get("body") or "",
-        created_at=raw["created_at"],
-        updated_at=raw["updated_at"],
         url=raw["html_url"],
         minimized=(minimized.get("reason") or "unknown") if minimized else None,
     )
@@ -207,18 +200,9 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
 
 def comment_from_node(node: Json, repo_id: int, number: int) -> Comment:
     """Return the row of a comment of issue `number`, as `ISSUES_QUERY` gives it (see `queries`)."""
-    return Comment(
-        id=int(node["fullDatabaseId"]),
-        repo_id=repo_id,
-        number=number,
-        author=login_of(node["author"]),
-        author_association=node["authorAssociation"] or "",
-        body=node["body"] or "",
-        created_at=node["createdAt"],
-        updated_at=node["updatedAt"],
-        url=node["url"],
-        minimized=(node["minimizedReason"] or "unknown").lower() if node["isMinimized"] else None,
-    )
+    hidden = {"reason": (node["minimizedReason"] or "").lower()} if node["isMinimized"] else None
+    changed = {"id": int(node["id"]), "issue_url": str(number), "minimized": hidden}
+    return comment_from_rest({**node, **changed}, repo_id)
 
 
 def issue_from_node(node: Json, repo_id: int) -> Issue:
@@ -227,28 +211,19 @@ def issue_from_node(node: Json, repo_id: int) -> Issue:
     The last closing of an issue tells who closed it. Pull requests come without labels, reason and events.
     """
     is_pull = "prState" in node
-    state = "open" if node["prState" if is_pull else "state"] == "OPEN" else "closed"
+    is_open = node["prState" if is_pull else "state"] == "OPEN"
     timeline = _items(node.get("timelineItems"))
-    closings = [item for item in timeline if item["__typename"] == "ClosedEvent"]
-    return Issue(
-        id=int(node["fullDatabaseId"]),
-        node_id=node["id"],
-        repo_id=repo_id,
-        number=node["number"],
-        title=node["title"] or "",
-        body=node["body"] or "",
-        author=login_of(node["author"]),
-        author_association=node["authorAssociation"] or "",
-        state=state,
-        state_reason=(node.get("stateReason") or "").lower() or None,
-        labels=tuple(sorted(label["name"] for label in _items(node.get("labels")))),
-        is_pull=is_pull,
-        created_at=node["createdAt"],
-        closed_at=node["closedAt"],
-        closed_by=login_of(closings[-1]["actor"]) if state == "closed" and closings else None,
-        updated_at=node["updatedAt"],
-        locked=bool(node["locked"]),
-    )
+    closings = [item["actor"] for item in timeline if item["__typename"] == "ClosedEvent"]
+    changed = {
+        "id": int(node["id"]),
+        "state": "open" if is_open else "closed",
+        "state_reason": (node.get("state_reason") or "").lower() or None,
+        "labels": _items(node.get("labels")),
+        "pull_request": is_pull,
+        "html_url": "",
+        "closed_by": closings[-1] if closings and not is_open else None,
+    }
+    return issue_from_rest({**node, **changed}, repo_id)
 
 
 def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> Iterator[Event]:
