@@ -24,7 +24,7 @@ from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import REST, Crawler, queries_for, read_listing, read_threads
 from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
-from angle_data.gis.crawl.queries import NAMES_A_QUERY, PER_PAGE, POINTS_PER_PAGE
+from angle_data.gis.crawl.queries import PER_PAGE, POINTS_PER_PAGE
 from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
@@ -210,12 +210,10 @@ def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) 
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl_repos`.
     """
-    names = config.names()
     client, signals = connect(config, sleep=sleep)
     count = _count_over_rest if signals == "comments" else _count_over_graphql
     nothing = {"issues": 0, "comments": 0, "rest": 0, "graphql": 0.0, "status": "ok"}
-    found = count(client, names, config.start, comments=signals == "both")
-    repos: list[dict[str, Any]] = [nothing | row for row in found]
+    repos: list[dict[str, Any]] = [nothing | row for row in count(client, config)]
     for row in repos:
         if row["status"] != "ok":
             log.warning("%s is skipped: %s", row["name"], row["status"].removeprefix("error:"))
@@ -248,34 +246,21 @@ def forecast_table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_Rows = Iterator[dict[str, Any]]
-
-
-def _count_over_graphql(
-    client: GitHubClient, names: Sequence[str], since: str | None, *, comments: bool
-) -> _Rows:
+def _count_over_graphql(client: GitHubClient, config: GisConfig) -> Iterator[dict[str, Any]]:
     """One query for many repositories."""
-    ids: set[int] = set()  # a repository listed under two names is read once
-    for first in range(0, len(names), NAMES_A_QUERY):
-        chunk = names[first : first + NAMES_A_QUERY]
-        for name, raw in zip(chunk, ask_names(client, chunk, since), strict=True):
-            if raw is None or not raw["hasIssuesEnabled"]:
-                yield {"name": name, "status": "error:not found, or its issues are disabled"}
-            elif raw["databaseId"] in ids:
-                yield {"name": name, "rest": 1}
-            else:
-                ids.add(raw["databaseId"])
-                count = raw["issues"]["totalCount"]
-                queries = queries_for(count, comments=comments)
-                yield {"name": name, "issues": count, "rest": 1, "graphql": queries}
+    for name, raw in ask_names(client, config.names(), config.start):
+        if raw is None or not raw["hasIssuesEnabled"]:
+            yield {"name": name, "status": "error:not found, or its issues are disabled"}
+        else:
+            count = raw["issues"]["totalCount"]
+            queries = queries_for(count, comments=config.strategy == "both")
+            yield {"name": name, "issues": count, "rest": 1, "graphql": queries}
 
 
-def _count_over_rest(
-    client: GitHubClient, names: Sequence[str], since: str | None, *, comments: bool
-) -> _Rows:
+def _count_over_rest(client: GitHubClient, config: GisConfig) -> Iterator[dict[str, Any]]:
     """Two requests for every repository: the pages of one item, or of more where a redirection drops that."""
-    bound = f"&since={since}" if since else ""
-    for name in names:
+    bound = f"&since={config.start}" if config.start else ""
+    for name in config.names():
         row: dict[str, Any] = {"name": name, "rest": 1}
         try:
             for listing, (path, _) in REST.items():

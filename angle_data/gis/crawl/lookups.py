@@ -24,18 +24,18 @@ GONE = frozenset({404, 410, 451})
 """The statuses of what is deleted or blocked."""
 
 Node = Mapping[str, Any]
+_Named = tuple[str, Node | None]
 
 log = logging.getLogger("angle")
 
 
-def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool) -> None:
+def follow_references(crawler: Crawler, repos: Sequence[Repo], *, graphql: bool) -> None:
     """Store every issue without a row that marks and statements of `repos` name, or its tombstone.
 
     Former names of known repositories become their aliases. Nothing is stored of an issue that GitHub refuses
     to show. What was followed before is skipped until its repository changes.
     """
     store = crawler.store
-    repos = list(repos)
     referred: defaultdict[str, set[int]] = defaultdict(set)
     states = {repo.id: _state(store, repo.id) for repo in repos}
     for repo in repos:
@@ -43,7 +43,7 @@ def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool)
             for name, number in _references(store, repo):
                 referred[name.lower()].add(number)
     _learn_names(crawler, referred, graphql=graphql)
-    for repo in [store.repo(repo.id) or repo for repo in repos] if referred else ():
+    for repo in [store.repo(repo.id) or repo for repo in repos]:  # with the names just learnt
         try:
             newest = store.newest_number(repo.id)
             named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
@@ -81,12 +81,9 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
     store = crawler.store
     unknown = [name for name in sorted(names) if store.named(name) is None]
     new = [name for name in unknown if store.meta(f"name:{name}") is None]
-    for first in range(0, len(new), NAMES_A_QUERY):
-        chunk = new[first : first + NAMES_A_QUERY]
-        one_by_one = (_ask_name(crawler.client, name) for name in chunk)
-        found = ask_names(crawler.client, chunk) if graphql else one_by_one
-        for name, raw in zip(chunk, found, strict=True):
-            store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
+    ask = ask_names if graphql else _ask_each
+    for name, raw in ask(crawler.client, new):
+        store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
     for name in unknown:
         noted = store.meta(f"name:{name}")
         repo = store.repo(int(noted)) if noted else None
@@ -95,19 +92,30 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
             store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
 
 
-def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> list[Node | None]:
-    """Return the GraphQL nodes of the repositories that have, or had, these names; at most `NAMES_A_QUERY`.
+def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> Iterator[_Named]:
+    """Yield each name with the GraphQL node of the repository that has, or had, it; None if none has.
 
-    Each counts its issues that changed `since`, by default all.
+    Each node counts the repository's issues that changed `since`, by default all.
     """
-    variables: dict[str, Any] = {"filter": {"since": since} if since else None}
-    for i, name in enumerate(names):
-        variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
-    try:
-        found = client.graphql(names_query(len(names)), variables)
-    except Refused:
-        return [None] * len(names)
-    return [found[f"r{i}"] for i in range(len(names))]
+    for first in range(0, len(names), NAMES_A_QUERY):
+        chunk = names[first : first + NAMES_A_QUERY]
+        variables: dict[str, Any] = {"filter": {"since": since} if since else None}
+        for i, name in enumerate(chunk):
+            variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
+        try:
+            found = client.graphql(names_query(len(chunk)), variables)
+        except Refused:
+            found = {}
+        yield from ((name, found.get(f"r{i}")) for i, name in enumerate(chunk))
+
+
+def _ask_each(client: GitHubClient, names: Iterable[str]) -> Iterator[_Named]:
+    """`ask_names` over REST."""
+    for name in names:
+        try:
+            yield name, {"databaseId": client.get(f"/repos/{name}").data["id"]}
+        except Refused:
+            yield name, None
 
 
 def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> None:
@@ -163,14 +171,6 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
     rows, whole = rows_of(crawler, repo, nodes)
     crawler.store.save([*rows, *moved])
     return whole | {issue.number: True for issue in moved}
-
-
-def _ask_name(client: GitHubClient, name: str) -> Node | None:
-    """`ask_names` for one name over REST."""
-    try:
-        return {"databaseId": client.get(f"/repos/{name}").data["id"]}
-    except Refused:
-        return None
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:

@@ -28,7 +28,6 @@ _KINDS: dict[str, EventKind] = {
     "ClosedEvent": "closed",
     "ReopenedEvent": "reopened",
 }
-_NUMBER_BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +114,7 @@ class Event:
     """Something that happened to issue `number`; `id` is GitHub's node id.
 
     `marked` and `unmarked`: `number` is the duplicate, `target_repo` (`owner/name`) and `target_number` the
-    issue it duplicates.
-    `closed` and `reopened` have no target.
+    issue it duplicates. `closed` and `reopened` have no target.
     """
 
     id: str
@@ -149,8 +147,7 @@ class Cursor:
 
 def tombstone(repo_id: int, number: int, gone: str) -> Issue:
     """Return the row of an issue of which nothing is known but that it is `gone`; its id is negative."""
-    row_id = -((repo_id << _NUMBER_BITS) | number)
-    return Issue(row_id, "", repo_id, number, state="closed", gone=gone)
+    return Issue(-((repo_id << 30) | number), "", repo_id, number, state="closed", gone=gone)
 
 
 def login_of(user: Json | None) -> str | None:
@@ -162,10 +159,7 @@ def login_of(user: Json | None) -> str | None:
 
 
 def issue_from_rest(raw: Json, repo_id: int) -> Issue:
-    """Return the row of an element of `GET /repos/.../issues`, pull requests included.
-
-    Lists may leave out `closed_by`; the timeline has it.
-    """
+    """Return the row of an element of `GET /repos/.../issues`; lists may leave out `closed_by`."""
     names = ("id", "node_id", "number", "state", "created_at", "closed_at", "updated_at")
     labels = [label if isinstance(label, str) else label.get("name") for label in raw["labels"]]
     return Issue(
@@ -233,15 +227,11 @@ def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> It
     duplicate. Marks with an end that is hidden or deleted lead nowhere and are left out.
     """
     for item in _items(timeline):
-        kind = _KINDS.get(item["__typename"])
-        if kind is None:
-            continue
+        kind = _KINDS[item["__typename"]]
         actor, created = login_of(item["actor"]), item["createdAt"]
         if kind in ("closed", "reopened"):
             yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
-            continue
-        here, target = item["duplicate"], item["canonical"]
-        if here and target:
+        elif (here := item["duplicate"]) and (target := item["canonical"]):
             owner, repo = here["repository"]["databaseId"], target["repository"]["nameWithOwner"]
             yield Event(item["id"], kind, owner, here["number"], repo, target["number"], actor, created)
 
