@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, read_dataset, read_forms, write_forms
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
+from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
 from angle_data.gis.crawl.lookups import GONE, look_up
 from angle_data.gis.crawl.rows import Repo
@@ -36,9 +35,7 @@ _STORE = "rehydrate.sqlite"
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
-def rehydrate_dataset(
-    data: Path, out: Path, connection: Connection, *, sleep: Callable[[float], None] = time.sleep
-) -> dict[str, Any]:
+def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, Any]:
     """Write `out`/dataset with the texts that GitHub still has of the data set of ids in `data`.
 
     Returns its folder, and how many `rows` were read, `kept`, `dropped` by reason and `edited` (kept, with
@@ -47,15 +44,13 @@ def rehydrate_dataset(
 
     Raises:
         InputError: `data` is no data set without texts, `out` has one already, or nothing of it is left.
-        CredentialsError: The token is not accepted.
-        StoppedError: The limit of requests is reached or GitHub keeps failing; run again to go on.
+        CredentialsError, StoppedError: As of `crawl_repos`.
     """
     wanted = _wanted(data)
     if (out / "dataset").exists() or (out / "data").exists():
         raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
-    client = GitHubClient(connection, sleep=sleep)
     if not client.authenticated:
-        log.warning("no token in %s: GitHub allows 60 requests an hour", connection.token_env)
+        log.warning("no token in %s: GitHub allows 60 requests an hour", client.token_env)
     with hold(out):
         with Store.open(out / _STORE) as store:
             with Progress("repositories", len(wanted)) as progress:
@@ -121,7 +116,7 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
             hashes = [content_id(texts.get(node)) for node in nodes]
             counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
-        raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
+        raise InputError(f"nothing of {data} is left on {client.api_url}; check --api-url")
 
     def with_texts(rows: list[Row]) -> Iterator[Row]:
         for row in rows:

@@ -21,7 +21,7 @@ from typing import Any
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
-from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
+from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import REST, Crawler, queries_for, read_listing, read_threads
 from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
 from angle_data.gis.crawl.queries import PER_PAGE, POINTS_PER_PAGE
@@ -68,16 +68,13 @@ def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHu
     Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
     `InputError` where an option cannot be used, or events alone were asked for without a token.
     """
-    connection = Connection(config.api_url, config.token_env, config.max_requests)
-    client = GitHubClient(connection, sleep=sleep)
+    client = GitHubClient(config.api_url, config.token_env, config.max_requests, sleep=sleep)
     if client.authenticated:
         return client, config.strategy
     if config.strategy == "events":
         raise InputError(f"--strategy events needs a token; set {config.token_env} or give --token-env")
-    log.warning(
-        "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster",
-        config.token_env,
-    )
+    said = "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster"
+    log.warning(said, config.token_env)
     return client, "comments"
 
 

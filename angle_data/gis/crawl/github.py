@@ -99,40 +99,6 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """Where and as whom to ask: the REST address, and the variable that holds the token. Checks itself.
-
-    `max_requests` counts every request sent, repeated ones included; None means no limit of ours.
-    """
-
-    api_url: str = PUBLIC_API
-    token_env: str = "GITHUB_TOKEN"
-    max_requests: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.token_env not in os.environ and not _VARIABLE.fullmatch(self.token_env):
-            raise InputError("--token-env takes the name of a variable, not the token itself")
-        if not re.fullmatch("[!-~]*", self.token):
-            raise InputError(
-                f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
-                "none has; set it again"
-            )
-        parts = urlsplit(self.api_url)
-        site = parts.hostname in {None, "github.com", "www.github.com"}
-        if "@" in self.api_url or parts.scheme not in {"http", "https"} or site:
-            raise InputError(
-                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
-                "without a user name"
-            )
-        check_least(self, 1, "max_requests")
-
-    @property
-    def token(self) -> str:
-        """The token, empty if there is none; without one GitHub allows 60 requests an hour and no GraphQL."""
-        return os.environ.get(self.token_env, "").strip()
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number.
 
@@ -148,18 +114,43 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `spent` counts what was sent of each kind, `points` what GraphQL charged; PyGithub follows redirections,
-    which are not counted. `sleep` is replaceable for tests.
+    `token_env` is the variable that holds the token. `max_requests` counts every request sent, repeated ones
+    included; None means no limit of ours. `spent` counts what was sent of each kind, without redirections,
+    which PyGithub follows; `points` what GraphQL charged. `sleep` is replaceable for tests. An `InputError`
+    where an option or the token cannot be used; what may be a secret is not shown.
     """
 
-    def __init__(self, connection: Connection, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        api_url: str = PUBLIC_API,
+        token_env: str = "GITHUB_TOKEN",
+        max_requests: int | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         from github import Auth, Github
 
-        self.connection, self._sleep = connection, sleep
-        self.authenticated = bool(connection.token)
+        self.api_url, self.token_env, self.max_requests, self._sleep = api_url, token_env, max_requests, sleep
+        if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
+            raise InputError("--token-env takes the name of a variable, not the token itself")
+        token = os.environ.get(token_env, "").strip()
+        if not re.fullmatch("[!-~]*", token):
+            raise InputError(
+                f"the token in {token_env} holds a space, a line break or a letter beyond ASCII, which none "
+                "has; set it again"
+            )
+        parts = urlsplit(api_url)
+        site = parts.hostname in {None, "github.com", "www.github.com"}
+        if "@" in api_url or parts.scheme not in {"http", "https"} or site:
+            raise InputError(
+                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
+                "without a user name"
+            )
+        check_least(self, 1, "max_requests")
+        self.authenticated = bool(token)
         github = Github(
-            auth=Auth.Token(connection.token) if connection.token else None,
-            base_url=connection.api_url.rstrip("/"),
+            auth=Auth.Token(token) if token else None,
+            base_url=api_url.rstrip("/"),
             timeout=_TIMEOUT_S,
             user_agent="angle-toolkit",
             retry=None,
@@ -198,9 +189,6 @@ class GitHubClient:
         """Return the `data` of a GraphQL query, which may lack single nodes that the token may not see.
 
         With `smaller`, time-outs and bad gateways raise `TooHeavy` at once, for the caller to ask for less.
-
-        Raises:
-            TooHeavy: See above. Others as in `get`, and those of `check_graphql`.
         """
         body = {"query": query, "variables": dict(variables)}
 
@@ -253,7 +241,7 @@ class GitHubClient:
             if self._answers:
                 said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
                 raise StoppedError(said) from None
-            said = f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
+            said = f"cannot reach {self.api_url} ({error}); check --api-url and the network"
             raise InputError(said) from None
 
     def _send(
@@ -279,20 +267,18 @@ class GitHubClient:
             data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
-            name, url = self.connection.token_env, self.connection.api_url
-            said = f"rejected the token in {name}" if self.authenticated else "wants a token"
-            raise CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
+            said = f"rejected the token in {self.token_env}" if self.authenticated else "wants a token"
+            advice = f"set {self.token_env} to a valid one, or give --token-env"
+            raise CredentialsError(f"{self.api_url} {said} (401); {advice}")
         check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")
         return answer, data
 
     def _spend(self, resource: Resource) -> None:
-        limit = self.connection.max_requests
-        if limit is not None and self.requests >= limit:
-            raise StoppedError(
-                f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
-            )
+        if self.max_requests is not None and self.requests >= self.max_requests:
+            said = f"--max-requests {self.max_requests} reached"
+            raise StoppedError(f"{said}; all so far is kept, run the same command to go on")
         budget, now = self.budgets.get(resource), self._server_now()
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")

@@ -6,14 +6,14 @@ from fake_github_crawl import TOKEN
 from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl.github import Connection, GitHubClient, Refused, TooHeavy
+from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.listings import ISSUES_QUERY
 
 
 def client_for(github, **options):
     """A client, and a list of the seconds that it would have slept."""
     slept = []
-    return GitHubClient(Connection(github.url, **options), sleep=slept.append), slept
+    return GitHubClient(github.url, **options, sleep=slept.append), slept
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, monkey
         with pytest.raises(CredentialsError, match="rejected the token in MY_TOKEN") as rejected:
             client.get(PATH)
     assert len(github.seen) == 1
-    assert TOKEN not in str(rejected.value) + caplog.text + repr(client.connection)
+    assert TOKEN not in str(rejected.value) + caplog.text + repr(vars(client))
 
 
 def test_max_requests_counts_repeated_ones(world):
@@ -105,7 +105,7 @@ def test_max_requests_counts_repeated_ones(world):
 
 def test_a_server_that_is_not_there_is_named_after_a_few_tries():
     slept = []
-    client = GitHubClient(Connection("http://127.0.0.1:9"), sleep=slept.append)
+    client = GitHubClient("http://127.0.0.1:9", sleep=slept.append)
     with pytest.raises(InputError, match=r"cannot reach http://127\.0\.0\.1:9 .*check --api-url"):
         client.get(PATH)
     assert len(slept) == 2
