@@ -21,8 +21,7 @@ from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, read_dataset
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
-from angle_data.gis.crawl.lookups import GONE, look_up
-from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.lookups import GONE, look_up, resolve
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_rows
@@ -40,11 +39,7 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
 
     Returns its folder, and how many `rows` were read, `kept`, `dropped` by reason and `edited` (kept, with
     another text) in how many `requests`. Reasons: `gone`, an issue was deleted, hidden or moved, or its whole
-    repository was; `empty`, nothing is left of its text.
-
-    Raises:
-        InputError: `data` is no data set without texts, `out` has one already, or nothing of it is left.
-        CredentialsError, StoppedError: As of `crawl_repos`.
+    repository was; `empty`, nothing is left of its text. An `InputError` if `out` has a data set already.
     """
     wanted = _wanted(data)
     if (out / "dataset").exists() or (out / "data").exists():
@@ -56,7 +51,14 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
             with Progress("repositories", len(wanted)) as progress:
                 crawler = Crawler(client, store, progress)
                 for name, numbers in sorted(wanted.items()):
-                    _fetch(crawler, name, numbers)
+                    try:
+                        repo = store.named(name) or resolve(crawler, name)
+                    except Refused as error:
+                        if error.status not in GONE:
+                            raise
+                        log.warning("%s: %s; its pairs are left out", name, error)
+                    else:
+                        look_up(crawler, repo, numbers, graphql=client.authenticated)
                     crawler.tell(name, done=1)
             summary = _write(data, out, store, client)
         (out / _STORE).unlink()
@@ -81,23 +83,6 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
         if match is None:
             raise InputError(f"{row[column]!r} is no address of an issue; the data set is damaged")
         yield match[1], int(match[2])
-
-
-def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
-    """Bring the issues of a repository into the store, as far as they are not there and it can be read."""
-    store, client = crawler.store, crawler.client
-    repo = store.named(name)
-    if repo is None:
-        try:
-            raw = client.get(f"/repos/{name}").data
-        except Refused as error:
-            if error.status not in GONE:
-                raise
-            log.warning("%s: %s; its pairs are left out", name, error)
-            return
-        repo = Repo(raw["id"], raw["full_name"], name)
-        store.save_repo(repo)
-    look_up(crawler, repo, numbers, graphql=client.authenticated)
 
 
 def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[str, Any]:

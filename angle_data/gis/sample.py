@@ -30,11 +30,7 @@ _Z = 1.959964  # the 97.5 % point of the normal distribution
 
 
 def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> int:
-    """Write a simple random sample of the pairs of `dataset` as CSV to `target`; return how many there are.
-
-    Raises:
-        InputError: `target` exists (it may hold verdicts), `dataset` is none, or `count` is below 1.
-    """
+    """Write a simple random sample of the pairs of `dataset` as CSV to `target`; return how many it has."""
     if count < 1:
         raise InputError(f"--n must be at least 1, got {count}")
     if target.exists():
@@ -90,11 +86,7 @@ def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
-    """Write error rates into `out`/report.json and the card of `out`/dataset.
-
-    Raises:
-        InputError: `verdicts` are of another data set, or `out` was not written by this version of `gis`.
-    """
+    """Write error rates into `out`/report.json and the card of `out`/dataset, which `verdicts` must be of."""
     dataset, report_path = out / "dataset", out / "report.json"
     known = {(row["url1"], row["url2"]) for _, row in read_dataset(dataset)}
     for where, row in read_table(verdicts, require=("url1", "url2")):

@@ -3,8 +3,6 @@
 Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was then, and the youngest version
 wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
 hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
-
-Nine lines of ten are of other types, which is seen without decoding them.
 """
 
 from __future__ import annotations
@@ -112,14 +110,11 @@ def load_archives(
     """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name: the hash of its bytes is noted when its last line is stored.
+    time, under any name. An `InputError` if one does not exist.
 
     Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
     those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
     early and `known` ones had been read before. What there was none of is left out.
-
-    Raises:
-        InputError: A file does not exist or cannot be read.
     """
     wanted = frozenset(name.lower() for name in names)
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})

@@ -1,10 +1,7 @@
 """Crawls the listed repositories into the store; running it again asks only for what changed.
 
-A repository that cannot be read is noted with its reason and the others go on.
-
-The forecast asks how many issues there are, of fifty repositories at once with a token; without one it takes
-two requests per repository. A crawl counts on the way what the forecast would have said of it, so that the
-two can be compared at its end.
+A repository that cannot be read is noted with its reason and the others go on. A crawl counts on the way what
+the forecast would have said of it, so that the two can be compared at its end.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import REST, Crawler, queries_for, read_listing, read_threads
-from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
+from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside, resolve
 from angle_data.gis.crawl.queries import PER_PAGE, POINTS_PER_PAGE
 from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import GisConfig
@@ -45,10 +42,9 @@ log = logging.getLogger("angle")
 class CrawlSummary:
     """What a crawl left behind: rows in the store, what it cost, and what could not be read.
 
-    `requests` were sent, `graphql` of them queries, which took `points`; `forecast` is how many `forecast`
-    would have expected. `repos` maps each listed name to `ok` or `error:...`, `set_aside` the
-    `owner/name#number` of an issue that GitHub could not serve whole to the reason; `archive` counts the
-    lines of dumps (see `load_archives`).
+    `requests` were sent, `graphql` of them queries, which took `points`; `forecast` would have expected so
+    many. `repos` maps each listed name to `ok` or `error:...`, `set_aside` the `owner/name#number` of an
+    issue that GitHub could not serve whole to the reason; `archive` is from `load_archives`.
     """
 
     store: Path
@@ -65,8 +61,7 @@ class CrawlSummary:
 def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHubClient, str]:
     """Return the client that the options describe, and the signals that it can read.
 
-    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one. An
-    `InputError` where an option cannot be used, or events alone were asked for without a token.
+    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one.
     """
     client = GitHubClient(config.api_url, config.token_env, config.max_requests, sleep=sleep)
     if client.authenticated:
@@ -92,8 +87,7 @@ def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.slee
     """Bring the store in `config.out` up to date and return what it holds.
 
     Raises:
-        InputError: No repository can be read, the list, the address or the store cannot be used, or `out`
-            holds a data set of another command.
+        InputError: No repository can be read, or an option or the store cannot be used.
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
@@ -107,16 +101,15 @@ def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.slee
             counts = load_archives(store, config.archives, names, config.start)
             return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep)
-        round_ = Round(store, (signals, config.since, *names))
+        listings, round_ = _LISTINGS[signals], Round(store, (signals, config.since, *names))
         with Progress("repositories", len(names)) as progress:
             crawler = Crawler(client, store, progress, config.start, signals == "both")
             for name in names:
                 if f"status:{name}" not in round_.entries:
-                    round_.note(f"status:{name}", _visit(crawler, config, _LISTINGS[signals], round_, name))
+                    round_.note(f"status:{name}", _visit(crawler, round_, listings, name))
                 crawler.tell(name, done=1)
             # After all listings, so that an issue that moved between listed repositories is found there.
-            last = _LISTINGS[signals][-1]
-            read = [repo for repo in store.repos() if f"step:{repo.id}:{last}" in round_.entries]
+            read = [repo for repo in store.repos() if f"step:{repo.id}:{listings[-1]}" in round_.entries]
             _look_up(crawler, read, signals)
         statuses = {name: round_.entries[f"status:{name}"] for name in names}
         round_.complete()
@@ -134,18 +127,18 @@ def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.slee
         )
 
 
-def _visit(crawler: Crawler, config: GisConfig, listings: Sequence[Listing], round_: Round, name: str) -> str:
+def _visit(crawler: Crawler, round_: Round, listings: Sequence[Listing], name: str) -> str:
     """Read what is listed under `name`, unless this round has done it, and return its status."""
     store = crawler.store
     crawler.expected += 1
     try:
-        repo = _resolve(crawler, config.api_url, name)
+        repo = resolve(crawler, name)
         for listing in listings:
             if f"step:{repo.id}:{listing}" not in round_.entries:
                 (read_listing if listing in REST else read_threads)(crawler, repo, listing)
                 round_.note(f"step:{repo.id}:{listing}")
         if not store.count("issues", repo.id):
-            raise Refused(200, "no issues" + (" since that day" if config.since else ""))
+            raise Refused(200, "no issues" + (" since that day" if crawler.since else ""))
         store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
     except Refused as error:
         status = f"error:{error}"
@@ -156,26 +149,6 @@ def _visit(crawler: Crawler, config: GisConfig, listings: Sequence[Listing], rou
             store.save_failure(name, status)
         return status
     return "ok"
-
-
-def _resolve(crawler: Crawler, api_url: str, name: str) -> Repo:
-    """Find out the id and the present name; a known repository is asked for by its id."""
-    store = crawler.store
-    known = store.named(name)
-    etag = known.etag if known and known.status == "ok" else None
-    page = crawler.client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
-    raw = page.data
-    if known and raw is None:
-        return known
-    store.note_site(raw["html_url"])
-    store.set_meta("server", api_url)
-    repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
-    if repo.name.lower() != name.lower() and store.repo(repo.id) is None:
-        log.info("%s is called %s now", name, repo.name)
-    store.save_repo(repo)
-    if not raw["has_issues"]:
-        raise Refused(410, "issues are disabled")
-    return repo
 
 
 def _look_up(crawler: Crawler, repos: Sequence[Repo], signals: str) -> None:
@@ -193,19 +166,12 @@ def _look_up(crawler: Crawler, repos: Sequence[Repo], signals: str) -> None:
         follow_references(crawler, repos, graphql=False)
 
 
-# What it will cost
-
-
 def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
     """Ask how many issues every listed repository has and return what a first crawl of them will take.
 
-    With `since`, only what was updated from then on is counted. Nothing is written. The result is ready for
-    JSON: `repos`, each with `name`, `issues`, over REST `comments`, the requests `rest` and `graphql`, and
-    `status`; the sums `rest`, `graphql` and its `points`; `hours` with one token; `limit`, the hourly budget
-    of REST requests; `spent`, what the forecast cost.
-
-    Raises:
-        InputError, CredentialsError, StoppedError: As in `crawl_repos`.
+    Nothing is written. The result is ready for JSON: `repos`, each with `name`, `issues`, over REST
+    `comments`, the requests `rest` and `graphql`, and `status`; the sums `rest`, `graphql` and its `points`;
+    `hours` with one token; `limit`, the hourly budget of REST requests; `spent`, what the forecast cost.
     """
     client, signals = connect(config, sleep=sleep)
     count = _count_over_rest if signals == "comments" else _count_over_graphql

@@ -52,10 +52,7 @@ log = logging.getLogger("angle")
 
 
 class Refused(AngleError):
-    """GitHub refuses something that asking again would not change; `status` is the HTTP status.
-
-    Of one repository it is noted and the crawl goes on with the others.
-    """
+    """GitHub refuses something that asking again would not change; `status` is the HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason if status == 200 else f"{status} {reason}")
@@ -308,10 +305,7 @@ def check_status(status: int, headers: Mapping[str, str], message: str, now: flo
 
 
 def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> None:
-    """Raise what a GraphQL answer of HTTP 200 stands for, unless its data can be used.
-
-    Errors about single nodes (a private target, say) leave the rest of the data usable.
-    """
+    """Raise what a GraphQL answer of HTTP 200 stands for; errors about single nodes leave the rest usable."""
     errors: list[dict[str, Any]] = [error for error in answer.get("errors") or () if isinstance(error, dict)]
     types = {str(error.get("type", "")) for error in errors}
     text = "; ".join(str(error.get("message", "")) for error in errors)

@@ -6,8 +6,6 @@ listing is asked again for what is younger than the page's last item (`since`), 
 updated meanwhile moves to the end and would push another one over a page border unseen, and because paging
 by number ends at about 10,000 items. Only where a whole page shares one time stamp is `rel="next"`
 followed. GraphQL cursors hold their place by themselves.
-
-An issue that is too heavy for GraphQL is set aside; see `lookups`.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
     `since` bounds the last update, as a UTC time stamp; None is open. `comments`: whether GraphQL's issues
-    come with their comments. `expected` counts the requests that were to be expected of what was begun, as
-    the forecast counts them.
+    come with their comments. `expected` counts what the forecast would have expected of what was begun.
     """
 
     client: GitHubClient
@@ -147,8 +144,7 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
 def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read issues with their texts, events and comments over GraphQL.
 
-    The size of a page is halved when the server cannot serve it in time, and grows back; an issue that it
-    cannot serve even alone is set aside.
+    A page that GitHub cannot serve in time is halved and grows back; an issue too heavy alone is set aside.
     """
     cursor, place = crawler.begin(repo, listing)
     first, good, alone, begun, more = PER_PAGE, 0, 0, False, True
@@ -213,8 +209,7 @@ def rows_of(
 ) -> tuple[list[Row], dict[int, bool]]:
     """Return the rows of GraphQL nodes, issues or pull requests of `repo`, and which numbers are whole.
 
-    The earlier events and comments of an issue that has many are asked for; where GitHub does not show them
-    all, the issue is set aside.
+    Where an issue has more events and comments, these are asked for; if GitHub lacks some, it is set aside.
     """
     rows: list[Row] = []
     whole: dict[int, bool] = {}
@@ -240,8 +235,7 @@ def _lists(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the pages of one of the lists of an issue, the last one first.
 
-    A first page of comments that lacks some is asked for once more, alone, and then believed: GitHub may
-    count comments that it hides.
+    A first page that lacks comments is asked for once more and then believed: GitHub counts hidden ones.
     """
     found: Mapping[str, Any] | None = node.get(name)
     if found and name == "comments" and _is_cut(found):

@@ -92,18 +92,32 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
             store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
 
 
-def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> Iterator[_Named]:
-    """Yield each name with the GraphQL node of the repository that has, or had, it; None if none has.
+def resolve(crawler: Crawler, name: str) -> Repo:
+    """Store the id and the present name of a repository; a known one is asked for by its id."""
+    client, store = crawler.client, crawler.store
+    known = store.named(name)
+    etag = known.etag if known and known.status == "ok" else None
+    page = client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
+    raw = page.data
+    if known and raw is None:
+        return known
+    store.note_site(raw["html_url"])
+    store.set_meta("server", client.api_url)
+    repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
+    if repo.name.lower() != name.lower() and store.repo(repo.id) is None:
+        log.info("%s is called %s now", name, repo.name)
+    store.save_repo(repo)
+    if not raw["has_issues"]:
+        raise Refused(410, "issues are disabled")
+    return repo
 
-    Each node counts the repository's issues that changed `since`, by default all.
-    """
+
+def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> Iterator[_Named]:
+    """Yield each name with the node of the repository that has, or had, it, and counts its issues `since`."""
     for first in range(0, len(names), NAMES_A_QUERY):
         chunk = names[first : first + NAMES_A_QUERY]
-        variables: dict[str, Any] = {"filter": {"since": since} if since else None}
-        for i, name in enumerate(chunk):
-            variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
         try:
-            found = client.graphql(names_query(len(chunk)), variables)
+            found = client.graphql(names_query(chunk), {"filter": {"since": since} if since else None})
         except Refused:
             found = {}
         yield from ((name, found.get(f"r{i}")) for i, name in enumerate(chunk))
@@ -143,17 +157,15 @@ def read_set_aside(crawler: Crawler, repo: Repo) -> None:
 
 
 def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int, bool]:
-    """Store the issues and pull requests of these numbers that `repo` still has.
+    """Store what `repo` has of at most `NUMBERS_A_QUERY` numbers, and tombstones of what is elsewhere now.
 
-    Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
-    a token. What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out.
-    Returns whether each was stored whole, or without earlier events or comments.
+    What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out. Returns
+    whether each was stored whole, or without earlier events or comments.
     """
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "comments": crawler.comments}
-    variables |= {f"n{i}": number for i, number in enumerate(numbers)}
+    variables = {"owner": owner, "name": name, "comments": crawler.comments}
     try:
-        found = crawler.client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+        found = crawler.client.graphql(numbers_query(numbers), variables, smaller=True)["repository"]
     except TooHeavy:
         half = len(numbers) // 2
         if not half:
@@ -161,8 +173,8 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
         return _read_numbers(crawler, repo, numbers[:half]) | _read_numbers(crawler, repo, numbers[half:])
     nodes: list[Node] = []
     moved: list[Issue] = []
-    for i, number in enumerate(numbers if found and found["databaseId"] == repo.id else ()):
-        if node := found[f"n{i}"]:
+    for number in numbers if found and found["databaseId"] == repo.id else ():
+        if node := found[f"n{number}"]:
             home, there = node["repository"], node["number"]
             if (home["databaseId"], there) == (repo.id, number):
                 nodes.append(node)
@@ -174,10 +186,7 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
-    """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted.
-
-    Nothing is stored where GitHub refuses to show it.
-    """
+    """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted."""
     issues = []
     try:
         raw = crawler.client.get(f"/repositories/{repo.id}/issues/{number}").data

@@ -10,6 +10,9 @@ https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-gra
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 PER_PAGE = 100
 """Issues a page, and comments of an issue within it."""
 
@@ -103,16 +106,14 @@ POINTS_PER_PAGE = {False: 2, True: 3}
 """Points of a full page of `ISSUES_QUERY`, without and with comments: 1 + 100 for each list in it, / 100."""
 
 
-def numbers_query(count: int) -> str:
-    """Return a query for `count` single numbers (variables `n0` ...), one or two points in all.
+def numbers_query(numbers: Sequence[int]) -> str:
+    """Return a query for single numbers (fields `n1` ...), one or two points in all.
 
-    Issues come as in `ISSUES_QUERY`; pull requests, which no listing of issues has, with their texts. A
-    number that was transferred may give the issue of another repository.
+    Issues come as in `ISSUES_QUERY`, pull requests with their texts; what was transferred from where it is.
     """
-    variables = ", ".join(f"$n{i}: Int!" for i in range(count))
-    fields = "\n".join(f"    n{i}: issueOrPullRequest(number: $n{i}) {{ ...Found }}" for i in range(count))
+    fields = "\n".join(f"    n{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for n in numbers)
     return f"""
-query Numbers($owner: String!, $name: String!, $comments: Boolean!, {variables}) {{
+query Numbers($owner: String!, $name: String!, $comments: Boolean!) {{
   rateLimit {{ cost }}
   repository(owner: $owner, name: $name) {{
     databaseId
@@ -127,20 +128,17 @@ fragment Found on IssueOrPullRequest {{
 {_PARTS}"""
 
 
-def names_query(count: int) -> str:
-    """Return a query for `count` repositories by name, a former one too, and how many issues changed.
-
-    Variables: `o0` and `n0` of each, and `filter`.
-    """
-    variables = ", ".join(f"$o{i}: String!, $n{i}: String!" for i in range(count))
-    fields = "\n".join(
-        f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...Total issues(first: 1, filterBy: $filter) "
-        "{ totalCount } }"
-        for i in range(count)
-    )
+def names_query(names: Sequence[str]) -> str:
+    """Return a query for repositories (fields `r0` ...) by their names, former ones too, and their issues."""
+    fields = ""
+    for i, name in enumerate(names):
+        owner, repo = map(json.dumps, name.split("/"))
+        fields += f"  r{i}: repository(owner: {owner}, name: {repo}) {{ ...Total }}\n"
     return f"""
-query Names($filter: IssueFilters, {variables}) {{
+query Names($filter: IssueFilters) {{
   rateLimit {{ cost }}
 {fields}
 }}
-fragment Total on Repository {{ databaseId nameWithOwner hasIssuesEnabled }}"""
+fragment Total on Repository {{
+  databaseId nameWithOwner hasIssuesEnabled issues(first: 1, filterBy: $filter) {{ totalCount }}
+}}"""

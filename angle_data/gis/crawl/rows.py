@@ -2,8 +2,7 @@
 
 Times are UTC in ISO 8601 with a `Z` (`2024-01-31T12:00:00Z`), so that they order as text. Logins are None
 for deleted accounts. Both APIs give the same row for the same thing: a bot's login ends in `[bot]` and enums
-are in lower case, as REST has them. Unknown fields are ignored; a field that is missing where GitHub always
-sends one raises `KeyError`.
+are in lower case, as REST has them.
 """
 
 from __future__ import annotations
@@ -55,13 +54,11 @@ class Repo:
 class Issue:
     """An issue or pull request (`is_pull`), or the tombstone of one (`gone`).
 
-    Over GraphQL (strategies `events` and `both`) only those pull requests have rows that an issue names as
-    its original; over REST all have, and their comments too.
-
-    `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
-    None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
-    gone issue whose text was never seen has a negative id, empty texts and empty times.
-    `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
+    Over GraphQL only those pull requests have rows that an issue names as its original; over REST all have,
+    and their comments too. `state` is `open` or `closed`; `state_reason` `completed`, `reopened`,
+    `not_planned`, `duplicate` or None. `gone` is None, `deleted` (also: turned into a discussion) or
+    `transferred:owner/name#number`; a gone issue whose text was never seen has a negative id, empty texts and
+    empty times. `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
     """
 
     id: int
@@ -93,8 +90,7 @@ class Issue:
 class Comment:
     """A comment on issue or pull request `number`; `url` is its page (`/pull/` in it tells which of the two).
 
-    `minimized` is the reason why it was hidden (`spam`, `outdated`, `duplicate` ...), None if it was not.
-    It speaks of the comment, not of the issue.
+    `minimized` is the reason why the comment was hidden (`spam`, `duplicate` ...), None if it was not.
     """
 
     id: int

@@ -1,8 +1,7 @@
 """The options of `gis`, and what part of GitHub counts: repositories, issues of which days, marks or words.
 
-The list of repositories has one `owner/name` or URL a line; comments and blank lines are allowed. The crawl
-finds out whether a repository exists and what it is called today. The build leaves out what lies outside a
-`Selection`, so that a folder that holds more gives the same data set as one that was crawled for it alone.
+The build leaves out what lies outside a `Selection`, so that a folder that holds more gives the same data set
+as one that was crawled for it alone.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
     """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
     An address must lie on github.com or on the host of `api_url`. Lines that name no repository are left
-    out with a warning.
-
-    Raises:
-        InputError: The file cannot be read or names no repository.
+    out with a warning; an `InputError` if all are.
     """
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
@@ -116,8 +112,7 @@ class Selection:
 class GisConfig:
     """All options of `gis`, those of the crawl first; the help of each field says what it means.
 
-    Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by. The
-    token is read from the environment variable and never kept.
+    Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by.
     """
 
     out: Path = option("Output folder for crawl.sqlite, dataset/, audit/ and report.json.")  # noqa: RUF009

@@ -1,9 +1,8 @@
 """The crawl store: one SQLite file that holds what one GitHub server said, resumable at any kill.
 
 A page of items and the cursor that leads to the next page are written in one transaction, so that a killed
-crawl goes on exactly where it stopped. No call holds a whole table in memory.
-
-One process writes (see `angle_data.locking`); any number may read at the same time (WAL journal).
+crawl goes on exactly where it stopped. No call holds a whole table in memory. One process writes (see
+`angle_data.locking`); any number may read at the same time (WAL journal).
 """
 
 from __future__ import annotations
@@ -92,10 +91,9 @@ _CODED = {
 
 
 class Store:
-    """The open store; a context manager.
+    """The open store, from `Store.open`; a context manager.
 
-    Use `Store.open`. Every iterator reads as it goes; writing to the store while one is open is allowed, and
-    whether the iterator sees the change is not defined.
+    Iterators read as they go; whether one sees what is written meanwhile is not defined.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -146,8 +144,6 @@ class Store:
                 f"{self.path} cannot be read or written ({error}); if it is damaged, move it away and "
                 "crawl again"
             ) from None
-
-    # Reading
 
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
@@ -207,10 +203,7 @@ class Store:
         return next(self._read(Cursor, "WHERE repo_id = ? AND stream = ?", repo_id, listing), None)
 
     def standing(self, repo: Repo) -> str:
-        """Return how far a repository was read: `complete`, `unfinished`, or `archive`: no API was asked.
-
-        Behind `complete` stands the day (UTC), such as `complete 2024-01-31`.
-        """
+        """Return how far a repository was read: `complete` and the day, `unfinished`, or by `archive`."""
         found = [cursor for listing in LISTINGS if (cursor := self.cursor(repo.id, listing))]
         if not found and self.meta("server") is None:
             return "archive"
@@ -224,8 +217,6 @@ class Store:
         """Return a note kept with the store, None if there is none of this name."""
         row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else None
-
-    # Writing
 
     def save(self, rows: Iterable[Row], cursor: Cursor | None = None) -> None:
         """Write a page and the cursor behind it in one transaction.
@@ -284,11 +275,7 @@ class Store:
         return self.meta("web") or PUBLIC_WEB
 
     def note_site(self, page: str) -> None:
-        """Note the site of `page`, a repository or issue that goes into the store.
-
-        Raises:
-            InputError: What the store holds is from another site.
-        """
+        """Note the site of `page`, which goes into the store; an `InputError` if the store is of another."""
         parts = urlsplit(page.lower())
         port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
         site, noted = f"{parts.scheme}://{parts.netloc.removesuffix(port)}", self.meta("web")
