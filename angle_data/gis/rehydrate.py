@@ -129,7 +129,7 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
         "kept": counts["kept"],
         "dropped": dropped,
         "edited": counts["edited"],
-        "requests": client.requests,
+        "requests": client.spent.total(),
     }
 
 

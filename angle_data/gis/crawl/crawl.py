@@ -77,10 +77,8 @@ def check_readable(statuses: Mapping[str, str]) -> None:
     """Raise an `InputError` if every status, by listed name, is an error."""
     if all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
-        raise InputError(
-            f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
-            "--api-url (https://HOST/api/v3 for GitHub Enterprise)"
-        )
+        said = f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
+        raise InputError(f"{said}--api-url (https://HOST/api/v3 for GitHub Enterprise)")
 
 
 def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> CrawlSummary:
@@ -93,9 +91,8 @@ def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.slee
     """
     names = config.names()
     if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
-        raise InputError(
-            f"--out {config.out} holds a data set and no {STORE_NAME}; give another, or delete it"
-        )
+        said = f"--out {config.out} holds a data set and no {STORE_NAME}"
+        raise InputError(f"{said}; give another, or delete it")
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
             counts = load_archives(store, config.archives, names, config.start)
@@ -119,7 +116,7 @@ def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.slee
             store.path,
             statuses,
             store.counts(),
-            requests=client.requests,
+            requests=client.spent.total(),
             set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
             forecast=math.ceil(crawler.expected),
             graphql=client.spent["graphql"],
@@ -192,7 +189,7 @@ def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) 
         math.ceil(points / max(limit, _HOURLY_LIMIT)) - 1,
     )
     sums = {"rest": rest, "graphql": graphql, "points": points, "hours": hours}
-    return {"repos": repos, **sums, "limit": limit, "spent": client.requests}
+    return {"repos": repos, **sums, "limit": limit, "spent": client.spent.total()}
 
 
 def forecast_table(found: Mapping[str, Any]) -> str:

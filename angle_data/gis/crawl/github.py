@@ -132,17 +132,13 @@ class GitHubClient:
             raise InputError("--token-env takes the name of a variable, not the token itself")
         token = os.environ.get(token_env, "").strip()
         if not re.fullmatch("[!-~]*", token):
-            raise InputError(
-                f"the token in {token_env} holds a space, a line break or a letter beyond ASCII, which none "
-                "has; set it again"
-            )
+            said = f"the token in {token_env} holds a space, a line break or a letter beyond ASCII"
+            raise InputError(f"{said}, which none has; set it again")
         parts = urlsplit(api_url)
         site = parts.hostname in {None, "github.com", "www.github.com"}
         if "@" in api_url or parts.scheme not in {"http", "https"} or site:
-            raise InputError(
-                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
-                "without a user name"
-            )
+            said = f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3"
+            raise InputError(f"{said}, without a user name")
         check_least(self, 1, "max_requests")
         self.authenticated = bool(token)
         github = Github(
@@ -161,11 +157,6 @@ class GitHubClient:
         self.points = self._answers = 0
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
-
-    @property
-    def requests(self) -> int:
-        """How many requests were sent."""
-        return self.spent.total()
 
     def get(self, path: str, *, etag: str | None = None) -> Page:
         """Return the answer to GET `path`, or the full address of a next page.
@@ -214,7 +205,7 @@ class GitHubClient:
 
     def status_line(self) -> str:
         """Return what is left of the budgets and when they are full again, for progress lines."""
-        parts = [f"{self.requests:,} requests"]
+        parts = [f"{self.spent.total():,} requests"]
         for name, budget in self.budgets.items():
             reset = time.strftime("%H:%M", time.localtime(budget.reset - self._skew_s))
             parts.append(f"{name} {budget.remaining:,}/{budget.limit:,} until {reset}")
@@ -258,22 +249,20 @@ class GitHubClient:
         self._note(resource, answer)
         if status == 304:
             return answer, None
-        try:
+        data: Any = None
+        with suppress(ValueError):
             data = json.loads(text)
-        except ValueError:
-            data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
-            said = f"rejected the token in {self.token_env}" if self.authenticated else "wants a token"
-            advice = f"set {self.token_env} to a valid one, or give --token-env"
-            raise CredentialsError(f"{self.api_url} {said} (401); {advice}")
+            said = f"wants a valid token (401); set {self.token_env} to one, or give --token-env"
+            raise CredentialsError(f"{self.api_url} {said}")
         check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")
         return answer, data
 
     def _spend(self, resource: Resource) -> None:
-        if self.max_requests is not None and self.requests >= self.max_requests:
+        if self.max_requests is not None and self.spent.total() >= self.max_requests:
             said = f"--max-requests {self.max_requests} reached"
             raise StoppedError(f"{said}; all so far is kept, run the same command to go on")
         budget, now = self.budgets.get(resource), self._server_now()
@@ -320,9 +309,8 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     if types & _REFUSED_TYPES:
         raise Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
-        raise InputError(
-            f"the server's GraphQL is too old ({text[:200]}); read comments alone, by --strategy comments"
-        )
+        said = f"the server's GraphQL is too old ({text[:200]})"
+        raise InputError(f"{said}; read comments alone, by --strategy comments")
     raise Transient(f"GraphQL error: {text[:200] or 'no data'}")
 
 
@@ -336,7 +324,7 @@ def _limit(headers: Mapping[str, str], now: float) -> Transient:
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds that the server asks for, else growing ones with jitter, 1 to 300."""
-    error = state.outcome.exception() if state.outcome else None
+    error = state.outcome and state.outcome.exception()
     assert isinstance(error, Transient)
     if error.wait_s is not None:
         # "Retry-After: 0" would be a busy loop against a service that is still overloaded.

@@ -187,16 +187,17 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted."""
-    issues = []
     try:
         raw = crawler.client.get(f"/repositories/{repo.id}/issues/{number}").data
         name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
         if raw["number"] == number and name.lower() in repo.names:
-            issues = [issue_from_rest(raw, repo.id)]
+            issue = issue_from_rest(raw, repo.id)
         else:  # where it is now, the listing of that repository has it, if it is wanted at all
-            issues = [tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")]
+            issue = tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")
     except Refused as error:
-        issues = [tombstone(repo.id, number, "deleted")] if error.status in GONE else []
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.store.save(issues)
+        if error.status not in GONE:
+            return
+        issue = tombstone(repo.id, number, "deleted")
+    crawler.store.save([issue])
     crawler.tell(repo.name)

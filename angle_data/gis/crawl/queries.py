@@ -20,6 +20,7 @@ NUMBERS_A_QUERY = NAMES_A_QUERY = 50
 """How many single numbers, or repositories, one query asks for."""
 
 _ACTOR = "{ __typename login }"
+_MARK = f"{{ id createdAt actor {_ACTOR} canonical {{ ...Ref }} duplicate {{ ...Ref }} }}"
 _ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
 
 _LISTS = f"""
@@ -33,12 +34,8 @@ fragment Events on IssueTimelineItemsConnection {{
   pageInfo {{ hasPreviousPage startCursor }}
   nodes {{
     __typename
-    ... on MarkedAsDuplicateEvent {{
-      id createdAt actor {_ACTOR} canonical {{ ...Ref }} duplicate {{ ...Ref }}
-    }}
-    ... on UnmarkedAsDuplicateEvent {{
-      id createdAt actor {_ACTOR} canonical {{ ...Ref }} duplicate {{ ...Ref }}
-    }}
+    ... on MarkedAsDuplicateEvent {_MARK}
+    ... on UnmarkedAsDuplicateEvent {_MARK}
     ... on ClosedEvent {{ id createdAt actor {_ACTOR} }}
     ... on ReopenedEvent {{ id createdAt actor {_ACTOR} }}
   }}
@@ -140,5 +137,5 @@ query Names($filter: IssueFilters) {{
 {fields}
 }}
 fragment Total on Repository {{
-  databaseId nameWithOwner hasIssuesEnabled issues(first: 1, filterBy: $filter) {{ totalCount }}
+  databaseId hasIssuesEnabled issues(first: 1, filterBy: $filter) {{ totalCount }}
 }}"""

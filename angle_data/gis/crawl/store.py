@@ -140,10 +140,8 @@ class Store:
         self.database.close()  # pending readers must be done
         # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
-            raise InputError(
-                f"{self.path} cannot be read or written ({error}); if it is damaged, move it away and "
-                "crawl again"
-            ) from None
+            said = f"{self.path} cannot be read or written ({error})"
+            raise InputError(f"{said}; if it is damaged, move it away and crawl again") from None
 
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""

@@ -87,7 +87,7 @@ def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, monkey
     monkeypatch.setenv("MY_TOKEN", TOKEN)
     with FakeGitHub(world, token="another") as github:
         client, _ = client_for(github, token_env="MY_TOKEN")
-        with pytest.raises(CredentialsError, match="rejected the token in MY_TOKEN") as rejected:
+        with pytest.raises(CredentialsError, match=r"wants a valid token \(401\); set MY_TOKEN") as rejected:
             client.get(PATH)
     assert len(github.seen) == 1
     assert TOKEN not in str(rejected.value) + caplog.text + repr(vars(client))
