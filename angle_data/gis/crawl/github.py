@@ -262,9 +262,10 @@ class GitHubClient:
         return answer, data
 
     def _spend(self, resource: Resource) -> None:
-        if self.max_requests is not None and self.spent.total() >= self.max_requests:
-            said = f"--max-requests {self.max_requests} reached"
-            raise StoppedError(f"{said}; all so far is kept, run the same command to go on")
+        limit = self.max_requests
+        if limit is not None and self.spent.total() >= limit:
+            said = f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
+            raise StoppedError(said)
         budget, now = self.budgets.get(resource), self._server_now()
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
