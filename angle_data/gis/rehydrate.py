@@ -41,7 +41,12 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
     another text) in how many `requests`. Reasons: `gone`, an issue was deleted, hidden or moved, or its whole
     repository was; `empty`, nothing is left of its text. An `InputError` if `out` has a data set already.
     """
-    wanted = _wanted(data)
+    wanted: defaultdict[str, set[int]] = defaultdict(set)
+    for _, row in read_dataset(data):
+        if "hash1" not in row:
+            raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
+        for name, number in _ends(row):
+            wanted[name].add(number)
     if (out / "dataset").exists() or (out / "data").exists():
         raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
     if not client.authenticated:
@@ -63,17 +68,6 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
             summary = _write(data, out, store, client)
         (out / _STORE).unlink()
     return summary
-
-
-def _wanted(data: Path) -> dict[str, set[int]]:
-    """The numbers to fetch by repository."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
-    for _, row in read_dataset(data):
-        if "hash1" not in row:
-            raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
-        for name, number in _ends(row):
-            found[name].add(number)
-    return found
 
 
 def _ends(row: Row) -> Iterator[tuple[str, int]]:

@@ -246,7 +246,10 @@ class GitHubClient:
         except RuntimeError as error:
             raise Refused(301, f"redirected to another server ({error})") from None
         self._answers += 1
-        self._note(resource, answer)
+        with suppress(KeyError, TypeError, ValueError):
+            self._skew_s = email.utils.parsedate_to_datetime(answer["date"]).timestamp() - time.time()
+        if budget := Budget.from_headers(answer):
+            self.budgets[resource] = budget
         if status == 304:
             return answer, None
         data: Any = None
@@ -270,13 +273,6 @@ class GitHubClient:
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
         self.spent[resource] += 1
-
-    def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
-        with suppress(KeyError, TypeError, ValueError):
-            self._skew_s = email.utils.parsedate_to_datetime(headers["date"]).timestamp() - time.time()
-        budget = Budget.from_headers(headers)
-        if budget is not None:
-            self.budgets[resource] = budget
 
     def _server_now(self) -> float:
         return time.time() + self._skew_s
