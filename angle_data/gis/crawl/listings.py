@@ -137,7 +137,7 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
             moves = place.since is None or later > place.since
             place = Place(later) if moves else Place(place.since, page.next_url)
         cursor = Cursor(repo.id, listing, str(place), done, cursor.start, etag)
-        crawler.store.save(rows, cursor)
+        crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
 
 
@@ -176,7 +176,7 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
             place = Place(_second_before(newest) if newest else place.since, newest=newest)
         cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)
         rows, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
-        crawler.store.save(rows, cursor)
+        crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
 
 

@@ -29,28 +29,25 @@ LIMIT_HELP = "Stop after this many requests; rerun the same command to resume."
 SPLIT_BY = ("cluster", "time", "repo")
 
 # https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
-_ADDRESS = re.compile(r"https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/", re.IGNORECASE)
+_REPO = re.compile(
+    r"(?ia)(?:https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/)?"
+    r"(?P<name>[a-z0-9](?:[a-z0-9_-]*[a-z0-9_])?/[a-z0-9._-]{1,100}?)(?:\.git)?"
+    r"(?P<below>/[^?#]*)?(?:[?#].*)?"
+)
 _SECRET = re.compile(r"//[^@/\s]*@")
 _HOSTS = frozenset({"github.com"})
-_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\Z")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 
 log = logging.getLogger("angle")
 
 
 def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
-    address = _ADDRESS.match(text)
-    if address and address["host"].lower() not in hosts:
+    found = _REPO.fullmatch(text)
+    if found is None or found["name"].endswith(("/.", "/..", "/.git")):
         return None
-    path = text[address.end() :] if address else text
-    parts = re.split(r"[?#]", path)[0].rstrip("/").split("/")
-    if len(parts) < 2 or (len(parts) > 2 and not address):
-        return None
-    owner, name = parts[0], parts[1].removesuffix(".git")
-    if not _OWNER.match(owner) or not _NAME.match(name) or name in {"", ".", ".."}:
-        return None
-    return f"{owner}/{name}"
+    if found["host"] is None:
+        return None if (found["below"] or "").strip("/") else found["name"]
+    return found["name"] if found["host"].lower() in hosts else None
 
 
 def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:

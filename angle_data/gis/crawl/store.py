@@ -83,9 +83,7 @@ _DECODE: dict[Any, Callable[[Any], Any]] = {
     "tuple[str, ...]": lambda text: tuple(json.loads(text)),
 }
 _CODED = {
-    record: [
-        (place, _DECODE[field.type]) for place, field in enumerate(fields(record)) if field.type in _DECODE
-    ]
+    record: [(n, _DECODE[field.type]) for n, field in enumerate(fields(record)) if field.type in _DECODE]
     for record in _TABLES
 }
 
@@ -216,25 +214,19 @@ class Store:
         row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else None
 
-    def save(self, rows: Iterable[Row], cursor: Cursor | None = None) -> None:
-        """Write a page and the cursor behind it in one transaction.
+    def save(self, records: Iterable[Row | Repo | Cursor]) -> None:
+        """Write a page, and the cursor behind it, in one transaction.
 
         A row that is there already is replaced unless the stored version is younger (`updated_at`).
         """
         with self.database:
             self.database.execute("BEGIN IMMEDIATE")
-            for row in rows:
-                if isinstance(row, Issue):
+            for record in records:
+                if isinstance(record, Issue):
                     # A number can change hands: a tombstone becomes an issue, or the reverse.
-                    self.database.execute(
-                        "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?",
-                        (row.repo_id, row.number, row.id),
-                    )
-                self.database.execute(_UPSERTS[type(row)], _values(row))
-            if cursor is not None:
-                self.database.execute(
-                    "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", _values(cursor)
-                )
+                    query = "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?"
+                    self.database.execute(query, (record.repo_id, record.number, record.id))
+                self.database.execute(_UPSERTS[type(record)], _values(record))
 
     def save_repo(self, repo: Repo) -> None:
         """Write what is known of a repository; earlier names stay among its aliases."""
@@ -242,11 +234,8 @@ class Store:
         aliases = {*repo.aliases, repo.asked, *known.aliases, known.name, known.asked} - {repo.name}
         for name in repo.names:
             self._ids[name].add(repo.id)
-        row = _values(replace(repo, asked=known.asked, aliases=tuple(sorted(aliases))))
-        with self.database:
-            self.database.execute("BEGIN IMMEDIATE")
-            self.database.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
-            self.database.execute("DELETE FROM failures WHERE asked = ?", (repo.asked,))
+        self.database.execute("DELETE FROM failures WHERE asked = ?", (repo.asked,))
+        self.save([replace(repo, asked=known.asked, aliases=tuple(sorted(aliases)))])
 
     def save_failure(self, asked: str, status: str) -> None:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
@@ -327,15 +316,15 @@ def hosts_of(site: str) -> frozenset[str]:
 
 def _upsert(record: type[Any]) -> str:
     table, names = _TABLES[record], [field.name for field in fields(record)]
+    values = f"INTO {table} VALUES ({', '.join('?' * len(names))})"
+    if record in (Repo, Cursor):
+        return f"INSERT OR REPLACE {values}"
     changes = ", ".join(f"{name} = {_CHANGES.get(name, f'excluded.{name}')}" for name in names[1:])
     younger = "" if record is Event else f" WHERE excluded.updated_at >= {table}.updated_at"
-    return (
-        f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))}) "
-        f"ON CONFLICT (id) DO UPDATE SET {changes}{younger}"
-    )
+    return f"INSERT {values} ON CONFLICT (id) DO UPDATE SET {changes}{younger}"
 
 
-_UPSERTS = {record: _upsert(record) for record in (Issue, Comment, Event)}
+_UPSERTS = {record: _upsert(record) for record in _TABLES}
 
 
 def _record(kind: type[Record], row: Iterable[Any]) -> Record:

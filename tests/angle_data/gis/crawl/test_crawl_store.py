@@ -36,14 +36,15 @@ def test_a_tombstone_gives_way_to_the_issue_and_its_number_stays_unique(store):
 
 
 def test_a_page_and_its_cursor_are_written_together_or_not_at_all(store):
-    store.save([make_issue(1)], cursor=Cursor(1, "issues", "one", done=False))
+    store.save([make_issue(1), Cursor(1, "issues", "one", done=False)])
 
     def broken():
         yield make_issue(2)
+        yield Cursor(1, "issues", "two", done=True)
         raise RuntimeError("killed in the middle of the page")
 
     with pytest.raises(RuntimeError):
-        store.save(broken(), cursor=Cursor(1, "issues", "two", done=True))
+        store.save(broken())
     assert [i.number for i in store.issues()] == [1]
     assert store.cursor(1, "issues") == Cursor(1, "issues", "one", done=False)
 
