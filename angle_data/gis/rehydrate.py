@@ -117,14 +117,9 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
 
     dataset = out / "dataset"
     write_rows(dataset, {name: with_texts(rows) for name, rows in kept.items() if rows}, COLUMNS, card)
-    return {
-        "dataset": dataset,
-        "rows": counts["kept"] + sum(dropped.values()),
-        "kept": counts["kept"],
-        "dropped": dropped,
-        "edited": counts["edited"],
-        "requests": client.spent.total(),
-    }
+    total = counts["kept"] + sum(dropped.values())
+    figures = {"rows": total, "kept": counts["kept"], "dropped": dropped, "edited": counts["edited"]}
+    return {"dataset": dataset, **figures, "requests": client.spent.total()}
 
 
 def _state(nodes: list[Node], store: Store, texts: Texts) -> str:

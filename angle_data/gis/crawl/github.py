@@ -19,8 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from angle_data.calls import check_least
@@ -77,8 +76,7 @@ class Transient(Exception):
         self.wait_s, self.least_s, self.heavy = wait_s, least_s, heavy
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """The primary limit of `core` (requests) or `graphql` (points); `reset` is in epoch seconds."""
 
     limit: int
@@ -95,8 +93,7 @@ class Budget:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number.
 
     `data` is None where the ETag that was asked with still holds.
