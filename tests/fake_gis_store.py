@@ -45,7 +45,7 @@ def write_store(folder: Path, *, repos=(Repo(1, "org/one", "org/one"),), issues=
     with Store.open(folder / STORE_NAME) as store:
         for repo in repos:
             store.save_repo(repo)
-        store.upsert_page(issues=issues, comments=comments, events=events)
+        store.save([*issues, *comments, *events])
     return folder / STORE_NAME
 
 
@@ -57,7 +57,7 @@ def store_world(world: World, folder: Path) -> Path:
             store.save_repo(Repo(repo.id, repo.full_name, repo.full_name, repo.former))
             issues = [expected_issue(item, repo.id) for item in repo.issues.values()]
             comments = expected_comments(repo, pulls=True)
-            store.upsert_page(issues=issues, comments=comments, events=expected_events(world, repo))
+            store.save([*issues, *comments, *expected_events(world, repo)])
     return folder / STORE_NAME
 
 

@@ -105,7 +105,7 @@ def sample(
     from angle_data.gis.sample import error_rates, put_on_card, read_verdicts, write_sample
 
     if verdicts is not None:
-        rates = [asdict(rate) for rate in error_rates(read_verdicts(verdicts))]
+        rates = error_rates(read_verdicts(verdicts))
         if out is not None:
             put_on_card(out, verdicts, rates)
         typer.echo(json.dumps(rates) if as_json else error_table(rates))
@@ -136,11 +136,11 @@ def rehydrate(config: RehydrateConfig) -> tuple[dict[str, Any], str]:
 
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
-    from angle_data.gis.crawl.github import Connection
+    from angle_data.gis.crawl.github import GitHubClient
     from angle_data.gis.rehydrate import rehydrate_dataset
 
-    asked = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
-    found = rehydrate_dataset(config.data, config.out, asked)
+    client = GitHubClient(config.api_url, config.token_env, config.max_requests)
+    found = rehydrate_dataset(config.data, config.out, client)
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["dropped"].items())
     return found, (
         f"pairs     {found['kept']:,} of {found['rows']:,}\nleft out  {left_out or 'none'}\n"

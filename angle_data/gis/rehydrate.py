@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, read_dataset, read_forms, write_forms
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
+from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
-from angle_data.gis.crawl.lookups import GONE, look_up
-from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.lookups import GONE, look_up, resolve
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_rows
@@ -36,53 +34,40 @@ _STORE = "rehydrate.sqlite"
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
-def rehydrate_dataset(
-    data: Path, out: Path, connection: Connection, *, sleep: Callable[[float], None] = time.sleep
-) -> dict[str, Any]:
+def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, Any]:
     """Write `out`/dataset with the texts that GitHub still has of the data set of ids in `data`.
 
     Returns its folder, and how many `rows` were read, `kept`, `dropped` by reason and `edited` (kept, with
     another text) in how many `requests`. Reasons: `gone`, an issue was deleted, hidden or moved, or its whole
-    repository was; `empty`, nothing is left of its text.
-
-    Raises:
-        InputError: `data` is no data set without texts, `out` has one already, or nothing of it is left.
-        CredentialsError: The token is not accepted.
-        StoppedError: The limit of requests is reached or GitHub keeps failing; run again to go on.
+    repository was; `empty`, nothing is left of its text. An `InputError` if `out` has a data set already.
     """
-    wanted = _wanted(data)
-    if (out / "dataset").exists() or (out / "data").exists():
-        raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
-    client = GitHubClient(connection, sleep=sleep)
-    if not client.authenticated:
-        log.warning("no token in %s: GitHub allows 60 requests an hour", connection.token_env)
-    with hold(out):
-        path = out / _STORE
-        with Store.open(path) as store:
-            with Progress("repositories", len(wanted)) as progress:
-
-                def tell(name: str) -> None:
-                    progress.advance(0, f"{name}, {client.status_line()}")
-
-                crawler = Crawler(client, store, None, False, tell)
-                for name in sorted(wanted):
-                    _fetch(crawler, name, wanted[name])
-                    progress.advance()
-            summary = _write(data, out, store, client)
-        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-            file.unlink(missing_ok=True)
-    return summary
-
-
-def _wanted(data: Path) -> dict[str, set[int]]:
-    """The numbers to fetch by repository."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    wanted: defaultdict[str, set[int]] = defaultdict(set)
     for _, row in read_dataset(data):
         if "hash1" not in row:
             raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
         for name, number in _ends(row):
-            found[name].add(number)
-    return found
+            wanted[name].add(number)
+    if (out / "dataset").exists() or (out / "data").exists():
+        raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
+    if not client.authenticated:
+        log.warning("no token in %s: GitHub allows 60 requests an hour", client.token_env)
+    with hold(out):
+        with Store.open(out / _STORE) as store:
+            with Progress("repositories", len(wanted)) as progress:
+                crawler = Crawler(client, store, progress)
+                for name, numbers in sorted(wanted.items()):
+                    try:
+                        repo = store.named(name) or resolve(crawler, name)
+                    except Refused as error:
+                        if error.status not in GONE:
+                            raise
+                        log.warning("%s: %s; its pairs are left out", name, error)
+                    else:
+                        look_up(crawler, repo, numbers, graphql=client.authenticated)
+                    crawler.tell(name, done=1)
+            summary = _write(data, out, store, client)
+        (out / _STORE).unlink()
+    return summary
 
 
 def _ends(row: Row) -> Iterator[tuple[str, int]]:
@@ -94,50 +79,31 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
         yield match[1], int(match[2])
 
 
-def _fetch(crawler: Crawler, name: str, numbers: set[int]) -> None:
-    """Bring the issues of a repository into the store, as far as they are not there and it can be read."""
-    store, client = crawler.store, crawler.client
-    repo = next((repo for repo in store.repos() if repo.asked == name), None)
-    if repo is None:
-        try:
-            page = client.get(f"/repos/{name}")
-        except Refused as error:
-            if error.status not in GONE:
-                raise
-            log.warning("%s: %s; its pairs are left out", name, error)
-            return
-        assert page is not None
-        repo = Repo(page.data["id"], page.data["full_name"], name)
-        store.save_repo(repo)
-    look_up(crawler, repo, numbers, graphql=client.authenticated)
-
-
 def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[str, Any]:
     """Write the rows whose two issues are there, and their card."""
-    ids = {repo.asked: repo.id for repo in store.repos()}
     forms = read_forms(data)
+    ids = {repo.asked: repo.id for repo in store.repos()}
     texts = Texts(store, {ids[name]: lines for name, lines in forms.items() if name in ids})
     counts: Counter[str] = Counter()
-    kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}
+    kept: dict[str, list[Row]] = {name: [] for name in SPLITS}
     for split, row in read_dataset(data):
         nodes = [(ids[name], number) for name, number in _ends(row) if name in ids]
-        reason = _reason(nodes, store, texts)
-        counts[reason or "kept"] += 1
-        if not reason:
-            kept[split].append((row, nodes))
+        found = _state(nodes, store, texts)
+        counts[found] += 1
+        if found == "kept":
+            kept[split].append(row)
             hashes = [content_id(texts.get(node)) for node in nodes]
             counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
-        raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
+        raise InputError(f"nothing of {data} is left on {client.api_url}; check --api-url")
 
-    def rows(pairs: list[tuple[Row, list[Node]]]) -> Iterator[Row]:
-        for row, (one, other) in pairs:
-            found = {"text1": texts.get(one), "text2": texts.get(other), **row}
+    def with_texts(rows: list[Row]) -> Iterator[Row]:
+        for row in rows:
+            text1, text2 = (texts.get((ids[name], number)) for name, number in _ends(row))
+            found = {"text1": text1, "text2": text2, **row}
             yield {name: found[name] for name in COLUMNS}
 
-    dataset = out / "dataset"
     dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
-    total = counts["kept"] + sum(dropped.values())
     lost = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"
     note = f"The texts were fetched again. Pairs left out since: {lost}; with a text edited since: "
     note += f"{counts['edited']:,}. The sizes below are those before.\n\n"
@@ -149,19 +115,16 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
         readme = readme.replace(columns_table(IDS_COLUMNS), columns_table(COLUMNS))
         return readme.replace(IDS_NOTE, note) if IDS_NOTE in readme else readme + note
 
-    write_rows(dataset, {name: rows(pairs) for name, pairs in kept.items() if pairs}, COLUMNS, card)
-    found = {"rows": total, "kept": counts["kept"], "dropped": dropped, "edited": counts["edited"]}
-    return {"dataset": dataset, **found, "requests": client.requests}
+    dataset = out / "dataset"
+    write_rows(dataset, {name: with_texts(rows) for name, rows in kept.items() if rows}, COLUMNS, card)
+    total = counts["kept"] + sum(dropped.values())
+    figures = {"rows": total, "kept": counts["kept"], "dropped": dropped, "edited": counts["edited"]}
+    return {"dataset": dataset, **figures, "requests": client.spent.total()}
 
 
-def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:
-    """Why a pair is dropped, empty if it is kept; `nodes` are those whose repository is there."""
-    if len(nodes) < 2:
+def _state(nodes: list[Node], store: Store, texts: Texts) -> str:
+    """Whether a pair is `kept`, `gone` or `empty`; `nodes` are those whose repository is there."""
+    issues = [issue for repo_id, number in nodes for issue in store.issues(repo_id, [number])]
+    if sum(not issue.gone and not issue.is_pull for issue in issues) < 2:
         return "gone"
-    for node in nodes:
-        issue = next(store.issues(node[0], [node[1]]), None)
-        if issue is None or issue.gone or issue.is_pull:
-            return "gone"
-        if not texts.get(node):
-            return "empty"
-    return ""
+    return "kept" if all(texts.get(node) for node in nodes) else "empty"

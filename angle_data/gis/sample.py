@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,33 +29,8 @@ VERDICTS = {said[:end]: said for said in ("right", "wrong", "unclear") for end i
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorRate:
-    """How many pairs of a `kind` were read and what was found.
-
-    `rate` is the share of wrong labels among those decided (`right` or `wrong`), `low` and `high` its 95 %
-    Wilson interval. `not_clear` is the share of all pairs read that are not clearly right, with its interval:
-    the figure to compare with the 7 % that the paper reports.
-    """
-
-    kind: str
-    read: int
-    wrong: int
-    unclear: int
-    rate: float
-    low: float
-    high: float
-    not_clear: float
-    not_clear_low: float
-    not_clear_high: float
-
-
 def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> int:
-    """Write a simple random sample of the pairs of `dataset` as CSV to `target`; return how many there are.
-
-    Raises:
-        InputError: `target` exists (it may hold verdicts), `dataset` is none, or `count` is below 1.
-    """
+    """Write a simple random sample of the pairs of `dataset` as CSV to `target`; return how many it has."""
     if count < 1:
         raise InputError(f"--n must be at least 1, got {count}")
     if target.exists():
@@ -76,11 +50,7 @@ def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> i
 
 
 def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (kind, verdict) of every row of a sample that has a verdict.
-
-    Raises:
-        InputError: A column is missing or verdicts are none of `VERDICTS`; names the first line of these.
-    """
+    """Yield (kind, verdict) of every row of a sample that has a verdict; an `InputError` if it is none."""
     for where, row in read_table(path, require=("verdict", "kind")):
         said = (row["verdict"] or "").strip().lower()
         if said in VERDICTS:
@@ -89,23 +59,34 @@ def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
             raise InputError(f"{where}: verdict must be right, wrong or unclear, got {said!r}")
 
 
-def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:
-    """Return the error rate of all pairs together, then by kind; an `InputError` if there is no verdict."""
+def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return what readers found of all pairs together, then by kind; an `InputError` if there is no verdict.
+
+    `rate` is the share of wrong labels among those decided (`right` or `wrong`), `low` and `high` its 95 %
+    Wilson interval. `not_clear` is the share of all pairs read that are not clearly right, with its interval:
+    the figure to compare with the 7 % that the paper reports.
+    """
     counts: dict[str, Counter[str]] = {"all": Counter()}
     for kind, verdict in verdicts:
         counts["all"][verdict] += 1
         counts.setdefault(kind, Counter())[verdict] += 1
     if not counts["all"]:
         raise InputError("no verdicts yet; write right, wrong or unclear into the column verdict")
-    return [_rate(kind, counts[kind]) for kind in ("all", *sorted(counts.keys() - {"all"}))]
+    rates = []
+    for kind in ("all", *sorted(counts.keys() - {"all"})):
+        read, wrong, unclear = counts[kind].total(), counts[kind]["wrong"], counts[kind]["unclear"]
+        decided, bad = read - unclear, wrong + unclear
+        (low, high), (least, most) = wilson(wrong, decided), wilson(bad, read)
+        rates.append(
+            {"kind": kind, "read": read, "wrong": wrong, "unclear": unclear}
+            | {"rate": wrong / decided if decided else 0.0, "low": low, "high": high}
+            | {"not_clear": bad / read, "not_clear_low": least, "not_clear_high": most}
+        )
+    return rates
 
 
 def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
-    """Write error rates into `out`/report.json and the card of `out`/dataset.
-
-    Raises:
-        InputError: `verdicts` are of another data set, or `out` was not written by this version of `gis`.
-    """
+    """Write error rates into `out`/report.json and the card of `out`/dataset, which `verdicts` must be of."""
     dataset, report_path = out / "dataset", out / "report.json"
     known = {(row["url1"], row["url2"]) for _, row in read_dataset(dataset)}
     for where, row in read_table(verdicts, require=("url1", "url2")):
@@ -122,21 +103,10 @@ def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927, https://doi.org/10.2307/2276774).
-
-    Of nothing it is (0, 1).
-    """
+    """Return the 95 % score interval of a share (Wilson 1927, https://doi.org/10.2307/2276774)."""
     if total == 0:
         return 0.0, 1.0
     share, spread = hits / total, _Z**2 / total
     middle = (share + spread / 2) / (1 + spread)
     half = _Z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _rate(kind: str, found: Counter[str]) -> ErrorRate:
-    wrong, unclear, read = found["wrong"], found["unclear"], found.total()
-    decided, bad = read - unclear, wrong + unclear
-    rate = wrong / decided if decided else 0.0
-    shares = (rate, *wilson(wrong, decided), bad / read, *wilson(bad, read))
-    return ErrorRate(kind, read, wrong, unclear, *shares)

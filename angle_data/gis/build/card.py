@@ -105,7 +105,7 @@ def _lengths(tokens: Mapping[str, Any]) -> str:
 
 
 def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
-    """Return error rates (see `sample.ErrorRate`) as a table."""
+    """Return error rates (see `sample.error_rates`) as a table."""
 
     def share(rate: Mapping[str, Any], name: str, low: str, high: str) -> str:
         return f"{rate[name]:.1%} ({rate[low]:.1%} to {rate[high]:.1%})"

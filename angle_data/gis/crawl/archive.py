@@ -3,8 +3,6 @@
 Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was then, and the youngest version
 wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
 hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
-
-Nine lines of ten are of other types, which is seen without decoding them.
 """
 
 from __future__ import annotations
@@ -21,77 +19,60 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.listings import Rows
-from angle_data.gis.crawl.rows import Event, Repo, comment_from_rest, issue_from_rest, login_of
+from angle_data.gis.crawl.rows import Event, Repo, Row, comment_from_rest, issue_from_rest, login_of
 from angle_data.gis.crawl.store import Store
 from angle_data.text import counted, stable_hash
 
-_EVENTS_A_PAGE = 1_000
+_ROWS_A_PAGE = 2_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")
 _NAMES = tuple(f'"{name}"'.encode() for name in _TYPES)
-_COUNTS = ("lines", "used", "bad", "other", "damaged", "known")
 
 log = logging.getLogger("angle")
 
 
 @dataclass
 class _Load:
-    """One run over the dumps: which repositories count, and the rows of the page being gathered.
-
-    `page` is the address of the last issue, `spoilt` what is wrong with the first bad line of a file.
-    """
+    """One run over the dumps: which repositories count, by name and id, and the rows of the page."""
 
     store: Store
     wanted: frozenset[str]
     since: str | None
     ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
-    page: str = ""
-    spoilt: str = ""
     named: set[tuple[int, str]] = field(default_factory=set)
-    repos: list[Repo] = field(default_factory=list)
-    rows: Rows = field(default_factory=Rows)
+    rows: list[Row] = field(default_factory=list)
 
     def read(self, path: Path) -> bool:
         """Take every line of a file; return whether it could be read to its end."""
-        bad, whole, self.spoilt = self.counts["bad"], True, ""
+        bad, first, whole = 0, "", True
         try:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
                 for line in filter(bytes.strip, stream):
-                    self.take(line)
-                    if len(self.rows.issues) >= _EVENTS_A_PAGE:
+                    self.counts["lines"] += 1
+                    try:
+                        used = not _is_other(line) and self.take(json.loads(line.decode(errors="replace")))
+                        self.counts["used" if used else "other"] += 1
+                    except (KeyError, TypeError, ValueError, AttributeError) as error:
+                        self.counts["bad"] += 1
+                        bad, first = bad + 1, first or f"{type(error).__name__}: {error}"
+                    if len(self.rows) >= _ROWS_A_PAGE:
                         self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             whole = False
             self.counts["damaged"] += 1
             log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
         self.flush()
-        if bad := self.counts["bad"] - bad:
-            lines = counted(bad, "line")
-            log.warning("%s: %s left out; the first %s", path, lines, self.spoilt)
+        if bad:
+            said = "%s: %s left out, no events of 2015 or later; the first: %s"
+            log.warning(said, path, counted(bad, "line"), first)
         return whole
 
-    def take(self, line: bytes) -> None:
-        """Sort one line into the counts and, if it is of use, into the page; bytes beyond UTF-8 spoil it."""
-        self.counts["lines"] += 1
-        try:
-            used = not _is_other(line) and self._sort(json.loads(line.decode(errors="replace")))
-            self.counts["used" if used else "other"] += 1
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            self.counts["bad"] += 1
-            missing = f"lacks {error}" if isinstance(error, KeyError) else "has a value of a wrong kind"
-            no_json = isinstance(error, json.JSONDecodeError)
-            self.spoilt = self.spoilt or ("is no JSON" if no_json else missing)
-
     def flush(self) -> None:
-        """Write the page; `Store.note_site` refuses issues of another site."""
-        self.store.note_site(self.page)
-        for repo in self.repos:
-            self.store.save_repo(repo)
-        self.rows.save(self.store)
-        self.repos, self.rows = [], Rows()
+        """Write the page."""
+        self.store.save(self.rows)
+        self.rows.clear()
 
-    def _sort(self, event: Mapping[str, Any]) -> bool:
+    def take(self, event: Mapping[str, Any]) -> bool:
         """Add the rows of an event to the page; False if it is of another type, date or repository."""
         if event["type"] not in _TYPES or (created := event["created_at"]) < (self.since or ""):
             return False
@@ -100,26 +81,26 @@ class _Load:
             return False
         payload = event["payload"]
         issue = issue_from_rest(payload["issue"], repo_id)
-        action = payload["action"]
-        self.page = payload["issue"].get("html_url") or self.page
+        rows, action = list[Row](), payload["action"]
         if event["type"] == "IssueCommentEvent":
             comment = comment_from_rest(payload["comment"], repo_id)
             if action == "deleted":
                 # An empty row that outlives the text, in any order of the files.
                 comment = replace(comment, body="", author=None, updated_at=created)
-            self.rows.comments.append(comment)
+            rows.append(comment)
         elif action in ("closed", "reopened"):
             actor = login_of(event["actor"])
             issue = replace(issue, closed_by=actor) if action == "closed" else issue
             key = f"archive:{event['id']}"
-            self.rows.events.append(Event(key, action, repo_id, issue.number, None, None, actor, created))
+            rows.append(Event(key, action, repo_id, issue.number, None, None, actor, created))
         elif action == "deleted":
             issue = replace(issue, title="", body="", gone="deleted", updated_at=created)
-        self.rows.issues.append(issue)
-        self.ids.add(repo_id)
         if (repo_id, name) not in self.named:
+            self.store.note_site(payload["issue"]["html_url"])
+            self.store.save_repo(Repo(repo_id, name, name))
             self.named.add((repo_id, name))
-            self.repos.append(Repo(repo_id, name, name))
+        self.ids.add(repo_id)
+        self.rows += [issue, *rows]
         return True
 
 
@@ -129,14 +110,11 @@ def load_archives(
     """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name: the hash of its bytes is noted when its last line is stored.
+    time, under any name. An `InputError` if one does not exist.
 
     Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
     those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
-    early and `known` ones had been read before.
-
-    Raises:
-        InputError: A file does not exist or cannot be read.
+    early and `known` ones had been read before. What there was none of is left out.
     """
     wanted = frozenset(name.lower() for name in names)
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
@@ -149,7 +127,7 @@ def load_archives(
             load.counts["known"] += 1
         elif load.read(file):
             store.set_meta(note, "read")
-    return {name: load.counts[name] for name in _COUNTS if load.counts[name]}
+    return dict(load.counts)
 
 
 def _files(path: Path) -> list[Path]:

@@ -19,8 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from angle_data.calls import check_least
@@ -51,18 +50,12 @@ _REFUSED_TYPES = frozenset({"NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_SCOPES"})
 log = logging.getLogger("angle")
 
 
-# Errors
-
-
 class Refused(AngleError):
-    """GitHub refuses something that asking again would not change; `status` is the HTTP status.
-
-    Of one repository it is noted and the crawl goes on with the others.
-    """
+    """GitHub refuses something that asking again would not change; `status` is the HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
-        super().__init__(f"{status} {reason}")
-        self.status, self.reason = status, reason
+        super().__init__(reason if status == 200 else f"{status} {reason}")
+        self.status = status
 
 
 class TooHeavy(Exception):
@@ -83,8 +76,7 @@ class Transient(Exception):
         self.wait_s, self.least_s, self.heavy = wait_s, least_s, heavy
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """The primary limit of `core` (requests) or `graphql` (points); `reset` is in epoch seconds."""
 
     limit: int
@@ -93,7 +85,7 @@ class Budget:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Budget | None:
-        """Read the `x-ratelimit-*` headers, None where they are missing or no numbers."""
+        """Read the `x-ratelimit-*` headers; None where they are missing or no numbers."""
         with suppress(KeyError, ValueError):
             names = ("limit", "remaining", "reset")
             limit, remaining, reset = (float(headers[f"x-ratelimit-{name}"]) for name in names)
@@ -101,48 +93,11 @@ class Budget:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Where and as whom to ask: the REST address, the variable that holds the token, and the token itself.
+class Page(NamedTuple):
+    """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number.
 
-    `max_requests` counts every request sent, repeated ones included; None means no limit of ours.
+    `data` is None where the ETag that was asked with still holds.
     """
-
-    api_url: str = PUBLIC_API
-    token_env: str = "GITHUB_TOKEN"
-    token: str | None = field(default=None, repr=False)
-    max_requests: int | None = None
-
-    @classmethod
-    def from_environment(cls, api_url: str, token_env: str, max_requests: int | None) -> Self:
-        """Return the connection that options describe, with the token that the variable holds.
-
-        Raises:
-            InputError: An option or the token cannot be used; what may be a secret is not shown.
-        """
-        if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
-            raise InputError("--token-env takes the name of a variable, not the token itself")
-        return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
-
-    def __post_init__(self) -> None:
-        if self.token is not None and not re.fullmatch("[!-~]+", self.token):
-            raise InputError(
-                f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
-                "none has; set it again"
-            )
-        parts = urlsplit(self.api_url)
-        site = parts.hostname in {None, "github.com", "www.github.com"}
-        if "@" in self.api_url or parts.scheme not in {"http", "https"} or site:
-            raise InputError(
-                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
-                "without a user name"
-            )
-        check_least(self, 1, "max_requests")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One REST answer: its JSON, and from its headers the next page, the ETag and the last page's number."""
 
     data: Any
     next_url: str | None = None
@@ -153,27 +108,41 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `spent` counts what was sent of each kind, `points` what GraphQL charged; PyGithub follows redirections,
-    which are not counted.
-    `sleep` and `now` (epoch seconds) are replaceable for tests.
+    `token_env` is the variable that holds the token. `max_requests` counts every request sent, repeated ones
+    included; None means no limit of ours. `spent` counts what was sent of each kind, without redirections,
+    which PyGithub follows; `points` what GraphQL charged. `sleep` is replaceable for tests. An `InputError`
+    where an option or the token cannot be used; what may be a secret is not shown.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        api_url: str = PUBLIC_API,
+        token_env: str = "GITHUB_TOKEN",
+        max_requests: int | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
     ) -> None:
         from github import Auth, Github
 
-        self.connection, self._sleep, self._now = connection, sleep, now
+        self.api_url, self.token_env, self.max_requests, self._sleep = api_url, token_env, max_requests, sleep
+        if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
+            raise InputError("--token-env takes the name of a variable, not the token itself")
+        token = os.environ.get(token_env, "").strip()
+        if not re.fullmatch("[!-~]*", token):
+            said = f"the token in {token_env} holds a space, a line break or a letter beyond ASCII"
+            raise InputError(f"{said}, which none has; set it again")
+        parts = urlsplit(api_url)
+        site = parts.hostname in {None, "github.com", "www.github.com"}
+        if "@" in api_url or parts.scheme not in {"http", "https"} or site:
+            said = f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3"
+            raise InputError(f"{said}, without a user name")
+        check_least(self, 1, "max_requests")
+        self.authenticated = bool(token)
         github = Github(
-            auth=Auth.Token(connection.token) if connection.token else None,
-            base_url=connection.api_url.rstrip("/"),
+            auth=Auth.Token(token) if token else None,
+            base_url=api_url.rstrip("/"),
             timeout=_TIMEOUT_S,
             user_agent="angle-toolkit",
-            per_page=100,
             retry=None,
             seconds_between_requests=None,
             seconds_between_writes=None,
@@ -186,18 +155,8 @@ class GitHubClient:
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
 
-    @property
-    def authenticated(self) -> bool:
-        """Whether a token is sent; without one GitHub allows 60 requests an hour and no GraphQL."""
-        return self.connection.token is not None
-
-    @property
-    def requests(self) -> int:
-        """How many requests were sent."""
-        return self.spent.total()
-
-    def get(self, path: str, *, etag: str | None = None) -> Page | None:
-        """Return the answer to GET `path` (or the full address of a next page), None if `etag` still holds.
+    def get(self, path: str, *, etag: str | None = None) -> Page:
+        """Return the answer to GET `path`, or the full address of a next page.
 
         Raises:
             Refused: The answer is an error that stays one (403, 404, 410, 422, 451 ...).
@@ -206,29 +165,22 @@ class GitHubClient:
         from requests.utils import parse_header_links
 
         headers = {"Accept": "application/vnd.github+json"} | ({"If-None-Match": etag} if etag else {})
-        status, answer, text = self._repeat(lambda: self._send("core", "GET", path, headers, None))
-        if status == 304:
-            return None
+        answer, data = self._repeat(lambda: self._send("core", "GET", path, headers, None))
         links = {link.get("rel"): link["url"] for link in parse_header_links(answer.get("link", ""))}
         last = re.search(r"[?&]page=(\d+)", links.get("last", ""))
-        return Page(text, links.get("next"), answer.get("etag"), int(last[1]) if last else None)
+        return Page(data, links.get("next"), answer.get("etag"), int(last[1]) if last else None)
 
     def graphql(self, query: str, variables: Mapping[str, Any], *, smaller: bool = False) -> dict[str, Any]:
         """Return the `data` of a GraphQL query, which may lack single nodes that the token may not see.
 
         With `smaller`, time-outs and bad gateways raise `TooHeavy` at once, for the caller to ask for less.
-
-        Raises:
-            TooHeavy: See above. Others as in `get`, and those of `judge_graphql`.
         """
         body = {"query": query, "variables": dict(variables)}
 
         def ask() -> dict[str, Any]:
             try:
-                _, headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
-                problem = judge_graphql(answer, headers, self._server_now())
-                if problem is not None:
-                    raise problem
+                headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
+                check_graphql(answer, headers, self._server_now())
             except Transient as error:
                 if smaller and error.heavy and error.wait_s is None:
                     raise TooHeavy(str(error)) from error
@@ -239,7 +191,7 @@ class GitHubClient:
         return dict(self._repeat(ask))
 
     def _tell(self, seconds: float, reason: object) -> None:
-        until = time.strftime("%H:%M:%S", time.localtime(self._now() + seconds))
+        until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
         level = logging.INFO if seconds >= _WORTH_A_LINE_S else logging.DEBUG
         log.log(level, "waiting %.0f s, until %s: %s", seconds, until, reason)
 
@@ -250,7 +202,7 @@ class GitHubClient:
 
     def status_line(self) -> str:
         """Return what is left of the budgets and when they are full again, for progress lines."""
-        parts = [f"{self.requests:,} requests"]
+        parts = [f"{self.spent.total():,} requests"]
         for name, budget in self.budgets.items():
             reset = time.strftime("%H:%M", time.localtime(budget.reset - self._skew_s))
             parts.append(f"{name} {budget.remaining:,}/{budget.limit:,} until {reset}")
@@ -274,126 +226,101 @@ class GitHubClient:
             if self._answers:
                 said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
                 raise StoppedError(said) from None
-            said = f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
+            said = f"cannot reach {self.api_url} ({error}); check --api-url and the network"
             raise InputError(said) from None
 
     def _send(
         self, resource: Resource, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None
-    ) -> tuple[int, dict[str, str], Any]:
-        from requests.exceptions import InvalidURL, ReadTimeout, RequestException
+    ) -> tuple[dict[str, str], Any]:
+        from requests.exceptions import ReadTimeout, RequestException
 
         self._spend(resource)
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
-        except InvalidURL as error:
-            raise InputError(f"--api-url {self.connection.api_url} cannot be used: {error}") from None
         except RequestException as error:
             # The names of transport errors say enough; their texts are long and hold addresses.
             raise Transient(type(error).__name__, heavy=isinstance(error, ReadTimeout)) from error
         except RuntimeError as error:
             raise Refused(301, f"redirected to another server ({error})") from None
         self._answers += 1
-        self._note(resource, answer)
+        with suppress(KeyError, TypeError, ValueError):
+            self._skew_s = email.utils.parsedate_to_datetime(answer["date"]).timestamp() - time.time()
+        if budget := Budget.from_headers(answer):
+            self.budgets[resource] = budget
         if status == 304:
-            return status, answer, None
-        try:
+            return answer, None
+        data: Any = None
+        with suppress(ValueError):
             data = json.loads(text)
-        except ValueError:
-            data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
-            name, url = self.connection.token_env, self.connection.api_url
-            said = f"rejected the token in {name}" if self.authenticated else "wants a token"
-            raise CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
-        problem = judge_status(status, answer, message, self._server_now())
-        if problem is not None:
-            raise problem
+            said = f"wants a valid token (401); set {self.token_env} to one, or give --token-env"
+            raise CredentialsError(f"{self.api_url} {said}")
+        check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")
-        return status, answer, data
+        return answer, data
 
     def _spend(self, resource: Resource) -> None:
-        limit = self.connection.max_requests
-        if limit is not None and self.requests >= limit:
-            raise StoppedError(
-                f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
-            )
+        limit = self.max_requests
+        if limit is not None and self.spent.total() >= limit:
+            said = f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
+            raise StoppedError(said)
         budget, now = self.budgets.get(resource), self._server_now()
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
         self.spent[resource] += 1
 
-    def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
-        with suppress(KeyError, TypeError, ValueError):
-            self._skew_s = email.utils.parsedate_to_datetime(headers["date"]).timestamp() - self._now()
-        budget = Budget.from_headers(headers)
-        if budget is not None:
-            self.budgets[resource] = budget
-
     def _server_now(self) -> float:
-        return self._now() + self._skew_s
+        return time.time() + self._skew_s
 
 
-# What an answer means, and how long to wait
-
-
-def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
-    """Return the exception that an HTTP answer stands for, None for a success.
-
-    The order of the rules is GitHub's: `Retry-After`, then a used-up budget, then a minute and more.
-    """
+def check_status(status: int, headers: Mapping[str, str], message: str, now: float) -> None:
+    """Raise what an HTTP answer stands for, `Transient` or `Refused`, unless it is a success."""
     if status < 300 or status == 304:
-        return None
-    budget = Budget.from_headers(headers)
-    limits = "retry-after" in headers or "rate limit" in message.lower()
-    limits = limits or (budget is not None and budget.remaining <= 0)
-    if status == 429 or (status == 403 and limits):
-        return _limited(headers, now)
+        return
+    limit = _limit(headers, now)
+    if status == 429 or (status == 403 and (limit.wait_s is not None or "rate limit" in message.lower())):
+        raise limit
     if status >= 500:
-        return Transient(f"HTTP {status}", retry_after(headers), heavy=True)
-    return Refused(status, message.splitlines()[0][:200] if message else "no reason given")
+        raise Transient(f"HTTP {status}", retry_after(headers), heavy=True)
+    raise Refused(status, message.splitlines()[0][:200] if message else "no reason given")
 
 
-def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> Exception | None:
-    """Return the exception that a GraphQL answer of HTTP 200 stands for, None where its data can be used.
-
-    Errors about single nodes (a private target, say) leave the rest of the data usable.
-    """
+def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> None:
+    """Raise what a GraphQL answer of HTTP 200 stands for; errors about single nodes leave the rest usable."""
     errors: list[dict[str, Any]] = [error for error in answer.get("errors") or () if isinstance(error, dict)]
     types = {str(error.get("type", "")) for error in errors}
     text = "; ".join(str(error.get("message", "")) for error in errors)
     words = text.lower()
     if "RATE_LIMITED" in types or "rate limit" in words:
-        return _limited(headers, now)
+        raise _limit(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
-        return Transient(f"GraphQL: {text}", heavy=True)
+        raise Transient(f"GraphQL: {text}", heavy=True)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
-        return None
+        return
     if types & _REFUSED_TYPES:
-        return Refused(404 if "NOT_FOUND" in types else 403, text[:200])
+        raise Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
-        return InputError(
-            f"the server's GraphQL is too old ({text[:200]}); read comments alone, by --strategy comments"
-        )
-    return Transient(f"GraphQL error: {text[:200] or 'no data'}")
+        said = f"the server's GraphQL is too old ({text[:200]})"
+        raise InputError(f"{said}; read comments alone, by --strategy comments")
+    raise Transient(f"GraphQL error: {text[:200] or 'no data'}")
+
+
+def _limit(headers: Mapping[str, str], now: float) -> Transient:
+    """The wait by GitHub's rules: `Retry-After`, then the end of a used-up budget, then a minute and more."""
+    told, budget = retry_after(headers), Budget.from_headers(headers)
+    if told is None and budget is not None and budget.remaining <= 0:
+        told = max(budget.reset - now, 0.0) + _MARGIN_S
+    return Transient("rate limit", told, least_s=_SECONDARY_S)
 
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds that the server asks for, else growing ones with jitter, 1 to 300."""
-    error = state.outcome.exception() if state.outcome else None
+    error = state.outcome and state.outcome.exception()
     assert isinstance(error, Transient)
     if error.wait_s is not None:
         # "Retry-After: 0" would be a busy loop against a service that is still overloaded.
         return max(error.wait_s, _MARGIN_S)
     return min(error.least_s * 2.0 ** (state.attempt_number - 1), _LONGEST_S) + random.random()
-
-
-def _limited(headers: Mapping[str, str], now: float) -> Transient:
-    told = retry_after(headers)
-    if told is not None:
-        return Transient("rate limit, the server says when to go on", told)
-    budget = Budget.from_headers(headers)
-    if budget is not None and budget.remaining <= 0:
-        return Transient("rate limit used up", max(budget.reset - now, 0.0) + _MARGIN_S)
-    return Transient("secondary rate limit", least_s=_SECONDARY_S)

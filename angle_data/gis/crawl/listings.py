@@ -6,8 +6,6 @@ listing is asked again for what is younger than the page's last item (`since`), 
 updated meanwhile moves to the end and would push another one over a page border unseen, and because paging
 by number ends at about 10,000 items. Only where a whole page shares one time stamp is `rel="next"`
 followed. GraphQL cursors hold their place by themselves.
-
-An issue that is too heavy for GraphQL is set aside; see `lookups`.
 """
 
 from __future__ import annotations
@@ -16,20 +14,21 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from angle_data.console import Progress
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.queries import EARLIER_QUERY, ISSUES_QUERY, PER_PAGE
 from angle_data.gis.crawl.rows import (
     Comment,
     Cursor,
-    Event,
     Issue,
     Listing,
     Repo,
+    Row,
     comment_from_node,
     comment_from_rest,
     events_from_timeline,
@@ -42,10 +41,12 @@ _GROW_AFTER = 3
 _BREATH_S = 1.0
 _TRIES_ALONE = 4
 _CUT = "GitHub does not show all of its events or comments"
-_REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
+REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
     "issues": ("issues?state=all&", issue_from_rest),
     "comments": ("issues/comments?", comment_from_rest),
 }
+"""What is listed over REST: its path below a repository, and what makes rows of it."""
+
 # Estimates, for the forecast: issues whose comments take more than a page, and numbers to look up, to which
 # comments lead and, where those are not read, marks and the issues' own texts.
 _LONG, _LOOKED_UP, _LOOKED_UP_EVENTS = 0.001, 0.01, 0.002
@@ -58,42 +59,31 @@ class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
     `since` bounds the last update, as a UTC time stamp; None is open. `comments`: whether GraphQL's issues
-    come with their comments. `tell` gets the repository's name after every page. `expected` counts the
-    requests that were to be expected of what was begun, as the forecast counts them.
+    come with their comments. `expected` counts what the forecast would have expected of what was begun.
     """
 
     client: GitHubClient
     store: Store
-    since: str | None
-    comments: bool
-    tell: Callable[[str], None]
+    progress: Progress
+    since: str | None = None
+    comments: bool = False
     expected: float = 0.0
 
-    def cursor(self, repo: Repo, listing: Listing) -> Cursor:
+    def tell(self, name: str, done: int = 0) -> None:
+        """Show that a repository is being read, or how many more are done."""
+        self.progress.advance(done, f"{name}, {self.client.status_line()}")
+
+    def begin(self, repo: Repo, listing: Listing) -> tuple[Cursor, Place]:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
         cursor, since = self.store.cursor(repo.id, listing), self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
-            return Cursor(repo.id, listing, None, done=False, start=since)
-        return cursor
+            cursor = Cursor(repo.id, listing, str(Place(since)), done=False, start=since)
+        return cursor, Place(**json.loads(cursor.cursor))
 
     def set_aside(self, repo: Repo, number: int, reason: str) -> None:
         """Leave an issue that GitHub cannot serve whole to `lookups.read_set_aside`."""
         log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
         self.store.set_aside(repo.id, number, reason)
-
-
-@dataclass(slots=True)
-class Rows:
-    """The rows of GraphQL nodes, and the numbers of those now set aside."""
-
-    issues: list[Issue] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    heavy: list[int] = field(default_factory=list)
-
-    def save(self, store: Store, cursor: Cursor | None = None) -> None:
-        """Write them with the cursor behind their page."""
-        store.upsert_page(issues=self.issues, comments=self.comments, events=self.events, cursor=cursor)
 
 
 def queries_for(issues: int, *, comments: bool) -> float:
@@ -118,63 +108,47 @@ class Place:
     newest: str | None = None
     left: int | None = None
 
-    @classmethod
-    def of(cls, cursor: Cursor) -> Place:
-        """Read it from a cursor; the beginning of a listing that was not begun."""
-        return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
-
     def __str__(self) -> str:
         return json.dumps(asdict(self))
 
-    def behind(self, newest: str, next_page: str) -> Place:
-        """The place behind a page of REST whose youngest item is `newest`."""
-        since = _second_before(newest)
-        return Place(since) if self.since is None or since > self.since else Place(self.since, next_page)
 
-
-def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comments"]) -> None:
+def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read the texts, or the comments, of all issues and pull requests over REST."""
-    path, parse = _REST[listing]
-    cursor = crawler.cursor(repo, listing)
-    place, etag, pages = Place.of(cursor), cursor.etag if cursor.done else None, 0
+    path, parse = REST[listing]
+    cursor, place = crawler.begin(repo, listing)
+    etag, begun, done = cursor.etag if cursor.done else None, False, False
     query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
-    while True:
+    while not done:
         since = {"since": place.since} if place.since else {}
         # By id: names change, and a redirection would lose the parameters.
         address = place.next or f"/repositories/{repo.id}/{path}{urlencode({**query, **since})}"
         page = crawler.client.get(address, etag=etag)
-        if not pages:
-            crawler.expected += (page and page.last_page) or 1
-        pages += 1
-        if page is None:
+        if not begun:
+            crawler.expected += page.last_page or 1
+        if page.data is None:
             return
-        rows = [parse(raw, repo.id) for raw in page.data]
+        begun, rows = True, [parse(raw, repo.id) for raw in page.data]
         # The tag may be used again only for the same address and if that page was the last.
         etag = page.etag if page.next_url is None and place.next is None else None
         done = page.next_url is None or not rows
-        newest = max((row.updated_at for row in rows), default="")
-        place = place.behind(newest, page.next_url) if page.next_url and rows else Place(place.since)
+        place = Place(place.since)
+        if not done:
+            later = _second_before(max(row.updated_at for row in rows))
+            moves = place.since is None or later > place.since
+            place = Place(later) if moves else Place(place.since, page.next_url)
         cursor = Cursor(repo.id, listing, str(place), done, cursor.start, etag)
-        crawler.store.upsert_page(
-            issues=[row for row in rows if isinstance(row, Issue)],
-            comments=[row for row in rows if isinstance(row, Comment)],
-            cursor=cursor,
-        )
+        crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
-        if done:
-            return
 
 
-def read_threads(crawler: Crawler, repo: Repo) -> None:
+def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read issues with their texts, events and comments over GraphQL.
 
-    The size of a page is halved when the server cannot serve it in time, and grows back; an issue that it
-    cannot serve even alone is set aside.
+    A page that GitHub cannot serve in time is halved and grows back; an issue too heavy alone is set aside.
     """
-    listing: Listing = "threads" if crawler.comments else "events"
-    cursor = crawler.cursor(repo, listing)
-    place, first, good, alone, begun = Place.of(cursor), PER_PAGE, 0, 0, False
-    while True:
+    cursor, place = crawler.begin(repo, listing)
+    first, good, alone, begun, more = PER_PAGE, 0, 0, False, True
+    while more:
         try:
             connection = _ask_issues(crawler, repo, place, first)
         except TooHeavy as error:
@@ -195,16 +169,15 @@ def read_threads(crawler: Crawler, repo: Repo) -> None:
         total = connection["totalCount"] if place.left is None else place.left
         crawler.expected += 0.0 if begun else queries_for(total, comments=crawler.comments)
         more, begun = bool(info["hasNextPage"]), True
-        newest = max((node["updatedAt"] for node in nodes), default=place.newest)
+        newest = max((node["updated_at"] for node in nodes), default=place.newest)
         if more:
             place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))
         else:  # the next time by time, not by cursor
             place = Place(_second_before(newest) if newest else place.since, newest=newest)
         cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)
-        rows_of(crawler, repo, [node for node in nodes if "id" in node]).save(crawler.store, cursor)
+        rows, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
+        crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
-        if not more:
-            return
 
 
 def _ask_issues(
@@ -231,29 +204,30 @@ def _is_cut(connection: Mapping[str, Any]) -> bool:
     return len(connection["nodes"] or []) < int(said)
 
 
-def rows_of(crawler: Crawler, repo: Repo, nodes: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return the rows of GraphQL nodes, issues or pull requests of `repo`.
+def rows_of(
+    crawler: Crawler, repo: Repo, nodes: Iterable[Mapping[str, Any]]
+) -> tuple[list[Row], dict[int, bool]]:
+    """Return the rows of GraphQL nodes, issues or pull requests of `repo`, and which numbers are whole.
 
-    The earlier events and comments of an issue that has many are asked for; where GitHub does not show them
-    all, the issue is set aside.
+    Where an issue has more events and comments, these are asked for; if GitHub lacks some, it is set aside.
     """
-    rows = Rows()
+    rows: list[Row] = []
+    whole: dict[int, bool] = {}
     for node in nodes:
         number = node["number"]
-        rows.issues.append(issue_from_node(node, repo.id))
+        rows.append(issue_from_node(node, repo.id))
         try:
             for timeline in _lists(crawler.client, node, "timelineItems"):
-                rows.events += events_from_timeline(timeline, repo.id, number)
+                rows += events_from_timeline(timeline, repo.id, number)
                 if _is_cut(timeline):
                     raise TooHeavy(_CUT)
             for comments in _lists(crawler.client, node, "comments"):
-                rows.comments += (
-                    comment_from_node(said, repo.id, number) for said in comments["nodes"] if said
-                )
+                rows += (comment_from_node(said, repo.id, number) for said in comments["nodes"] if said)
+            whole[number] = True
         except TooHeavy as error:
-            rows.heavy.append(number)
+            whole[number] = False
             crawler.set_aside(repo, number, str(error))
-    return rows
+    return rows, whole
 
 
 def _lists(
@@ -261,8 +235,7 @@ def _lists(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the pages of one of the lists of an issue, the last one first.
 
-    A first page of comments that lacks some is asked for once more, alone, and then believed: GitHub may
-    count comments that it hides.
+    A first page that lacks comments is asked for once more and then believed: GitHub counts hidden ones.
     """
     found: Mapping[str, Any] | None = node.get(name)
     if found and name == "comments" and _is_cut(found):
@@ -278,12 +251,11 @@ def _lists(
 def _ask_earlier(
     client: GitHubClient, node: Mapping[str, Any], name: str, before: str | None
 ) -> Mapping[str, Any] | None:
-    variables = {"id": node["id"], "before": before, "comments": name == "comments"}
+    variables = {"id": node["node_id"], "before": before, "comments": name == "comments"}
     found = client.graphql(EARLIER_QUERY, variables, smaller=True)["node"]
     return found[name] if found else None
 
 
 def _second_before(stamp: str) -> str:
     """One second less: items of that second come again, whether `since` includes its bound or not."""
-    moment = datetime.fromisoformat(stamp.replace("Z", "+00:00")) - timedelta(seconds=1)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.fromisoformat(stamp) - timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

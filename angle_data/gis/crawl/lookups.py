@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
-from angle_data.gis.crawl.listings import Crawler, Rows, rows_of
+from angle_data.gis.crawl.listings import Crawler, rows_of
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_query, numbers_query
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
 from angle_data.gis.crawl.store import Store, hosts_of
@@ -24,30 +24,28 @@ GONE = frozenset({404, 410, 451})
 """The statuses of what is deleted or blocked."""
 
 Node = Mapping[str, Any]
+_Named = tuple[str, Node | None]
 
 log = logging.getLogger("angle")
 
 
-def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool) -> None:
+def follow_references(crawler: Crawler, repos: Sequence[Repo], *, graphql: bool) -> None:
     """Store every issue without a row that marks and statements of `repos` name, or its tombstone.
 
     Former names of known repositories become their aliases. Nothing is stored of an issue that GitHub refuses
     to show. What was followed before is skipped until its repository changes.
     """
-    store, ids = crawler.store, [repo.id for repo in repos]
+    store = crawler.store
     referred: defaultdict[str, set[int]] = defaultdict(set)
-    states = {repo_id: _state(store, repo_id) for repo_id in ids}
-    for repo_id, state in states.items():
-        repo = store.repo(repo_id)
-        if repo is not None and store.meta(f"followed:{repo_id}") != state:
+    states = {repo.id: _state(store, repo.id) for repo in repos}
+    for repo in repos:
+        if store.meta(f"followed:{repo.id}") != states[repo.id]:
             for name, number in _references(store, repo):
                 referred[name.lower()].add(number)
     _learn_names(crawler, referred, graphql=graphql)
-    for repo_id in ids if referred else ():
-        repo = store.repo(repo_id)
-        assert repo is not None
+    for repo in [store.repo(repo.id) or repo for repo in repos]:  # with the names just learnt
         try:
-            newest = store.newest_number(repo_id)
+            newest = store.newest_number(repo.id)
             named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
             look_up(crawler, repo, named, graphql=graphql)
         except Refused as error:
@@ -83,12 +81,9 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
     store = crawler.store
     unknown = [name for name in sorted(names) if store.named(name) is None]
     new = [name for name in unknown if store.meta(f"name:{name}") is None]
-    size = NAMES_A_QUERY if graphql else 1
-    for first in range(0, len(new), size):
-        chunk = new[first : first + size]
-        found = ask_names(crawler.client, chunk) if graphql else [_ask_name(crawler.client, chunk[0])]
-        for name, raw in zip(chunk, found, strict=True):
-            store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
+    ask = ask_names if graphql else _ask_each
+    for name, raw in ask(crawler.client, new):
+        store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
     for name in unknown:
         noted = store.meta(f"name:{name}")
         repo = store.repo(int(noted)) if noted else None
@@ -97,19 +92,44 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
             store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
 
 
-def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> list[Node | None]:
-    """Return the GraphQL nodes of the repositories that have, or had, these names; at most `NAMES_A_QUERY`.
+def resolve(crawler: Crawler, name: str) -> Repo:
+    """Store the id and the present name of a repository; a known one is asked for by its id."""
+    client, store = crawler.client, crawler.store
+    known = store.named(name)
+    etag = known.etag if known and known.status == "ok" else None
+    page = client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
+    raw = page.data
+    if known and raw is None:
+        return known
+    store.note_site(raw["html_url"])
+    store.set_meta("server", client.api_url)
+    repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
+    if repo.name.lower() != name.lower() and store.repo(repo.id) is None:
+        log.info("%s is called %s now", name, repo.name)
+    store.save_repo(repo)
+    if not raw["has_issues"]:
+        raise Refused(410, "issues are disabled")
+    return repo
 
-    Each counts its issues that changed `since`, by default all.
-    """
-    variables: dict[str, Any] = {"filter": {"since": since} if since else None}
-    for i, name in enumerate(names):
-        variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
-    try:
-        found = client.graphql(names_query(len(names)), variables)
-    except Refused:
-        return [None] * len(names)
-    return [found[f"r{i}"] for i in range(len(names))]
+
+def ask_names(client: GitHubClient, names: Sequence[str], since: str | None = None) -> Iterator[_Named]:
+    """Yield each name with the node of the repository that has, or had, it, and counts its issues `since`."""
+    for first in range(0, len(names), NAMES_A_QUERY):
+        chunk = names[first : first + NAMES_A_QUERY]
+        try:
+            found = client.graphql(names_query(chunk), {"filter": {"since": since} if since else None})
+        except Refused:
+            found = {}
+        yield from ((name, found.get(f"r{i}")) for i, name in enumerate(chunk))
+
+
+def _ask_each(client: GitHubClient, names: Iterable[str]) -> Iterator[_Named]:
+    """`ask_names` over REST."""
+    for name in names:
+        try:
+            yield name, {"databaseId": client.get(f"/repos/{name}").data["id"]}
+        except Refused:
+            yield name, None
 
 
 def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> None:
@@ -118,82 +138,66 @@ def look_up(crawler: Crawler, repo: Repo, named: set[int], *, graphql: bool) -> 
     numbers = sorted(named - {issue.number for issue in store.issues(repo.id, named)})
     for first in range(0, len(numbers), NUMBERS_A_QUERY):
         chunk = numbers[first : first + NUMBERS_A_QUERY]
+        found = {}
         if graphql:
-            rows = _read_numbers(crawler, repo, chunk)
+            found = _read_numbers(crawler, repo, chunk)
             crawler.tell(repo.name)
-            chunk = sorted(set(chunk) - {issue.number for issue in rows.issues})
-        for number in chunk:
+        for number in sorted(set(chunk) - found.keys()):
             _ask_alone(crawler, repo, number)
 
 
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
-    for _, number, _ in crawler.store.all_set_aside(repo.id):
-        rows = _read_numbers(crawler, repo, [number])
-        if not rows.issues:
+    for number in [number for repo_id, number, _ in crawler.store.all_set_aside() if repo_id == repo.id]:
+        found = _read_numbers(crawler, repo, [number])
+        if not found:
             _ask_alone(crawler, repo, number)
-        elif not rows.heavy:
+        elif found[number]:
             crawler.store.set_aside(repo.id, number, None)
 
 
-def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> Rows:
-    """Store the issues and pull requests of these numbers that `repo` still has, and return their rows.
+def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int, bool]:
+    """Store what `repo` has of at most `NUMBERS_A_QUERY` numbers, and tombstones of what is elsewhere now.
 
-    Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
-    a token. What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out.
+    What GitHub cannot serve in time is asked for in halves; a single issue too heavy is left out. Returns
+    whether each was stored whole, or without earlier events or comments.
     """
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "comments": crawler.comments}
-    variables |= {f"n{i}": number for i, number in enumerate(numbers)}
+    variables = {"owner": owner, "name": name, "comments": crawler.comments}
     try:
-        found = crawler.client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+        found = crawler.client.graphql(numbers_query(numbers), variables, smaller=True)["repository"]
     except TooHeavy:
-        half, rows = len(numbers) // 2, Rows()
-        for part in (numbers[:half], numbers[half:]) if half else ():
-            read = _read_numbers(crawler, repo, part)
-            rows.issues += read.issues
-            rows.heavy += read.heavy
-        return rows
+        half = len(numbers) // 2
+        if not half:
+            return {}
+        return _read_numbers(crawler, repo, numbers[:half]) | _read_numbers(crawler, repo, numbers[half:])
     nodes: list[Node] = []
     moved: list[Issue] = []
-    for i, number in enumerate(numbers if found and found["databaseId"] == repo.id else ()):
-        if node := found[f"n{i}"]:
+    for number in numbers if found and found["databaseId"] == repo.id else ():
+        if node := found[f"n{number}"]:
             home, there = node["repository"], node["number"]
             if (home["databaseId"], there) == (repo.id, number):
                 nodes.append(node)
             else:
                 moved.append(tombstone(repo.id, number, f"transferred:{home['nameWithOwner']}#{there}"))
-    rows = rows_of(crawler, repo, nodes)
-    rows.issues += moved
-    rows.save(crawler.store)
-    return rows
-
-
-def _ask_name(client: GitHubClient, name: str) -> Node | None:
-    """`ask_names` for one name over REST."""
-    try:
-        page = client.get(f"/repos/{name}")
-    except Refused:
-        return None
-    return {"databaseId": page.data["id"]} if page else None
+    rows, whole = rows_of(crawler, repo, nodes)
+    crawler.store.save([*rows, *moved])
+    return whole | {issue.number: True for issue in moved}
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
-    """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted.
-
-    Nothing is stored where GitHub refuses to show it.
-    """
-    issues = []
+    """Store what one REST request says of an issue, or the tombstone of one that moved or was deleted."""
     try:
-        page = crawler.client.get(f"/repositories/{repo.id}/issues/{number}")
-        assert page is not None
-        name = "/".join(page.data["repository_url"].rsplit("/", 2)[1:])
-        if page.data["number"] == number and name.lower() in repo.names:
-            issues = [issue_from_rest(page.data, repo.id)]
+        raw = crawler.client.get(f"/repositories/{repo.id}/issues/{number}").data
+        name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
+        if raw["number"] == number and name.lower() in repo.names:
+            issue = issue_from_rest(raw, repo.id)
         else:  # where it is now, the listing of that repository has it, if it is wanted at all
-            issues = [tombstone(repo.id, number, f"transferred:{name}#{page.data['number']}")]
+            issue = tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")
     except Refused as error:
-        issues = [tombstone(repo.id, number, "deleted")] if error.status in GONE else []
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.store.upsert_page(issues=issues)
+        if error.status not in GONE:
+            return
+        issue = tombstone(repo.id, number, "deleted")
+    crawler.store.save([issue])
     crawler.tell(repo.name)

@@ -2,8 +2,7 @@
 
 Times are UTC in ISO 8601 with a `Z` (`2024-01-31T12:00:00Z`), so that they order as text. Logins are None
 for deleted accounts. Both APIs give the same row for the same thing: a bot's login ends in `[bot]` and enums
-are in lower case, as REST has them. Unknown fields are ignored; a field that is missing where GitHub always
-sends one raises `KeyError`.
+are in lower case, as REST has them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ _KINDS: dict[str, EventKind] = {
     "ClosedEvent": "closed",
     "ReopenedEvent": "reopened",
 }
-_NUMBER_BITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,11 @@ class Repo:
 class Issue:
     """An issue or pull request (`is_pull`), or the tombstone of one (`gone`).
 
-    Over GraphQL (strategies `events` and `both`) only those pull requests have rows that an issue names as
-    its original; over REST all have, and their comments too.
-
-    `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
-    None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
-    gone issue whose text was never seen has a negative id, empty texts and empty times.
-    `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
+    Over GraphQL only those pull requests have rows that an issue names as its original; over REST all have,
+    and their comments too. `state` is `open` or `closed`; `state_reason` `completed`, `reopened`,
+    `not_planned`, `duplicate` or None. `gone` is None, `deleted` (also: turned into a discussion) or
+    `transferred:owner/name#number`; a gone issue whose text was never seen has a negative id, empty texts and
+    empty times. `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
     """
 
     id: int
@@ -94,8 +90,7 @@ class Issue:
 class Comment:
     """A comment on issue or pull request `number`; `url` is its page (`/pull/` in it tells which of the two).
 
-    `minimized` is the reason why it was hidden (`spam`, `outdated`, `duplicate` ...), None if it was not.
-    It speaks of the comment, not of the issue.
+    `minimized` is the reason why the comment was hidden (`spam`, `duplicate` ...), None if it was not.
     """
 
     id: int
@@ -115,8 +110,7 @@ class Event:
     """Something that happened to issue `number`; `id` is GitHub's node id.
 
     `marked` and `unmarked`: `number` is the duplicate, `target_repo` (`owner/name`) and `target_number` the
-    issue it duplicates.
-    `closed` and `reopened` have no target.
+    issue it duplicates. `closed` and `reopened` have no target.
     """
 
     id: str
@@ -129,6 +123,9 @@ class Event:
     created_at: str
 
 
+Row = Issue | Comment | Event
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a listing stands: `cursor` leads to the next page, `done` says that the last page was read.
@@ -138,7 +135,7 @@ class Cursor:
 
     repo_id: int
     listing: Listing
-    cursor: str | None
+    cursor: str
     done: bool
     start: str | None = None
     etag: str | None = None
@@ -146,8 +143,7 @@ class Cursor:
 
 def tombstone(repo_id: int, number: int, gone: str) -> Issue:
     """Return the row of an issue of which nothing is known but that it is `gone`; its id is negative."""
-    row_id = -((repo_id << _NUMBER_BITS) | number)
-    return Issue(row_id, "", repo_id, number, state="closed", gone=gone)
+    return Issue(-((repo_id << 30) | number), "", repo_id, number, state="closed", gone=gone)
 
 
 def login_of(user: Json | None) -> str | None:
@@ -159,28 +155,20 @@ def login_of(user: Json | None) -> str | None:
 
 
 def issue_from_rest(raw: Json, repo_id: int) -> Issue:
-    """Return the row of an element of `GET /repos/.../issues`, pull requests included.
-
-    Lists may leave out `closed_by`; the timeline has it.
-    """
+    """Return the row of an element of `GET /repos/.../issues`; lists may leave out `closed_by`."""
+    names = ("id", "node_id", "number", "state", "created_at", "closed_at", "updated_at")
     labels = [label if isinstance(label, str) else label.get("name") for label in raw["labels"]]
     return Issue(
-        id=raw["id"],
-        node_id=raw["node_id"],
+        **{name: raw[name] for name in names},
         repo_id=repo_id,
-        number=raw["number"],
         title=raw["title"] or "",
         body=raw.get("body") or "",
         author=login_of(raw["user"]),
         author_association=raw.get("author_association") or "",
-        state=raw["state"],
         state_reason=raw.get("state_reason"),
         labels=tuple(sorted(str(label) for label in labels if label)),
         is_pull=bool(raw.get("pull_request")) or "/pull/" in raw["html_url"],
-        created_at=raw["created_at"],
-        closed_at=raw["closed_at"],
         closed_by=login_of(raw.get("closed_by")),
-        updated_at=raw["updated_at"],
         locked=bool(raw["locked"]),
     )
 
@@ -189,14 +177,12 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
     """Return the row of an element of `GET /repos/.../issues/comments`."""
     minimized = raw.get("minimized")
     return Comment(
-        id=raw["id"],
+        **{name: raw[name] for name in ("id", "created_at", "updated_at")},
         repo_id=repo_id,
         number=int(raw["issue_url"].rsplit("/", 1)[-1]),
         author=login_of(raw["user"]),
         author_association=raw.get("author_association") or "",
         body=raw.get("body") or "",
-        created_at=raw["created_at"],
-        updated_at=raw["updated_at"],
         url=raw["html_url"],
         minimized=(minimized.get("reason") or "unknown") if minimized else None,
     )
@@ -204,18 +190,9 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
 
 def comment_from_node(node: Json, repo_id: int, number: int) -> Comment:
     """Return the row of a comment of issue `number`, as `ISSUES_QUERY` gives it (see `queries`)."""
-    return Comment(
-        id=int(node["fullDatabaseId"]),
-        repo_id=repo_id,
-        number=number,
-        author=login_of(node["author"]),
-        author_association=node["authorAssociation"] or "",
-        body=node["body"] or "",
-        created_at=node["createdAt"],
-        updated_at=node["updatedAt"],
-        url=node["url"],
-        minimized=(node["minimizedReason"] or "unknown").lower() if node["isMinimized"] else None,
-    )
+    hidden = {"reason": (node["minimizedReason"] or "").lower()} if node["isMinimized"] else None
+    changed = {"id": int(node["id"]), "issue_url": str(number), "minimized": hidden}
+    return comment_from_rest({**node, **changed}, repo_id)
 
 
 def issue_from_node(node: Json, repo_id: int) -> Issue:
@@ -224,28 +201,19 @@ def issue_from_node(node: Json, repo_id: int) -> Issue:
     The last closing of an issue tells who closed it. Pull requests come without labels, reason and events.
     """
     is_pull = "prState" in node
-    state = "open" if node["prState" if is_pull else "state"] == "OPEN" else "closed"
+    is_open = node["prState" if is_pull else "state"] == "OPEN"
     timeline = _items(node.get("timelineItems"))
-    closings = [item for item in timeline if item["__typename"] == "ClosedEvent"]
-    return Issue(
-        id=int(node["fullDatabaseId"]),
-        node_id=node["id"],
-        repo_id=repo_id,
-        number=node["number"],
-        title=node["title"] or "",
-        body=node["body"] or "",
-        author=login_of(node["author"]),
-        author_association=node["authorAssociation"] or "",
-        state=state,
-        state_reason=(node.get("stateReason") or "").lower() or None,
-        labels=tuple(sorted(label["name"] for label in _items(node.get("labels")))),
-        is_pull=is_pull,
-        created_at=node["createdAt"],
-        closed_at=node["closedAt"],
-        closed_by=login_of(closings[-1]["actor"]) if state == "closed" and closings else None,
-        updated_at=node["updatedAt"],
-        locked=bool(node["locked"]),
-    )
+    closings = [item["actor"] for item in timeline if item["__typename"] == "ClosedEvent"]
+    changed = {
+        "id": int(node["id"]),
+        "state": "open" if is_open else "closed",
+        "state_reason": (node.get("state_reason") or "").lower() or None,
+        "labels": _items(node.get("labels")),
+        "pull_request": is_pull,
+        "html_url": "",
+        "closed_by": closings[-1] if closings and not is_open else None,
+    }
+    return issue_from_rest({**node, **changed}, repo_id)
 
 
 def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> Iterator[Event]:
@@ -255,15 +223,11 @@ def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> It
     duplicate. Marks with an end that is hidden or deleted lead nowhere and are left out.
     """
     for item in _items(timeline):
-        kind = _KINDS.get(item["__typename"])
-        if kind is None:
-            continue
+        kind = _KINDS[item["__typename"]]
         actor, created = login_of(item["actor"]), item["createdAt"]
         if kind in ("closed", "reopened"):
             yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
-            continue
-        here, target = item["duplicate"], item["canonical"]
-        if here and target:
+        elif (here := item["duplicate"]) and (target := item["canonical"]):
             owner, repo = here["repository"]["databaseId"], target["repository"]["nameWithOwner"]
             yield Event(item["id"], kind, owner, here["number"], repo, target["number"], actor, created)
 

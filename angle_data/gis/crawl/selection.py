@@ -1,14 +1,14 @@
 """The options of `gis`, and what part of GitHub counts: repositories, issues of which days, marks or words.
 
-The list of repositories has one `owner/name` or URL a line; comments and blank lines are allowed. The crawl
-finds out whether a repository exists and what it is called today. The build leaves out what lies outside a
-`Selection`, so that a folder that holds more gives the same data set as one that was crawled for it alone.
+The build leaves out what lies outside a `Selection`, so that a folder that holds more gives the same data set
+as one that was crawled for it alone.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
+from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
 
 PUBLIC_API = "https://api.github.com"
@@ -29,59 +29,49 @@ LIMIT_HELP = "Stop after this many requests; rerun the same command to resume."
 SPLIT_BY = ("cluster", "time", "repo")
 
 # https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
-_ADDRESS = re.compile(r"https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/", re.IGNORECASE)
+_REPO = re.compile(
+    r"(?ia)(?:https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/)?"
+    r"(?P<name>[a-z0-9](?:[a-z0-9_-]*[a-z0-9_])?/[a-z0-9._-]{1,100}?)(?:\.git)?"
+    r"(?P<below>/[^?#]*)?(?:[?#].*)?"
+)
 _SECRET = re.compile(r"//[^@/\s]*@")
 _HOSTS = frozenset({"github.com"})
-_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\Z")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 
 log = logging.getLogger("angle")
 
 
 def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
-    address = _ADDRESS.match(text)
-    if address and address["host"].lower() not in hosts:
+    found = _REPO.fullmatch(text)
+    if found is None or found["name"].endswith(("/.", "/..", "/.git")):
         return None
-    path = text[address.end() :] if address else text
-    parts = re.split(r"[?#]", path)[0].rstrip("/").split("/")
-    if len(parts) < 2 or (len(parts) > 2 and not address):
-        return None
-    owner, name = parts[0], parts[1].removesuffix(".git")
-    if not _OWNER.match(owner) or not _NAME.match(name) or name in {"", ".", ".."}:
-        return None
-    return f"{owner}/{name}"
+    if found["host"] is None:
+        return None if (found["below"] or "").strip("/") else found["name"]
+    return found["name"] if found["host"].lower() in hosts else None
 
 
 def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
     """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
     An address must lie on github.com or on the host of `api_url`. Lines that name no repository are left
-    out with a warning.
-
-    Raises:
-        InputError: The file cannot be read or names no repository.
+    out with a warning; an `InputError` if all are.
     """
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
-    bad: dict[int, str] = {}
-    try:
-        with open_text(path) as stream:
-            for number, line in enumerate(stream, start=1):
-                text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-                name = parse_repo(text, hosts)
-                if name is not None:
-                    names.setdefault(name.lower(), name)
-                elif text:
-                    bad[number] = _SECRET.sub("//***@", text)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; give a list with one owner/name a line") from None
+    bad: list[str] = []
+    for number, line in read_lines(path):
+        text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        name = parse_repo(text, hosts)
+        if name is not None:
+            names.setdefault(name.lower(), name)
+        elif text:
+            bad.append(f"{path}:{number}: {_SECRET.sub('//***@', text)!r} is no repository")
     if not names:
-        seen = next((f" (line {number}: {text!r} is none)" for number, text in bad.items()), "")
-        raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
-    for number, text in bad.items():
-        log.warning("%s:%d: %r is no repository; skipped", path, number, text)
+        said = bad[0] if bad else f"{path} names no repository"
+        raise InputError(f"{said}; write one owner/name or GitHub URL a line")
+    for said in bad:
+        log.warning("%s; skipped", said)
     return tuple(names.values())
 
 
@@ -102,8 +92,10 @@ class Selection:
         if self.strategy not in ("events", "comments", "both"):
             raise InputError(f"--strategy must be events, comments or both, got {self.strategy!r}")
         for flag, value in (("--since", self.since), ("--until", self.until)):
-            if value is not None and not _is_day(value):
-                raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
+            with suppress(ValueError):
+                if value is None or date.fromisoformat(value).isoformat() == value:
+                    continue
+            raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
         if self.since and self.until and self.until < self.since:
             raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
 
@@ -113,19 +105,11 @@ class Selection:
         return not day or ((self.since or "") <= day and (self.until is None or day <= self.until))
 
 
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
-
-
 @dataclass(frozen=True)
 class GisConfig:
     """All options of `gis`, those of the crawl first; the help of each field says what it means.
 
-    Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by. The
-    token is read from the environment variable and never kept.
+    Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by.
     """
 
     out: Path = option("Output folder for crawl.sqlite, dataset/, audit/ and report.json.")  # noqa: RUF009

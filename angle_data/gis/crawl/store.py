@@ -1,9 +1,8 @@
 """The crawl store: one SQLite file that holds what one GitHub server said, resumable at any kill.
 
 A page of items and the cursor that leads to the next page are written in one transaction, so that a killed
-crawl goes on exactly where it stopped. No call holds a whole table in memory.
-
-One process writes (see `angle_data.locking`); any number may read at the same time (WAL journal).
+crawl goes on exactly where it stopped. No call holds a whole table in memory. One process writes (see
+`angle_data.locking`); any number may read at the same time (WAL journal).
 """
 
 from __future__ import annotations
@@ -12,70 +11,69 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
 from angle_data.gis.comments.references import PUBLIC_HOSTS
-from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, Repo
+from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, Repo, Row
 from angle_data.text import whole_characters
 
 STORE_NAME = "crawl.sqlite"
 """File name of the store inside the output folder."""
 
-SCHEMA_VERSION = 1
-
 PUBLIC_WEB = "https://github.com"
 """The site of GitHub itself."""
 
-_WEB, _SERVER = "web", "server"
-
-Table = Literal["repos", "issues", "comments", "events"]
-
+_SCHEMA_VERSION = "1"
+# The columns of a table are the fields of its record, in their order.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS repos (
+CREATE TABLE repos (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, asked TEXT NOT NULL, aliases TEXT NOT NULL,
   status TEXT NOT NULL, etag TEXT);
-CREATE TABLE IF NOT EXISTS failures (asked TEXT PRIMARY KEY, status TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS issues (
+CREATE TABLE failures (asked TEXT PRIMARY KEY, status TEXT NOT NULL);
+CREATE TABLE issues (
   id INTEGER PRIMARY KEY, node_id TEXT NOT NULL, repo_id INTEGER NOT NULL, number INTEGER NOT NULL,
   title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, author_association TEXT NOT NULL,
   state TEXT NOT NULL, state_reason TEXT, labels TEXT NOT NULL, is_pull INTEGER NOT NULL,
   created_at TEXT NOT NULL, closed_at TEXT, closed_by TEXT, updated_at TEXT NOT NULL,
   locked INTEGER NOT NULL, gone TEXT,
   UNIQUE (repo_id, number));
-CREATE TABLE IF NOT EXISTS comments (
+CREATE TABLE comments (
   id INTEGER PRIMARY KEY, repo_id INTEGER NOT NULL, number INTEGER NOT NULL, author TEXT,
   author_association TEXT NOT NULL, body TEXT NOT NULL, created_at TEXT NOT NULL,
   updated_at TEXT NOT NULL, url TEXT NOT NULL, minimized TEXT);
-CREATE INDEX IF NOT EXISTS comments_thread ON comments (repo_id, number, created_at, id);
-CREATE TABLE IF NOT EXISTS events (
+CREATE INDEX comments_thread ON comments (repo_id, number, created_at, id);
+CREATE TABLE events (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, repo_id INTEGER NOT NULL, number INTEGER NOT NULL,
   target_repo TEXT, target_number INTEGER, actor TEXT, created_at TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS events_thread ON events (repo_id, number, created_at, id);
-CREATE TABLE IF NOT EXISTS cursors (
+CREATE INDEX events_thread ON events (repo_id, number, created_at, id);
+CREATE TABLE cursors (
   repo_id INTEGER NOT NULL, stream TEXT NOT NULL, cursor TEXT, done INTEGER NOT NULL,
   start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS set_aside (
+CREATE TABLE set_aside (
   repo_id INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL,
   PRIMARY KEY (repo_id, number)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS round (entry TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE round (entry TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema_version', '1');
 """
-
-_VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
 
 # Who closed an issue is kept when it is written again: REST lists leave that out, the timeline has it.
 _CHANGES = {
     "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
     "ELSE coalesce(excluded.closed_by, issues.closed_by) END"
 }
-_ORDER = {"issues": "repo_id, number", "comments": "repo_id, number, created_at, id"}
-_ORDER["events"] = _ORDER["comments"]
+_TABLES: dict[type[Any], str] = {
+    Repo: "repos",
+    Issue: "issues",
+    Comment: "comments",
+    Event: "events",
+    Cursor: "cursors",
+}
 
 Record = TypeVar("Record", Repo, Issue, Comment, Event, Cursor)
 
@@ -85,18 +83,15 @@ _DECODE: dict[Any, Callable[[Any], Any]] = {
     "tuple[str, ...]": lambda text: tuple(json.loads(text)),
 }
 _CODED = {
-    record: [
-        (place, _DECODE[field.type]) for place, field in enumerate(fields(record)) if field.type in _DECODE
-    ]
-    for record in (Repo, Issue, Comment, Event, Cursor)
+    record: [(n, _DECODE[field.type]) for n, field in enumerate(fields(record)) if field.type in _DECODE]
+    for record in _TABLES
 }
 
 
 class Store:
-    """The open store; a context manager.
+    """The open store, from `Store.open`; a context manager.
 
-    Use `Store.open`. Every iterator reads as it goes; writing to the store while one is open is allowed, and
-    whether the iterator sees the change is not defined.
+    Iterators read as they go; whether one sees what is written meanwhile is not defined.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -120,29 +115,21 @@ class Store:
         """
         if read_only and not path.is_file():
             raise InputError(f"{path} does not exist; run the crawl first, or check --out")
+        uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         try:
-            mode = "ro" if read_only else "rwc"
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
-            connection.isolation_level = None  # transactions are written out below
-            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-            if tables and "meta" not in tables:
-                connection.close()
-                raise InputError(f"{path} is a database of something else; give another --out")
-            if not read_only:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
+            # Transactions are written out below.
+            store = cls(sqlite3.connect(uri, uri=True, isolation_level=None), path)
+            if not read_only and store.database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 # All at once, so that a store that was killed at birth is none.
-                connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_VERSION} COMMIT")
-            found = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+                store.database.executescript(f"PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
+            version = store.meta("schema_version")
+            if version != _SCHEMA_VERSION:
+                raise sqlite3.DatabaseError(f"of version {version}, this program writes {_SCHEMA_VERSION}")
+            store.database.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.DatabaseError as error:
             said = f"cannot be used as a crawl store ({error})"
             raise InputError(f"{path} {said}; give another --out") from None
-        version = found[0] if found else "unknown"
-        if version != str(SCHEMA_VERSION):
-            connection.close()
-            said = f"has version {version} of the store format, this program writes {SCHEMA_VERSION}"
-            raise InputError(f"{path} {said}; give another --out")
-        return cls(connection, path)
+        return store
 
     def __enter__(self) -> Self:
         return self
@@ -151,22 +138,16 @@ class Store:
         self.database.close()  # pending readers must be done
         # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
-            raise InputError(
-                f"{self.path} cannot be read or written ({error}); if it is damaged, move it away and "
-                "crawl again"
-            ) from None
-
-    # Reading
+            said = f"{self.path} cannot be read or written ({error})"
+            raise InputError(f"{said}; if it is damaged, move it away and crawl again") from None
 
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
-        for row in self.database.execute(f"SELECT {_columns(Repo)} FROM repos ORDER BY id"):
-            yield _record(Repo, row)
+        return self._read(Repo, "ORDER BY id")
 
     def repo(self, repo_id: int) -> Repo | None:
         """Return the repository of this id, None if it is not known."""
-        row = self.database.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
-        return _record(Repo, row) if row else None
+        return next(self._read(Repo, "WHERE id = ?", repo_id), None)
 
     def named(self, name: str) -> Repo | None:
         """Return the repository listed or known under this name (present names go first), None if none is."""
@@ -183,15 +164,18 @@ class Store:
 
         `numbers` needs a `repo_id`; numbers that are not stored are left out.
         """
-        return self._select(Issue, "issues", repo_id, numbers)
+        if numbers is None:
+            return self._thread(Issue, repo_id)
+        where = "WHERE repo_id = ? AND number IN (SELECT value FROM json_each(?)) ORDER BY number"
+        return self._read(Issue, where, repo_id, json.dumps(list(numbers)))
 
-    def comments(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Comment]:
-        """Yield comments ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
-        return self._select(Comment, "comments", repo_id, numbers)
+    def comments(self, repo_id: int | None = None) -> Iterator[Comment]:
+        """Yield comments ordered by (repo_id, number, created_at, id)."""
+        return self._thread(Comment, repo_id)
 
-    def events(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Event]:
-        """Yield events ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
-        return self._select(Event, "events", repo_id, numbers)
+    def events(self, repo_id: int | None = None) -> Iterator[Event]:
+        """Yield events ordered by (repo_id, number, created_at, id)."""
+        return self._thread(Event, repo_id)
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
@@ -200,35 +184,28 @@ class Store:
         others = {"comments": self.count("comments"), "events": self.count("events")}
         return {"repos": self.count("repos"), **issues, **others}
 
-    def count(self, table: Table, repo_id: int | None = None) -> int:
+    def count(self, table: str, repo_id: int | None = None) -> int:
         """Return how many rows `table` has, of one repository if given."""
-        column = "id" if table == "repos" else "repo_id"
-        where, values = ("", ()) if repo_id is None else (f" WHERE {column} = ?", (repo_id,))
+        where, values = ("", ()) if repo_id is None else (" WHERE repo_id = ?", (repo_id,))
         return int(self.database.execute(f"SELECT count(*) FROM {table}{where}", values).fetchone()[0])
 
     def newest_number(self, repo_id: int) -> int:
         """Return the highest issue number that is stored or commented on, 0 if there is none."""
-        query = "SELECT max((SELECT coalesce(max(number), 0) FROM issues WHERE repo_id = ?1), "
-        query += "(SELECT coalesce(max(number), 0) FROM comments WHERE repo_id = ?1))"
-        return int(self.database.execute(query, (repo_id,)).fetchone()[0])
+        queries = (f"SELECT max(number) FROM {table} WHERE repo_id = ?" for table in ("issues", "comments"))
+        return max(self.database.execute(query, (repo_id,)).fetchone()[0] or 0 for query in queries)
 
     def cursor(self, repo_id: int, listing: Listing) -> Cursor | None:
         """Return where a listing of this repository stands, None if it never started."""
-        query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
-        row = self.database.execute(query, (repo_id, listing)).fetchone()
-        return _record(Cursor, row) if row else None
+        return next(self._read(Cursor, "WHERE repo_id = ? AND stream = ?", repo_id, listing), None)
 
     def standing(self, repo: Repo) -> str:
-        """Return how far a repository was read: `complete`, `unfinished`, or `archive`: no API was asked.
-
-        Behind `complete` stands the day (UTC), such as `complete 2024-01-31`.
-        """
+        """Return how far a repository was read: `complete` and the day, `unfinished`, or by `archive`."""
         found = [cursor for listing in LISTINGS if (cursor := self.cursor(repo.id, listing))]
-        done = {cursor.listing for cursor in found if cursor.done}
-        if not found and self.meta(_SERVER) is None:
+        if not found and self.meta("server") is None:
             return "archive"
-        whole = bool(done & {"threads", "events"}) or {"issues", "comments"} <= done
-        if repo.status != "ok" or not whole or len(done) < len(found):
+        listings = {cursor.listing for cursor in found}
+        whole = listings & {"threads", "events"} or {"issues", "comments"} <= listings
+        if repo.status != "ok" or not whole or not all(cursor.done for cursor in found):
             return "unfinished"
         return f"complete {self.meta(f'crawled:{repo.id}') or ''}".rstrip()
 
@@ -237,47 +214,28 @@ class Store:
         row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else None
 
-    # Writing
+    def save(self, records: Iterable[Row | Repo | Cursor]) -> None:
+        """Write a page, and the cursor behind it, in one transaction.
 
-    def upsert_page(
-        self,
-        *,
-        issues: Iterable[Issue] = (),
-        comments: Iterable[Comment] = (),
-        events: Iterable[Event] = (),
-        cursor: Cursor | None = None,
-    ) -> None:
-        """Write a page and the cursor behind it in one transaction.
-
-        An item that is there already is replaced unless the stored version is younger (`updated_at`).
+        A row that is there already is replaced unless the stored version is younger (`updated_at`).
         """
-        with self._transaction():
-            for issue in issues:
-                # A number can change hands: a tombstone becomes an issue, or the reverse.
-                self.database.execute(
-                    "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?",
-                    (issue.repo_id, issue.number, issue.id),
-                )
-                self.database.execute(_UPSERTS["issues"], _values(issue))
-            self.database.executemany(_UPSERTS["comments"], map(_values, comments))
-            self.database.executemany(_UPSERTS["events"], map(_values, events))
-            cursors = [] if cursor is None else [_values(cursor)]
-            self.database.executemany("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", cursors)
+        with self.database:
+            self.database.execute("BEGIN IMMEDIATE")
+            for record in records:
+                if isinstance(record, Issue):
+                    # A number can change hands: a tombstone becomes an issue, or the reverse.
+                    query = "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?"
+                    self.database.execute(query, (record.repo_id, record.number, record.id))
+                self.database.execute(_UPSERTS[type(record)], _values(record))
 
     def save_repo(self, repo: Repo) -> None:
         """Write what is known of a repository; earlier names stay among its aliases."""
-        known = self.repo(repo.id)
-        aliases = {*repo.aliases, *(known.aliases if known else ())}
-        if known:
-            aliases |= {known.name, known.asked}
-        aliases.discard(repo.name)
-        asked = known.asked if known else repo.asked
-        row = _values(replace(repo, asked=asked, aliases=tuple(sorted(aliases))))
+        known = self.repo(repo.id) or repo
+        aliases = {*repo.aliases, repo.asked, *known.aliases, known.name, known.asked} - {repo.name}
         for name in repo.names:
             self._ids[name].add(repo.id)
-        with self._transaction():
-            self.database.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
-            self.database.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
+        self.database.execute("DELETE FROM failures WHERE asked = ?", (repo.asked,))
+        self.save([replace(repo, asked=known.asked, aliases=tuple(sorted(aliases)))])
 
     def save_failure(self, asked: str, status: str) -> None:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
@@ -289,11 +247,9 @@ class Store:
         if reason is not None:
             self.database.execute("INSERT INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
 
-    def all_set_aside(self, repo_id: int | None = None) -> list[tuple[int, int, str]]:
-        """Return (repository id, number, reason) of every issue set aside, of one repository if given."""
-        where, values = ("", ()) if repo_id is None else (" WHERE repo_id = ?", (repo_id,))
-        query = f"SELECT * FROM set_aside{where} ORDER BY repo_id, number"
-        return list(self.database.execute(query, values))
+    def all_set_aside(self) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, reason) of every issue set aside."""
+        return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
@@ -302,61 +258,36 @@ class Store:
     # The server: repository ids and names mean something on one only, so a second one is refused.
 
     def site(self) -> str:
-        """Return the site of the issues' pages, as noted by the crawl or as the first comment has it."""
-        noted = self.meta(_WEB)
-        if noted is not None:
-            return noted
-        first = next(self.comments(), None)
-        return (_site(first.url) if first is not None else "") or PUBLIC_WEB
+        """Return the site of the issues' pages."""
+        return self.meta("web") or PUBLIC_WEB
 
-    def note_site(self, page: str, api_url: str | None = None) -> None:
-        """Note the site of `page`, a repository or issue that goes into the store, and the API that gave it.
-
-        Raises:
-            InputError: What the store holds is from another site.
-        """
-        site, noted = _site(page), self.meta(_WEB)
-        if noted is not None and site not in ("", noted):
+    def note_site(self, page: str) -> None:
+        """Note the site of `page`, which goes into the store; an `InputError` if the store is of another."""
+        parts = urlsplit(page.lower())
+        port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+        site, noted = f"{parts.scheme}://{parts.netloc.removesuffix(port)}", self.meta("web")
+        if noted is None:
+            self.set_meta("web", site)
+        elif site != noted:
             said = f"holds issues of {noted}, and these are of {site}"
             raise InputError(f"{self.path} {said}; give another --out")
-        if noted is None and site:
-            self.set_meta(_WEB, site)
-        if api_url is not None and self.meta(_SERVER) != api_url:
-            self.set_meta(_SERVER, api_url)
 
-    # Details
+    def _thread(self, record: type[Record], repo_id: int | None) -> Iterator[Record]:
+        order = "ORDER BY repo_id, number, created_at, id"
+        if repo_id is None:
+            return self._read(record, order)
+        return self._read(record, f"WHERE repo_id = ? {order}", repo_id)
 
-    def _select(
-        self, record: type[Record], table: str, repo_id: int | None, numbers: Iterable[int] | None
-    ) -> Iterator[Record]:
-        where, values = "", list[int | str]()
-        if repo_id is not None:
-            where, values = " WHERE repo_id = ?", [repo_id]
-        if numbers is not None:
-            where += " AND number IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(sorted(set(numbers))))
-        query = f"SELECT {_columns(record)} FROM {table}{where} ORDER BY {_ORDER[table]}"
-        for row in self.database.execute(query, values):
+    def _read(self, record: type[Record], where: str, *values: Any) -> Iterator[Record]:
+        for row in self.database.execute(f"SELECT * FROM {_TABLES[record]} {where}", values):
             yield _record(record, row)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """`BEGIN IMMEDIATE` … `COMMIT`, rolled back on any exception."""
-        self.database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.database.execute("ROLLBACK")
-            raise
-        self.database.execute("COMMIT")
 
 
 class Round:
     """One pass over the list of repositories, which may take several runs of the program.
 
-    While a round is under way, what it has finished is not asked again, so that every run gets further
-    however early it is stopped. A new round, which asks only for what changed, begins when the last is
-    complete or was made for other `options`. Every entry is a row, so that noting one always costs the same.
+    What it has finished is not asked again, so that every run gets further however early it is stopped. A new
+    round, which asks only for what changed, begins when the last is complete or was made for other `options`.
     """
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
@@ -383,24 +314,17 @@ def hosts_of(site: str) -> frozenset[str]:
     return PUBLIC_HOSTS if host in PUBLIC_HOSTS else frozenset({host})
 
 
-def _site(address: str) -> str:
-    parts = urlsplit(address.lower())
-    port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-    return f"{parts.scheme}://{parts.netloc.removesuffix(port)}" if parts.netloc else ""
-
-
-def _upsert(table: str, record: type[Any]) -> str:
-    names = [field.name for field in fields(record)]
+def _upsert(record: type[Any]) -> str:
+    table, names = _TABLES[record], [field.name for field in fields(record)]
+    values = f"INTO {table} VALUES ({', '.join('?' * len(names))})"
+    if record in (Repo, Cursor):
+        return f"INSERT OR REPLACE {values}"
     changes = ", ".join(f"{name} = {_CHANGES.get(name, f'excluded.{name}')}" for name in names[1:])
-    younger = "" if table == "events" else f" WHERE excluded.updated_at >= {table}.updated_at"
-    return (
-        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
-        f"ON CONFLICT (id) DO UPDATE SET {changes}{younger}"
-    )
+    younger = "" if record is Event else f" WHERE excluded.updated_at >= {table}.updated_at"
+    return f"INSERT {values} ON CONFLICT (id) DO UPDATE SET {changes}{younger}"
 
 
-def _columns(record: type[Any]) -> str:
-    return ", ".join(field.name for field in fields(record))
+_UPSERTS = {record: _upsert(record) for record in _TABLES}
 
 
 def _record(kind: type[Record], row: Iterable[Any]) -> Record:
@@ -411,16 +335,6 @@ def _record(kind: type[Record], row: Iterable[Any]) -> Record:
 
 
 def _values(record: Any) -> tuple[Any, ...]:
-    return tuple(_plain(getattr(record, name)) for name in record.__slots__)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        value = json.dumps(value, ensure_ascii=False)
-    return whole_characters(value) if isinstance(value, str) else value
-
-
-_UPSERTS = {
-    table: _upsert(table, record)
-    for table, record in (("issues", Issue), ("comments", Comment), ("events", Event))
-}
+    values = (getattr(record, name) for name in record.__slots__)
+    plain = (json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else value for value in values)
+    return tuple(whole_characters(value) if isinstance(value, str) else value for value in plain)

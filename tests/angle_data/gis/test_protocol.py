@@ -60,7 +60,12 @@ def fake():
 
 # GraphQL
 
-QUERIES = (queries.ISSUES_QUERY, queries.EARLIER_QUERY, queries.numbers_query(2), queries.names_query(2))
+QUERIES = (
+    queries.ISSUES_QUERY,
+    queries.EARLIER_QUERY,
+    queries.numbers_query([1, 2]),
+    queries.names_query(["a/b", "c/d"]),
+)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=["issues", "earlier", "numbers", "names"])

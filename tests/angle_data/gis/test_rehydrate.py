@@ -15,7 +15,7 @@ from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.command import rehydrate
-from angle_data.gis.crawl.github import Connection
+from angle_data.gis.crawl.github import GitHubClient
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.rehydrate import rehydrate_dataset
 
@@ -34,8 +34,7 @@ def sets(tmp_path_factory):
 
 
 def run(github, data, out, **options):
-    connection = Connection.from_environment(github.url, "GITHUB_TOKEN", options.get("max_requests"))
-    return rehydrate_dataset(data, out, connection, sleep=lambda _: None)
+    return rehydrate_dataset(data, out, GitHubClient(github.url, **options, sleep=lambda _: None))
 
 
 def test_the_texts_come_back_as_they_were(sets, tmp_path):
@@ -123,7 +122,7 @@ def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
 def test_no_data_set_is_written_over(sets, tmp_path, out):
     shutil.copytree(sets[1], tmp_path / "dataset")
     with pytest.raises(InputError, match="holds a data set; give another --out"):
-        rehydrate_dataset(tmp_path / "dataset", tmp_path / out, Connection())
+        rehydrate_dataset(tmp_path / "dataset", tmp_path / out, GitHubClient())
     with pytest.raises(InputError, match="has its texts already"):
-        rehydrate_dataset(sets[0], tmp_path / "new", Connection())
+        rehydrate_dataset(sets[0], tmp_path / "new", GitHubClient())
     assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[1]))

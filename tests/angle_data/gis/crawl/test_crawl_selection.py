@@ -43,7 +43,7 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
     [
         ("", "names no repository; write"),
         ("# only a comment\n", "names no repository; write"),
-        ("\nnonsense\nmore\n", r"names no repository \(line 2: 'nonsense' is none\); write"),
+        ("\nnonsense\nmore\n", "list.txt:2: 'nonsense' is no repository; write"),
         (b"\xff\xfe\x00a", "not UTF-8"),
     ],
 )

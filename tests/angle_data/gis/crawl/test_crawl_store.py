@@ -12,44 +12,45 @@ from angle_data.gis.crawl.store import Store
 def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arrival(store):
     late, elsewhere = make_comment(1, 7, "late", 9), make_comment(3, 2, "elsewhere", 1, repo_id=2)
     early = [make_comment(id, thread, "early", 1) for id, thread in ((9, 7), (8, 3), (4, 7))]
-    store.upsert_page(comments=[late, elsewhere, *early])
+    store.save([late, elsewhere, *early])
     assert [c.id for c in store.comments()] == [8, 4, 9, 1, 3]
-    assert [c.id for c in store.comments(1, [7])] == [4, 9, 1]
+    assert [c.id for c in store.comments(1)] == [8, 4, 9, 1]
 
 
 def test_who_closed_an_issue_is_not_forgotten_by_a_source_that_does_not_say(store):
-    store.upsert_page(issues=[make_issue(1, state="closed", closed_by="bob")])
-    store.upsert_page(issues=[make_issue(1, state="closed", title="new")])
+    store.save([make_issue(1, state="closed", closed_by="bob")])
+    store.save([make_issue(1, state="closed", title="new")])
     assert [(i.title, i.closed_by) for i in store.issues()] == [("new", "bob")]
-    store.upsert_page(issues=[make_issue(1, state="open")])
+    store.save([make_issue(1, state="open")])
     assert [i.closed_by for i in store.issues()] == [None]
 
 
 def test_a_tombstone_gives_way_to_the_issue_and_its_number_stays_unique(store):
-    store.upsert_page(issues=[tombstone(1, 5, "deleted")])
+    store.save([tombstone(1, 5, "deleted")])
     assert [(i.number, i.gone) for i in store.issues()] == [(5, "deleted")]
-    store.upsert_page(issues=[make_issue(5)])
+    store.save([make_issue(5)])
     assert [(i.number, i.gone, i.title) for i in store.issues()] == [(5, None, "Problem with gadget number5")]
     big = 2_000_000_000
-    store.upsert_page(issues=[tombstone(r, n, "deleted") for r in (big, big + 1) for n in (1, 999_999)])
+    store.save([tombstone(r, n, "deleted") for r in (big, big + 1) for n in (1, 999_999)])
     assert store.count("issues") == 5, "large repository ids do not collide"
 
 
 def test_a_page_and_its_cursor_are_written_together_or_not_at_all(store):
-    store.upsert_page(issues=[make_issue(1)], cursor=Cursor(1, "issues", "one", done=False))
+    store.save([make_issue(1), Cursor(1, "issues", "one", done=False)])
 
     def broken():
         yield make_issue(2)
+        yield Cursor(1, "issues", "two", done=True)
         raise RuntimeError("killed in the middle of the page")
 
     with pytest.raises(RuntimeError):
-        store.upsert_page(issues=broken(), cursor=Cursor(1, "issues", "two", done=True))
+        store.save(broken())
     assert [i.number for i in store.issues()] == [1]
     assert store.cursor(1, "issues") == Cursor(1, "issues", "one", done=False)
 
 
 def test_half_a_surrogate_pair_is_replaced_instead_of_refused(store):
-    store.upsert_page(issues=[make_issue(1, body="a\ud83db", labels=("x\udc00",))])
+    store.save([make_issue(1, body="a\ud83db", labels=("x\udc00",))])
     assert [(i.body, i.labels) for i in store.issues()] == [("a\ufffdb", ("x\ufffd",))]
 
 
@@ -63,7 +64,7 @@ def test_what_is_missing_a_foreign_file_and_another_version_are_named(tmp_path):
         Store.open(foreign)
     with Store.open(tmp_path / "crawl.sqlite") as store:
         store.set_meta("schema_version", "99")
-    with pytest.raises(InputError, match="version 99 of the store format"):
+    with pytest.raises(InputError, match=r"cannot be used as a crawl store .*version 99"):
         Store.open(tmp_path / "crawl.sqlite")
 
 
@@ -85,7 +86,7 @@ def test_rows_are_read_in_order_without_sorting_a_table_in_memory(store, table):
 def test_a_damaged_store_is_one_line_wherever_it_is_noticed(tmp_path):
     path = tmp_path / "crawl.sqlite"
     with Store.open(path) as opened:
-        opened.upsert_page(issues=[make_issue(n) for n in range(1, 1_000)])
+        opened.save([make_issue(n) for n in range(1, 1_000)])
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
         file.write(b"\xff" * 40_000)
@@ -101,6 +102,6 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path):
         database.commit()
     before = path.read_bytes()
     for read_only in (True, False):
-        with pytest.raises(InputError, match="is a database of something else; give another --out"):
+        with pytest.raises(InputError, match=r"no such table: meta\); give another --out"):
             Store.open(path, read_only=read_only)
     assert path.read_bytes() == before
