@@ -316,15 +316,15 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
 def is_question(sentence: str, end: int) -> bool:
     """Whether a sentence asks for the phrase that ends at `end`, and not for something after it."""
     right = sentence[end:]
-    if _ASKS_CJK.search(right):
-        return True
-    if not sentence.rstrip(" \"')").endswith(("?", "？")):
-        return False
-    return _INTERROGATIVE.search(right) is None
+    by_mark = asks(sentence) and _INTERROGATIVE.search(right) is None
+    return by_mark or _ASKS_CJK.search(right) is not None
 
 
 def closes(sentence: str) -> bool:
     """Whether the writer closes the issue in this sentence, not merely talks of closing."""
-    if sentence.rstrip(" \"')").endswith(("?", "？")):
-        return False
-    return _CLOSES.search(sentence) is not None
+    return not asks(sentence) and _CLOSES.search(sentence) is not None
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence ends in a question mark."""
+    return sentence.rstrip(" \"')").endswith(("?", "？"))

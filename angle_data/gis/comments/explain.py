@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,4 +47,4 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
 
 
 def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
-    return [{**link.to_dict(), **({"text": body[slice(*link.span)]} if why else {})} for link in links]
+    return [asdict(link) | ({"text": body[slice(*link.span)]} if why else {}) for link in links]

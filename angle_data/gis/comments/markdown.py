@@ -7,7 +7,7 @@ is the offset in the comment. Every step is linear in the length of the comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -73,13 +73,22 @@ def own_words(body: str) -> str:
     speech in quotation marks that holds a marker of its own.
     """
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
-    if "<!--" in text:
-        text = _blank(text, _spans(_COMMENT)(text))
+    text = _COMMENT.sub(_blanked, text)
     text = _mask_lines(text, body).replace("\t", " ")
-    steps = (("`", _spans(_CODE)), ("<", _block_tags), ("~~", _spans(_STRIKE)), ("", _mails), ("", _speeches))
-    for sign, spans in steps:
-        text = _blank(text, spans(text)) if sign in text else text
-    return text
+    text = _CODE.sub(_blanked, text)
+    text = _blank(text, _block_tags(text))
+    text = _STRIKE.sub(_blanked, text)
+    text = _blank(text, _mails(text))
+    return _SPEECH.sub(_without_marker, text)
+
+
+def _without_marker(match: re.Match[str]) -> str:
+    said = match[0]
+    return _blanked(match) if _SPEECH_MARKER.search(said) and _SPEECH_REFERENCE.search(said) else said
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return _PRINTED.sub(" ", match[0])
 
 
 def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -88,7 +97,7 @@ def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
     for start, end in spans:
         parts += (text[last:start], _PRINTED.sub(" ", text[start:end]))
         last = end
-    return "".join((*parts, text[last:])) if parts else text
+    return "".join((*parts, text[last:]))
 
 
 def _mask_lines(text: str, body: str) -> str:
@@ -121,15 +130,9 @@ def _mask_lines(text: str, body: str) -> str:
 
 def _is_foreign(line: str) -> bool:
     start = line[:12]
-    if (">" in start and _QUOTE.match(line)) or ("[" in start and _CHECKBOX.match(line)):
-        return True
-    if "uplicate" in line and _SEARCHED.match(line):
-        return True
-    return "?" in line and _HEADING_QUESTION.match(line) is not None
-
-
-def _spans(pattern: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
-    return lambda text: (match.span() for match in pattern.finditer(text))
+    quoted = (">" in start and _QUOTE.match(line)) or ("[" in start and _CHECKBOX.match(line))
+    searched = "uplicate" in line and _SEARCHED.match(line)
+    return bool(quoted or searched or _HEADING_QUESTION.match(line))
 
 
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:
@@ -148,24 +151,14 @@ def _block_tags(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _mails(text: str) -> Iterator[tuple[int, int]]:
-    """A quoted mail: to the end, or its header alone where the quotation was marked with `>`."""
+    """A quoted mail: to the end, or its header alone where a `>` quotation, blanked by now, follows it.
+
+    Below such a quotation an answer may stand.
+    """
     for match in _MAIL.finditer(text):
-        if not _has_text_after_quotes(text, match):
+        below = text[match.end() : match.end() + 400].split("\n")[1:4]
+        filled = [line for line in below if len(line) > 1 or line.strip()]
+        if not filled or filled[0].strip():
             yield match.start(), len(text)
             return
         yield match.span()
-
-
-def _has_text_after_quotes(text: str, match: re.Match[str]) -> bool:
-    """Whether a `>` quotation, blanked by now, follows the header, so that an answer may stand below."""
-    below = text[match.end() : match.end() + 400].split("\n")[1:4]
-    quoted = [line for line in below if len(line) > 1 and not line.strip()]
-    first_said = next((line for line in below if line.strip()), None)
-    return bool(quoted) and (first_said is None or below.index(quoted[0]) < below.index(first_said))
-
-
-def _speeches(text: str) -> Iterator[tuple[int, int]]:
-    """Reported speech that holds a marker of its own."""
-    for match in _SPEECH.finditer(text):
-        if _SPEECH_MARKER.search(match[0]) and _SPEECH_REFERENCE.search(match[0]):
-            yield match.span()

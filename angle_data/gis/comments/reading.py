@@ -52,7 +52,7 @@ def read_comment(
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     hits = find_hits(sentences, bot=is_program(author))
     backs = [sentence for sentence in sentences if takes_back(sentence)]
-    regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
+    regret = max((sentence.places[0] for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(replace(hit, certainty="explicit") for hit in hits if hit.certainty == "denied")
     denied = {denial.target for denial in denials}
     links = _unique(hit for hit in hits if hit.certainty != "denied" and hit.span[1] > regret)
