@@ -18,7 +18,7 @@ program, `api` the functions. What every room may use:
 - `jsonl`: JSON Lines in and out, and files that are replaced whole
 - `tables`: rows of .jsonl, .csv and .parquet files
 - `locking`: one process at a time in a directory
-- `resources`: packaged folders, registry entries, install commands
+- `resources`: packaged folders, install commands
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request

@@ -182,11 +182,15 @@ class Progress:
             self._bar.start()
         return self
 
-    def advance(self, count: int = 1, note: str = "") -> None:
-        """Count `count` more items as finished and show `note` (such as failures so far) beside them."""
-        self._done += count
+    def advance(self, count: int = 1, note: str = "", *, skipped: int = 0) -> None:
+        """Count `count` more items as finished and show `note` (such as failures so far) beside them.
+
+        Those `skipped` were finished before and do not count for the speed.
+        """
+        self._done += count + skipped
+        self._skipped += skipped
         if self._bar is not None:
-            self._bar.update(self._task, advance=count, note=note)
+            self._bar.update(self._task, advance=count + skipped, note=note)
         elif time.monotonic() - self._last_log >= _LOG_EVERY_S:
             self._last_log = time.monotonic()
             rate = (self._done - self._skipped) / (self._last_log - self._started)
@@ -195,13 +199,6 @@ class Progress:
             if self._total is not None and rate > 0:
                 left = f", {duration((self._total - self._done) / rate)} left"
             log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
-
-    def skip(self, count: int) -> None:
-        """Count `count` more items as finished before; they do not count for the speed."""
-        self._done += count
-        self._skipped += count
-        if self._bar is not None:
-            self._bar.update(self._task, advance=count)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

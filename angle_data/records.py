@@ -89,11 +89,9 @@ class Candidate(Record):
             name = ".".join(map(str, first["loc"]))
             found = "" if first["type"] == "missing" else f"; it is {first['input']!r}"
             raise InputError(f"{where}: {name}: {first['msg']}{found}") from None
-        if (candidate.polarity is None) == (candidate.degree is None):
-            raise InputError(f"{where}: a candidate has a polarity or a degree, one of the two")
-        degree = row.get("degree")
-        if degree not in (None, *DEGREES) or isinstance(degree, bool | float):
-            raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {degree!r}")
+        degree = candidate.degree
+        if (candidate.polarity is None) == (degree is None) or degree not in (None, *DEGREES):
+            raise InputError(f"{where}: a candidate has a polarity or a degree from 1 to 5, one of the two")
         return candidate
 
 

@@ -1,13 +1,8 @@
-"""What comes with the toolkit: its folders, its registries' entries, its extras, in a clone or installed.
-
-Imports nothing of ours, so that every module may use it.
-"""
+"""What comes with the toolkit: its folders and its extras, in a clone or installed."""
 
 from __future__ import annotations
 
-import pkgutil
 from pathlib import Path
-from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that the packages are installed in
 _PACKAGES = ("angle_data", "angle_train")
@@ -23,11 +18,6 @@ def packaged_folder(name: str, root: Path = _ROOT) -> Path:
         if (home / name).is_dir():
             return home / name
     raise FileNotFoundError(f"the folder {name!r} is missing from the installed toolkit; install it again")
-
-
-def load_object(path: str) -> Any:
-    """Return what a registry entry `module:Name` stands for; the module is imported now."""
-    return pkgutil.resolve_name(path)
 
 
 def install_command(extra: str, root: Path = _ROOT) -> str:

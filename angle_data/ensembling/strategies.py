@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pkgutil import resolve_name
 from typing import Any, cast, get_args
 
 from angle_data.disjoint import DisjointSets
@@ -16,7 +17,6 @@ from angle_data.ensembling.read import NO_GRADES, Grades, Offer, Source, offers
 from angle_data.ensembling.screen import is_near_copy, pass_gate, reject, screen
 from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
-from angle_data.resources import load_object
 from angle_data.text import normalise, pair_key, stable_hash
 
 STRATEGIES: dict[str, str] = {
@@ -123,7 +123,7 @@ def load_strategy(name: str) -> Strategy:
     """Import and return the strategy registered under `name`; an `InputError` lists those there are."""
     if name not in STRATEGIES:
         raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
-    strategy: Strategy = load_object(STRATEGIES[name])
+    strategy: Strategy = resolve_name(STRATEGIES[name])
     return strategy
 
 

@@ -111,7 +111,6 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
     monkeypatch.setattr("angle_data.console.time.monotonic", lambda: now[0])
     configure_logging()
     with Progress("work", total) as progress:
-        progress.skip(6)
         now[0] = 20.0
-        progress.advance(2, note="1 failed")
+        progress.advance(2, note="1 failed", skipped=6)
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"

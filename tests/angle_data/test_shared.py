@@ -26,14 +26,11 @@ def test_a_candidate_has_a_polarity_or_a_degree():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"polarity": None}, "a candidate has a polarity or a degree, one of the two"),
-        ({"polarity": "synonym", "degree": 5}, "a candidate has a polarity or a degree, one of the two"),
+        ({"polarity": None}, "a candidate has a polarity or a degree from 1 to 5, one of the two"),
+        ({"polarity": "synonym", "degree": 5}, "a candidate has a polarity or a degree from 1 to 5, one of"),
         ({"polarity": "near"}, "polarity: Input should be 'synonym' or 'antonym'"),
-        ({"polarity": None, "degree": 0}, "degree must be a whole number from 1 to 5, got 0"),
+        ({"polarity": None, "degree": 0}, "a candidate has a polarity or a degree from 1 to 5"),
         ({"polarity": None, "degree": 4.5}, "degree: Input should be a valid integer, .*; it is 4.5"),
-        ({"polarity": None, "degree": 4.0}, "degree must be a whole number from 1 to 5, got 4.0"),
-        ({"polarity": None, "degree": True}, "degree must be a whole number from 1 to 5, got True"),
-        ({"polarity": None, "degree": "4"}, "degree must be a whole number from 1 to 5, got '4'"),
         ({"polarity": "synonym", "text": 4}, "text: Input should be a valid string"),
         ({"polarity": "synonym", "extra": 1}, "extra: Unexpected keyword argument"),
         ({}, "polarity: Field required"),
