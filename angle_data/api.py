@@ -133,7 +133,7 @@ class Pairs:
         )
 
 
-def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
+def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     """Let a language model write synonymous and opposite sentences: the command `angle-data llm-label`.
 
     Args:
@@ -158,8 +158,6 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     from angle_data.labelling.label import pilot, plan_label
     from angle_data.labelling.plan import plan_spending
 
-    if out is None:
-        raise TypeError("label() needs out, the run folder")
     given = _options("label", llm_label, {**options, "model": model, "out": out, "texts": texts})
     dry_run = given.pop("dry_run")
     with _files(given, "texts", kept=not (dry_run or given["plan"])):
@@ -270,6 +268,6 @@ def _files(given: dict[str, Any], name: str, *, kept: bool = True) -> Iterator[N
         raise InputError(f"{name}: got None; give a path, or a list of strings or dictionaries")
     with tempfile.TemporaryDirectory() as temporary:
         folder = path_of(given["out"]) / IN_MEMORY if kept else Path(temporary)
-        with sources(given[name], folder, name, given["text_field"] if is_texts else None) as files:
-            given[name] = files[0] if is_texts else files
-            yield
+        files = sources(given[name], folder, name, given["text_field"] if is_texts else None)
+        given[name] = files[0] if is_texts else files
+        yield

@@ -1,14 +1,5 @@
 """The errors a user can meet, each with one line that says what to do about it.
 
-::
-
-    AngleError                  exit 1; one line on stderr, no traceback
-    ├── InputError              a file, line, value or option that cannot be used
-    ├── MissingExtraError       an optional dependency is not installed; names the install command
-    ├── AnnotatorError          an LLM service refused or cannot be reached; retrying would not help
-    │   └── CredentialsError    the service rejected the key, or none was given
-    └── StoppedError            exit 75; a limit was reached, run the same command again to go on
-
 Anything else that escapes is a defect and keeps its traceback.
 """
 

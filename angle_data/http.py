@@ -82,8 +82,8 @@ class ServiceError(CallError):
 def is_retryable(error: CallError) -> bool:
     """Whether the same request may well succeed later.
 
-    It may after a bad answer, without an answer, and after a status of 408, 409, 429 or 5xx. A 429 is final
-    when it is about the account (`is_out_of_quota`), or says that this request is too large for the limit.
+    A 429 is final when it is about the account (`is_out_of_quota`), or says that this request is too large
+    for the limit.
     """
     status = error.status_code
     if status == 429:

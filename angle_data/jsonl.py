@@ -9,15 +9,13 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from angle_data.errors import InputError
-from angle_data.text import whole_characters
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The numbers of the errors of a disk that takes no more."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk that takes no more
 
 
 def dumps(row: Any) -> str:
@@ -25,45 +23,29 @@ def dumps(row: Any) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
 
 
-def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> IO[str]:
-    """Open a UTF-8 text file for reading; `.gz` is decompressed and a byte order mark is skipped.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield `(line number, line)` of a UTF-8 text file, lazily, with line ends as they are.
 
-    `newline` and `errors` are those of `open`; a newline of "" leaves line ends as they are.
+    `.gz` is decompressed and a byte order mark is skipped.
 
     Raises:
-        InputError: The file does not exist, is a directory, or may not be read.
+        InputError: The file is missing, a directory, may not be read, is not UTF-8 or no whole gzip file.
     """
+    number = 0
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
-        if path.suffix.lower() == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors)
-        return path.open(encoding="utf-8-sig", newline=newline, errors=errors)
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path") from None
     except PermissionError:
         raise InputError(f"{path} cannot be read: permission denied") from None
-
-
-def read_lines(path: Path, newline: str | None = None) -> Iterator[tuple[int, str]]:
-    """Yield `(line number, line)` of a text file, lazily; see `open_text`.
-
-    Raises:
-        InputError: The file is missing, not UTF-8 or no whole gzip file; names `file:line`.
-    """
-    with open_text(path, newline) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield number, line
-        except UnicodeDecodeError:
-            number += 1  # at least: decoding is some lines ahead of what was yielded
-            with suppress(EOFError, OSError, zlib.error), open_text(path, newline, "surrogateescape") as same:
-                bad = (at for at, line in enumerate(same, start=1) if whole_characters(line) != line)
-                number = next(bad, number)
-            raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -97,7 +79,7 @@ def beside(path: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from angle_data.calls import check_least, option, read_paths
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
+from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
 
 PUBLIC_API = "https://api.github.com"
@@ -66,17 +66,13 @@ def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
     bad: dict[int, str] = {}
-    try:
-        with open_text(path) as stream:
-            for number, line in enumerate(stream, start=1):
-                text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
-                name = parse_repo(text, hosts)
-                if name is not None:
-                    names.setdefault(name.lower(), name)
-                elif text:
-                    bad[number] = _SECRET.sub("//***@", text)
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; give a list with one owner/name a line") from None
+    for number, line in read_lines(path):
+        text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        name = parse_repo(text, hosts)
+        if name is not None:
+            names.setdefault(name.lower(), name)
+        elif text:
+            bad[number] = _SECRET.sub("//***@", text)
     if not names:
         seen = next((f" (line {number}: {text!r} is none)" for number, text in bad.items()), "")
         raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
