@@ -7,9 +7,7 @@ From Python, `label`, `score`, `mine` and `ensemble` are the commands of these n
     run = label(["The pod restarts.", "No space is left."], model="gpt-4o-mini", out="runs/a")
     pairs = ensemble([run], labels="ordinal", out="runs/pairs")
 
-The rooms: `annotators` answer requests, `labelling` asks them, `ensembling` makes one data set of several
-annotators' candidates, `gis` makes one of GitHub's duplicate issues, `publish` writes data sets. `cli` is the
-program, `api` the functions. What every room may use:
+`cli` is the program, `api` the functions. What every room may use:
 
 - `errors`: the errors a user can meet, and their exit codes
 - `console`: error lines, logging, progress, results on stdout

@@ -1,8 +1,8 @@
 """The steps of `angle-data` as functions for notebooks and scripts: what `import angle_data` offers.
 
-Each function is the command of its name: same options (with `_` for `-`), same defaults, same files, same
-one-line errors, raised as `AngleError`. Nothing is printed, and logging is left alone:
-`logging.basicConfig(level="INFO")` shows progress.
+Each function is the command of its name: same options (with `_` for `-`; another is a `TypeError`), same
+defaults, same files, same one-line errors, raised as `AngleError`. Nothing is printed, and logging is left
+alone: `logging.basicConfig(level="INFO")` shows progress.
 """
 
 from __future__ import annotations
@@ -149,7 +149,6 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
             call goes on, `AnnotatorError` for a service that cannot be used. Every reply so far is kept.
-        TypeError: There is no such option.
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button: replies in flight are waited for, a second
             one stops at once.
     """
@@ -181,9 +180,6 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
         pairs: Further pairs: what `mine` returned, a list of dictionaries (`text1, text2`), a
             `datasets.Dataset`, or paths of files.
         **options: Those of the command, such as `pairs_per_call=10`, `limit=100`, `dry_run=True`.
-
-    Raises:
-        AngleError, TypeError, KeyboardInterrupt: As of `label`.
     """
     from angle_data.labelling.command import llm_score
     from angle_data.labelling.score import plan_score
@@ -209,10 +205,6 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
         pairs: Further pairs, as for `score`; `scores` must grade them.
         **options: Those of the command: `labels="ordinal"`, `strategy="vote"`, `scores=[graded]`,
             `ratios=(0.8, 0.1, 0.1)`, `seed=0` …
-
-    Raises:
-        InputError: A run, a file, a setting or the folder cannot be used, or no pair is left.
-        TypeError: There is no such option.
     """
     from angle_data.ensembling.build import build_ensemble
     from angle_data.ensembling.command import ensemble as command
@@ -235,11 +227,6 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
 
     Returns:
         The pairs: `text1`, `text2`, `kind`.
-
-    Raises:
-        InputError: The texts or runs cannot be used, `n` is more than there are pairs, or `out` holds other
-            ones.
-        TypeError: There is no such option.
     """
     from angle_data.labelling.command import mine as command
     from angle_data.labelling.mine import MineConfig

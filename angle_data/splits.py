@@ -31,8 +31,7 @@ def parse_ratios(text: str) -> tuple[float, ...]:
 def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
     """Return the share of each split that gets one, summing to 1.
 
-    Raises:
-        InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
+    An `InputError` where they are not one to three, one is below 0, the first is 0, or the sum is not 1.
     """
     known = 1 <= len(ratios) <= len(SPLITS) and ratios[0] > 0 and min(ratios) >= 0
     if not known or not abs(sum(ratios) - 1) <= 0.01:  # also refuses nan

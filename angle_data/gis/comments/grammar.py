@@ -161,7 +161,11 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
             hits[index] += _unbound(sentences, index, hits, closing)
     alone = len({ref.target for sentence in sentences for ref in sentence.refs}) == 1
     if closing and alone and not any(hits):
-        hits = [_closed_for(sentence) for sentence in sentences]
+        # What a closing comment refers to, if the words around it speak of the same matter.
+        for sentence, found in zip(sentences, hits, strict=True):
+            same = _SAME_MATTER.search(sentence.text) and not asks(sentence.text)
+            if same and not is_negated(sentence.text, asked=False):
+                found += _targets(sentence, "explicit", "covered")
     _correct(sentences, hits)
     return [hit for found in hits for hit in found]
 
@@ -170,7 +174,7 @@ def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -
     """Deny what the sentence itself withdraws or the one that follows denies; or turn it round."""
     survivor = outlived(sentence)
     if _THE_LAST_ONE.search(following):
-        last = _targets(sentence, 0, len(sentence.text), "explicit")
+        last = _targets(sentence, "explicit")
         return [replace(hit, direction="other_is_dup_of_this") for hit in last]
     if withdraws(sentence.text):
         found = found or [_link(ref, "denied") for ref in sentence.refs]
@@ -275,23 +279,22 @@ def _unbound(
     if len(sentence.refs) > MOST_REFERENCES:
         return []
     near = (index + 1, index - 1, index + 2, index - 2)
-    around = [(place, 0, len(sentences[place].text)) for place in near if 0 <= place < len(sentences)]
+    around = [(place, 0, None) for place in near if 0 <= place < len(sentences)]
     for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
         if BOUND.match(sentence.text, match.start()):
             continue  # has its target beside it and was judged with it
         verdict = _judge_unbound(sentence, match, closing)
         if verdict is None:
             continue
-        here = (index, match.end(), len(sentence.text)), (index, 0, match.start())
-        for place, low, high in (*here, *around):
+        for place, low, high in ((index, match.end(), None), (index, 0, match.start()), *around):
             if verdict == "denied" and (place != index or hits[index]):
                 break
-            found = _targets(sentences[place], low, high, verdict)
+            found = _targets(sentences[place], verdict, low=low, high=high)
             if not found:
                 continue
             while sentences[place].item and place + 1 < len(sentences) and sentences[place + 1].item:
                 place += 1  # of a list, all items that follow
-                found += _targets(sentences[place], 0, len(sentences[place].text), verdict)
+                found += _targets(sentences[place], verdict)
             first, last = sentence.places[match.start()], sentence.places[match.end() - 1] + 1
             return [replace(h, span=(min(first, h.span[0]), max(last, h.span[1]))) for h in found]
     return []
@@ -313,22 +316,15 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
-def _closed_for(sentence: Sentence) -> list[MarkerLink]:
-    """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
-    text = sentence.text
-    if not _SAME_MATTER.search(text) or asks(text):
-        return []
-    found = [] if is_negated(text, asked=False) else _targets(sentence, 0, len(text), "explicit")
-    return [replace(hit, kind=hit.kind.replace("duplicate", "covered")) for hit in found]
-
-
-def _targets(sentence: Sentence, low: int, high: int, verdict: Certainty) -> list[MarkerLink]:
+def _targets(
+    sentence: Sentence, verdict: Certainty, kind: str = "duplicate", low: int = 0, high: int | None = None
+) -> list[MarkerLink]:
     """References between `low` and `high` of a sentence that can be meant by a marker elsewhere."""
     text = sentence.text
     found: list[MarkerLink] = []
-    for position in (place for place in range(low, high) if text[place] == REF):
+    for position in (place for place, sign in enumerate(text[low:high], low) if sign == REF):
         before = _CLAUSE_END.split(text[low if low < position else 0 : position])[-1]
         other = _NOT_TARGET.search(before) or _FIX_FOLLOWS.match(text, position + 1)
         if verdict == "denied" or not other:
-            found.append(_link(sentence.refs_between(position, position + 1)[0], verdict))
+            found.append(_link(sentence.refs_between(position, position + 1)[0], verdict, kind))
     return found

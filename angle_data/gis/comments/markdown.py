@@ -33,10 +33,9 @@ _SEARCHED = re.compile(
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
-    r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|schreef[^\n:]{0,80}\n?"
-    r"[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|napisał[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<"
-    r"[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|"
+    r"a écrit|escribió|ha scritto|escreveu|写道|寫道|(?:schrieb|schreef|skrev|napisał|писал)[^\n:]{0,80}\n?"
+    r"[^\n:]{0,80})[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>"
+    r"[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|"
     r"Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message d'origine|Mensaje original|"
     r"Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|Da|发件人)[ "
     r"\t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|"
@@ -79,12 +78,8 @@ def own_words(body: str) -> str:
     text = _blank(text, _block_tags(text))
     text = _STRIKE.sub(_blanked, text)
     text = _blank(text, _mails(text))
-    return _SPEECH.sub(_without_marker, text)
-
-
-def _without_marker(match: re.Match[str]) -> str:
-    said = match[0]
-    return _blanked(match) if _SPEECH_MARKER.search(said) and _SPEECH_REFERENCE.search(said) else said
+    speeches = (match for match in _SPEECH.finditer(text) if _SPEECH_MARKER.search(match[0]))
+    return _blank(text, (match.span() for match in speeches if _SPEECH_REFERENCE.search(match[0])))
 
 
 def _blanked(match: re.Match[str]) -> str:
@@ -119,20 +114,15 @@ def _mask_lines(text: str, body: str) -> str:
         else:
             indented = written[position].startswith(("    ", "\t")) and not in_list and not blank
             in_code = indented and (after_blank or in_code)
-            drop = in_code or _is_foreign(line)
+            sign, searched = line[:12], "uplicate" in line and _SEARCHED.match(line)
+            quoted = (">" in sign and _QUOTE.match(line)) or ("[" in sign and _CHECKBOX.match(line))
+            drop = bool(in_code or quoted or searched or _HEADING_QUESTION.match(line))
         if not blank:
             in_list = bool(_BULLET.match(line)) or (in_list and line.startswith(" "))
         after_blank = blank or (after_blank and drop)
         if drop:
             lines[position] = " " * len(line)
     return "\n".join(lines)
-
-
-def _is_foreign(line: str) -> bool:
-    start = line[:12]
-    quoted = (">" in start and _QUOTE.match(line)) or ("[" in start and _CHECKBOX.match(line))
-    searched = "uplicate" in line and _SEARCHED.match(line)
-    return bool(quoted or searched or _HEADING_QUESTION.match(line))
 
 
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:

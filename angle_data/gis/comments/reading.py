@@ -19,10 +19,10 @@ from angle_data.gis.comments.vocabulary import WEAK_KINDS
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one comment says: the `links` it states, its `denials`, and whether it takes anything back.
+    """What one comment says; `denials` have the certainty `explicit`.
 
     `retracts`: the writer withdraws earlier markers ("sorry, not a dup after all"). `denies`: somebody says
-    that the issue is no duplicate at all, without naming one. `denials` have the certainty `explicit`.
+    that the issue is no duplicate at all, without naming one.
     """
 
     links: tuple[MarkerLink, ...] = ()

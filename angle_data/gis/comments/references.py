@@ -157,7 +157,9 @@ def _read(
         return Reference(start, end, "", 0)
     signed = kind in ("hash", "glued")
     first = match.start(kind) - signed
-    if signed and _is_count(text, first, end):
+    colour = end - first in (4, 7) and _COLOUR.search(text, max(0, first - 60), end + 30)
+    counted = _COUNTED_BEFORE.search(text, max(0, first - 24), first) or _COUNTED_AFTER.match(text, end)
+    if signed and (colour or counted):
         return Reference(first, end, "", 0)
     pull = _PULL_BEFORE.search(text, max(0, first - 20), first) is not None
     return Reference(start if kind == "gh" else first, end, repo, int(match[kind]), pull)
@@ -186,9 +188,3 @@ def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
         pull = parsed["kind"].casefold() == "pull"
         return Reference(start, end, parsed["repo"], int(parsed["number"]), pull)
     return Reference(start, end, "", 0)
-
-
-def _is_count(text: str, start: int, end: int) -> bool:
-    if _COUNTED_BEFORE.search(text, max(0, start - 24), start) or _COUNTED_AFTER.match(text, end):
-        return True
-    return end - start in (4, 7) and _COLOUR.search(text, max(0, start - 60), end + 30) is not None
