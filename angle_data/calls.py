@@ -1,8 +1,6 @@
 """How a step is called, as a command and as a function for notebooks: one config says both.
 
-A field of a config made by `option` has its help, default and look; a config with a config among its fields
-has the options of both. Rows in memory are written to a file whose folder is named by a hash of their
-content, so that the same call finds the same file and goes on where it stopped. Imports nothing heavy.
+A config among a config's fields gives its options, too. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -146,8 +144,7 @@ def with_options(
 def make(config: type[Config], given: dict[str, Any]) -> Config:
     """Take the options of a config, as texts or as values, out of those given, and return it.
 
-    Raises:
-        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
+    An `InputError` where a value is of a wrong kind, cannot be read, or is out of its range.
     """
     kinds, values = get_type_hints(config), {}
     for item in fields(config):  # type: ignore[arg-type]
@@ -223,8 +220,8 @@ def sources(value: Any, folder: Path, name: str, text_field: str | None = None) 
     """Return the files of what was given: a path, a list of paths, or rows in memory; none for None.
 
     Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame; `name` is what readers and
-    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`. With a `text_field`, strings are texts, which
-    stand in that field, and not paths.
+    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`, by a hash of their content, so that the same
+    call goes on where it stopped. With a `text_field`, strings are texts, which stand in that field.
     """
     if value is None:
         return []

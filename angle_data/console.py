@@ -1,7 +1,4 @@
-"""What both command-line programs share: exit codes, error lines, logging and progress.
-
-Only `say_result` writes to stdout; everything else here goes to stderr.
-"""
+"""What both command-line programs share; only `say_result` writes to stdout, all else to stderr."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class BadAnswer(CallError):
 class NoReply(BadAnswer):
     """The service answered with success, but without a reply: none in it, or an answer that is cut off.
 
-    A filter for safety does the one, a text that a proxy or server chokes on the other: both are about the
+    A safety filter does the one, a text that a proxy or server chokes on the other: both are about the
     request, as far as one can tell, not about the service. `usage` are the tokens that it took all the same.
     """
 
@@ -110,10 +110,7 @@ def is_away(error: CallError) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `retry-after-ms` or `Retry-After` (seconds or date) asks for, if they do.
-
-    See RFC 9110, section 10.2.3; the header in milliseconds is OpenAI's.
-    """
+    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for."""
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / divisor

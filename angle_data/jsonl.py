@@ -24,12 +24,9 @@ def dumps(row: Any) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield `(line number, line)` of a UTF-8 text file, lazily, with line ends as they are.
+    """Yield `(line number, line)` of a UTF-8 text file (perhaps `.gz`), lazily, with line ends as they are.
 
-    `.gz` is decompressed and a byte order mark is skipped.
-
-    Raises:
-        InputError: The file is missing, a directory, may not be read, is not UTF-8 or no whole gzip file.
+    A byte order mark is skipped. An `InputError` names the file, and the line that is not UTF-8.
     """
     number = 0
     try:
@@ -49,11 +46,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number, object)` of every non-blank line, lazily.
-
-    Raises:
-        InputError: As of `read_lines`, or a line is no JSON object.
-    """
+    """Yield `(line number, object)` of every non-blank line, lazily; an `InputError` names `file:line`."""
     for number, line in read_lines(path):
         if not line.strip():
             continue

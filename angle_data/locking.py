@@ -16,8 +16,7 @@ LOCK_NAME = ".lock"
 def hold(directory: Path) -> Iterator[None]:
     """Keep other processes out of `directory`, which is made if missing, until the block ends.
 
-    Raises:
-        InputError: Another process holds it; the message gives its number.
+    An `InputError` gives the number of the process that holds it.
     """
     from filelock import FileLock, Timeout
 

@@ -11,8 +11,7 @@ _PACKAGES = ("angle_data", "angle_train")
 def packaged_folder(name: str, root: Path = _ROOT) -> Path:
     """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit; `root` holds the packages.
 
-    An installed copy carries it inside one of the packages, a clone at its root. Without it the installation
-    is incomplete (`FileNotFoundError`).
+    An installed copy carries it inside one of the packages, a clone at its root.
     """
     for home in (*(root / package for package in _PACKAGES), root):
         if (home / name).is_dir():

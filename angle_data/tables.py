@@ -1,7 +1,4 @@
-"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries, each with its place.
-
-Reads lazily, so that millions of rows fit.
-"""
+"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries with their places, lazily."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ def read_table(
     commas, semicolons (as where a comma is the decimal point) or tabs, as the header says. Lines of JSON may
     each have other fields; of the other kinds some columns can be required (`require`), and `hint` is what
     the error of a missing one ends with. Of a parquet file `columns` alone are read, as far as it has them.
-
-    Raises:
-        InputError: The file is missing, damaged or of an unknown kind, lacks a required column (those found
-            are named), or a row of it has too few or too many fields.
+    An `InputError` names what is missing, damaged or of an unknown kind.
     """
     if not is_table(path):
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")

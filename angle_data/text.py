@@ -62,10 +62,7 @@ def stable_hash(text: str) -> int:
 
 
 def whole_characters(text: str) -> str:
-    """Return `text` with surrogate pairs joined and halves of pairs replaced by U+FFFD.
-
-    JSON can hold half a pair (U+D83D alone, say), which no file in UTF-8 can.
-    """
+    """Return `text` with surrogate pairs joined, and halves of pairs, which JSON can hold, as U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -224,9 +224,9 @@ def test_malformed_rows_are_named(tmp_path, change, message):
 
 
 def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"holds no scores.jsonl; make it with `angle-data llm-score"):
+    with pytest.raises(InputError, match=r"holds no scores.jsonl; give the folder of an `angle-data llm-score"):
         read_scores([tmp_path])
-    with pytest.raises(InputError, match=r"run holds candidates, no grades; give it without --scores"):
+    with pytest.raises(InputError, match=r"run holds no scores.jsonl; give the folder of an `angle-data"):
         build(run, "out", run)
     for others in ((), (grade(run, "good"),)):
         with pytest.raises(InputError, match=r"empty.* holds no grades; see rejected.jsonl beside it"):
