@@ -151,8 +151,9 @@ def results_file(run: Path, name: str, command: str) -> Path:
     """Return the file `name` of a run of `command`; an `InputError` if it is not there."""
     if (run / name).is_file():
         return run / name
-    fix = f"give the folder of an `angle-data {command}`, or run that command again to finish it"
-    raise InputError(f"{run} holds no {name}; {fix}")
+    raise InputError(
+        f"{run} holds no {name}; give the folder of an `angle-data {command}`, or run that again to finish it"
+    )
 
 
 def read_run_file(run: Path) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_malformed_rows_are_named(tmp_path, change, message):
 
 
 def test_folders_without_grades_or_given_twice_are_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"holds no scores.jsonl; give the folder of an `angle-data llm-score"):
+    with pytest.raises(InputError, match=r"holds no scores.jsonl; give the folder of an `angle-data"):
         read_scores([tmp_path])
     with pytest.raises(InputError, match=r"run holds no scores.jsonl; give the folder of an `angle-data"):
         build(run, "out", run)
