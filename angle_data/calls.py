@@ -10,16 +10,17 @@ import difflib
 import hashlib
 import inspect
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from angle_data.console import configure_logging, say_result
+from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.text import whole_characters
@@ -32,7 +33,6 @@ the same for people, and what the program ends with all the same, if anything.""
 
 IN_MEMORY = ".angle"
 """The folder inside an output folder that holds what was given as rows in memory."""
-_POLL_S = 0.5
 _SWITCHES = {
     "dry_run": ("--dry-run", "Forecast requests, tokens and cost without sending anything."),
     "quiet": ("--quiet", "Show warnings and errors only."),
@@ -122,8 +122,8 @@ def with_options(
             if as_json:
                 made = isinstance(counts, str)
                 typer.echo(counts if made else json.dumps(counts, ensure_ascii=False, default=str))
-            else:
-                say_result(text)
+            elif log.isEnabledFor(logging.INFO):  # not --quiet
+                typer.echo(text)
             for error in errors:
                 raise error
 
@@ -283,19 +283,16 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     (the notebook's stop button) is passed on to `on_interrupt`; what the function makes of it is raised here.
     """
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor, wait
+    from concurrent.futures import ThreadPoolExecutor
 
-    running = False
-    with suppress(RuntimeError):
-        running = bool(asyncio.get_running_loop())
-    if not running:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return function()
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
         future = pool.submit(contextvars.copy_context().run, function)
         while True:
             try:
-                while not future.done():
-                    wait([future], timeout=_POLL_S)
                 return future.result()
             except KeyboardInterrupt:
                 if future.done():

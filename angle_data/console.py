@@ -1,4 +1,4 @@
-"""What both command-line programs share; only `say_result` writes to stdout, all else to stderr."""
+"""What both command-line programs share: exit codes, error lines, logging and progress, on stderr."""
 
 from __future__ import annotations
 
@@ -45,17 +45,6 @@ def at_level(level: int, *names: str) -> Iterator[None]:
     finally:
         for logger, before in levels.items():
             logger.setLevel(before)
-
-
-def say_result(text: str) -> None:
-    """Print a command's table or summary on stdout, unless `--quiet` asked for silence.
-
-    For people only: what a program reads (`--json`, rows, paths to pipe on) goes to `typer.echo` directly.
-    """
-    if log.isEnabledFor(logging.INFO):
-        import typer
-
-        typer.echo(text)
 
 
 def make_app(program: str, about: str) -> typer.Typer:

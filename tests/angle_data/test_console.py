@@ -7,7 +7,7 @@ import pytest
 import typer
 from programs import python
 
-from angle_data.console import Progress, configure_logging, run_app, say_result
+from angle_data.console import Progress, configure_logging, run_app
 from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
 
 
@@ -86,21 +86,20 @@ def test_what_a_sigterm_does_outside_the_program_stays_so(outside):
 
 
 @pytest.mark.parametrize(
-    ("options", "printed", "shown"),
+    ("options", "shown"),
     [
-        ({"quiet": True}, "", "warning\n"),
-        ({}, "a table\n", "info\nwarning\n"),
-        ({"verbose": True}, "a table\n", "debug\ninfo\nwarning\n"),
+        ({"quiet": True}, "warning\n"),
+        ({}, "info\nwarning\n"),
+        ({"verbose": True}, "debug\ninfo\nwarning\n"),
     ],
 )
-def test_quiet_and_verbose_say_what_is_printed_and_logged(options, printed, shown, capsys):
+def test_quiet_and_verbose_say_what_is_logged(options, shown, capsys):
     configure_logging(**options)
-    say_result("a table")
     log = logging.getLogger("angle.test")
     log.debug("debug")
     log.info("info")
     log.warning("warning")
-    assert capsys.readouterr() == (printed, shown)
+    assert capsys.readouterr() == ("", shown)
 
 
 @pytest.mark.parametrize(

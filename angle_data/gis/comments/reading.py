@@ -1,20 +1,30 @@
 """The duplicate links that a comment states, and which of them stand at the end of a thread.
 
-`read_comment` works on one comment alone; `read_thread` follows who took back what. Whether an issue exists
-and who may mark it is decided in the build, which also replays events (unmarking, reopening).
+`read_comment` works on one comment alone, `explain_comments` on those of a file; `read_thread` follows who
+took back what. Whether an issue exists and who may mark it is decided in the build, which also replays events
+(unmarking, reopening).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
+from angle_data.errors import InputError
 from angle_data.gis.comments.corrections import MAY_TAKE_BACK, regrets, takes_back
 from angle_data.gis.comments.grammar import MarkerLink, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.comments.sentences import split_sentences
 from angle_data.gis.comments.vocabulary import WEAK_KINDS
+from angle_data.jsonl import read_jsonl
+from angle_data.text import whole_characters
+
+# Finds: "lumen/editor"
+_REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +158,35 @@ def read_thread(
         thread.links.extend(ThreadLink(link, position) for link in reading.links)
         thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
     return thread
+
+
+def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield one row a comment: `repo`, `number` and the `links` that it states.
+
+    Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
+    deleted account, an empty comment). With `why`, every link has the `text` it was read from, and the row
+    `denials` and `retracts`: whether it takes earlier markers back without naming any.
+
+    Raises:
+        InputError: The file is missing, or a line is not such an object; names `file:line`.
+    """
+    for line, given in read_jsonl(path):
+        repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
+        told = isinstance(author, str | None) and isinstance(body, str | None)
+        named = isinstance(repo, str) and _REPO.fullmatch(repo)
+        if not (told and named and isinstance(number, int) and number is not True and number > 0):
+            raise InputError(
+                f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
+                "(a text or null)"
+            )
+        body = whole_characters(body or "")
+        said = read_comment(body, repo, number, author=author)
+        row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
+        if why:
+            row["denials"] = _shown(said.denials, body, why)
+            row["retracts"] = said.retracts or said.denies
+        yield row
+
+
+def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
+    return [asdict(link) | ({"text": body[slice(*link.span)]} if why else {}) for link in links]

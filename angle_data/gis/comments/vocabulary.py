@@ -110,6 +110,8 @@ _BE = (
     r"to be|appears to be|might be|may be|could be|to be)"
 )
 _MACROS = {
+    "NO_SUCH": r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|"
+    r"the case|it|at all)\b|[.,;!)]*$)",
     "D": DUPLICATE,
     "R": _LIST,
     "ISSUE": _ISSUE,
