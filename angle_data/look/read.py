@@ -70,11 +70,7 @@ class Counts:
 
 
 def find(path: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read.
-
-    Raises:
-        InputError: It is no run, ensemble, data set or file of pairs.
-    """
+    """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read."""
     if not path.is_dir():
         if not is_table(path):
             raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")

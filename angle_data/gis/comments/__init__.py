@@ -7,7 +7,7 @@ In reading order:
 `sentences`: cuts the text into sentences in which a reference is one character.
 `grammar`: decides which references a sentence ties to the issue, and how surely.
 `phrases`: the phrasings, each with an example; a new phrasing goes here.
-`vocabulary`: kinds of statement, words for "duplicate" in any language, cue words; a new word goes here.
+`vocabulary`: words for "duplicate" in any language, cue words; a new word goes here.
 `context`: what surrounds a phrase: who it speaks of, denials, hedges, hearsay (what a bot says), questions,
     conditions; whether the writer closes the issue.
 `corrections`: withdrawals ("unmarking …") and corrected targets ("Edit: I mean #27").

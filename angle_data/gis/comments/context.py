@@ -1,8 +1,7 @@
 """What surrounds a phrase: who it speaks of, whether it is denied, doubted or asked; who closes the issue.
 
-A phrase speaks of this issue, or of another one that is the subject or object of the clause: walking from the
-phrase to the left, a reference with nothing but light words between is the subject. A negation reaches over
-the rest of its clause, however long ("I do not agree that … is a …"), and no further.
+Walking from the phrase to the left, a reference with nothing but light words between is the subject. A
+negation reaches over the rest of its clause, however long ("I do not agree that … is a …"), and no further.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Second thoughts: a marker that is withdrawn, by name or altogether, and a target that is corrected.
-
-"Unmarking as a duplicate of #5" denies #5; "Edit: I mean #27" puts #27 in the place of what was said before.
-"""
+"""Second thoughts: a marker that is withdrawn, by name or altogether, and a target that is corrected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """From sentences to links: which references a comment ties to its issue, how, and how surely.
 
-Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`,
-`corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
-duplicate. Please follow #5.").
+A marker and its target may stand in neighbouring sentences ("Closing as a duplicate. See #5.").
 """
 
 from __future__ import annotations
@@ -40,10 +38,9 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates, or (`denied`) that they are none.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `certainty` is `tentative` for guesses, questions and conditions. `kind` is that of the phrase (see
-    `phrases`; `similar` is always tentative), or `outlived`: fixed, and this issue still happens, always a
-    denial; `:pull` is appended where the target was named as a pull request. `span` is where in the comment
-    the phrase and its target stand, end exclusive.
+    `certainty` is `tentative` for guesses, questions and conditions. `kind` is that of the phrase, or
+    `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target was named
+    as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
     repo: str

@@ -1,8 +1,4 @@
-"""Blanks what in a comment is not in its writer's own words: code, quotes, mails, HTML comments, templates.
-
-Everything keeps its place: blanked characters become spaces, line breaks stay, so an offset in the result
-is the offset in the comment. Every step is linear in the length of the comment.
-"""
+"""Blanks what in a comment is not in its writer's own words; offsets stay, and every step is linear."""
 
 from __future__ import annotations
 
@@ -69,7 +65,7 @@ def own_words(body: str) -> str:
 
     Blanked are: fenced, inline and indented code; HTML comments; `>` and `<blockquote>` quotations; mails
     quoted without `>`; `<details>` blocks; task-list lines, template questions; struck text; and reported
-    speech in quotation marks that holds a marker of its own.
+    speech in quotation marks that holds a marker of its own. Line breaks stay.
     """
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
     text = _COMMENT.sub(_blanked, text)
@@ -141,11 +137,9 @@ def _block_tags(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _mails(text: str) -> Iterator[tuple[int, int]]:
-    """A quoted mail: to the end, or its header alone where a `>` quotation, blanked by now, follows it.
-
-    Below such a quotation an answer may stand.
-    """
+    """A quoted mail: to the end, or its header alone where an answer may stand below a `>` quotation."""
     for match in _MAIL.finditer(text):
+        # A quotation that was marked with `>` is blanked by now.
         below = text[match.end() : match.end() + 400].split("\n")[1:4]
         filled = [line for line in below if len(line) > 1 or line.strip()]
         if not filled or filled[0].strip():

@@ -1,9 +1,8 @@
 """The phrasings that tie an issue to another one, as data: an example and a pattern each.
 
 Patterns run over squeezed sentences (see `sentences`) and name their targets in group `r`; `{NAME}` stands
-for a building block of `vocabulary`. Patterns only say where to look: the files after this one and `grammar`
-decide whether the phrase is negated, asked or hedged, and whether it speaks of this issue at all. Every
-repetition is bounded, so that matching is linear in the length of a sentence.
+for a building block of `vocabulary`. `context` and `grammar` decide what a phrase says where it is found.
+Every repetition is bounded, so that matching is linear in the length of a sentence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The duplicate links that a comment states, and which of them stand at the end of a thread.
 
-`read_comment` works on one comment alone, `explain_comments` on those of a file; `read_thread` follows who
-took back what. Whether an issue exists and who may mark it is decided in the build, which also replays events
-(unmarking, reopening).
+Whether an issue exists and who may mark it is decided in the build, which also replays events.
 """
 
 from __future__ import annotations
@@ -164,11 +162,9 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
     """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
     Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
-    deleted account, an empty comment). With `why`, every link has the `text` it was read from, and the row
-    `denials` and `retracts`: whether it takes earlier markers back without naming any.
-
-    Raises:
-        InputError: The file is missing, or a line is not such an object; names `file:line`.
+    deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
+    `text` it was read from, and the row `denials` and `retracts`: whether it takes earlier markers back
+    without naming any.
     """
     for line, given in read_jsonl(path):
         repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))

@@ -1,8 +1,6 @@
-"""Finds what a comment points at: `#26`, `GH-26`, `owner/repo#26`, and links to issues and pull requests.
+"""Finds what a comment points at, as GitHub's own autolinks and as people write it: `of#26`, `＃26`.
 
-Follows GitHub's own autolinks
-(https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls)
-and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Checks no existence.
+https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
 """
 
 from __future__ import annotations
@@ -124,10 +122,7 @@ def find_references(text: str, repo: str, hosts: frozenset[str] = PUBLIC_HOSTS) 
 
 
 def mark_references(text: str, references: list[Reference], repo: str, number: int) -> str:
-    """Return `text`, of equal length, with every reference replaced by its stand-in (see `REF`).
-
-    `repo` and `number` say which issue the comment stands in.
-    """
+    """Return `text`, of issue `number` in `repo`, with a stand-in of equal length for each reference."""
     parts: list[str] = []
     last = 0
     for ref in references:

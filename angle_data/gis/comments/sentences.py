@@ -1,8 +1,4 @@
-"""Cuts marked text into sentences in which every reference is one character, and maps back to the comment.
-
-Works on what `markdown.own_words` and `references.mark_references` leave, with lists, soft line breaks and
-the full stops of several scripts.
-"""
+"""Cuts marked text into sentences in which every reference is one character, and maps back to the comment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The words of the grammar: kinds of statement, building blocks of patterns, and cue words around a phrase.
-
-`phrases` puts the building blocks together; `context.about_this` walks over the cue words.
-"""
+"""The words of the grammar: building blocks of patterns, and cue words around a phrase."""
 
 from __future__ import annotations
 
