@@ -63,6 +63,11 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
+def paths_option(help: str, default: Any = MISSING, **looks: Any) -> Any:
+    """Make a field that is an option of paths, or an argument, that can be repeated."""
+    return option(help, default, read=lambda texts: tuple(map(path_of, texts)), many=True, **looks)
+
+
 def check_least(config: object, least: int, *names: str, most: float = math.inf) -> None:
     """Raise an `InputError` unless the options of these names are None, or from `least` to `most`."""
     wanted = f"at least {least}" if most == math.inf else f"from {least} to {most}"
@@ -78,11 +83,6 @@ def check_named_once(paths: Iterable[Path], option: str = "") -> None:
         if path.resolve() in seen:
             raise InputError(f"{option}{path} is given twice; name each once")
         seen.add(path.resolve())
-
-
-def read_paths(texts: list[str]) -> tuple[Path, ...]:
-    """Return the paths of an option that can be repeated."""
-    return tuple(map(path_of, texts))
 
 
 def is_path(value: object) -> bool:
