@@ -159,9 +159,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 THIS_WORDS = _words("""
-    this it that these those it's that's this's its mine here ours yours which issue's i've das
-    dies dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
-""") | {SELF}
+    this it that these those it's that's this's its mine here ours yours which issue's i've das dies dieses
+    hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
+""")
 """Words that stand for the issue itself."""
 
 NOUNS = _words("""
@@ -171,22 +171,21 @@ NOUNS = _words("""
 """What an issue is called; with an article it stands for the issue itself."""
 
 LIGHT = _words("""
-    decided agreed chose glance sight progress somebody someone else your reported described
-    está están estão fica something what just always is was are were be been being has have had having get
-    gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
-    itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
-    let's lets let me think believe guess feel say assume suppose suspect look looks like seem seems appear
-    appears sound sounds considered close closing closed mark marking marked flag flagged tag tagged label
-    labelled labeled resolved filed opened reported identified treated recognized both all either possible
-    potential another yet again too then known more or less kind of sort in fact so and but because since
-    therefore hence thus thanks thank sorry ok okay yes yep yeah yup sure hi hello hey please still well going
-    go ahead down out up off gonna happening us for this that it see found find noticed realized realised
-    discovered figured turns seeing agree confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw
-    oops ah oh hmm my our same moving we'd described mentioned reporting describing requested asked describe
-    mention ask request asking underlying root whole general your triage resolving keep keeping work effort
-    best better rather honest tracked tracking continue ist sind wird wurde ein eine bereits schon auch daher
-    ich schließe als est un une déjà je ferme comme es una ya se lo cierro como cerrando é uma já fechando
-    fecho è stato già chiudo eto закрываю как уже jest zamykam jako zgłoszenie nie chyba part almost vou
-    fechar похоже на
+    decided agreed chose glance sight progress somebody someone else your reported described está están estão
+    fica something what just always is was are were be been being has have had having get gets got will would
+    should can could may might must to as a an the also already now maybe perhaps likewise itself themselves
+    indeed exact very most pretty much i we you they i'm i'll i'd we're we'll we've let's lets let me think
+    believe guess feel say assume suppose suspect look looks like seem seems appear appears sound sounds
+    considered close closing closed mark marking marked flag flagged tag tagged label labelled labeled
+    resolved filed opened identified treated recognized both all either possible potential another yet again
+    too then known more or less kind of sort in fact so and but because since therefore hence thus thanks
+    thank sorry ok okay yes yep yeah yup sure hi hello hey please still well going go ahead down out up off
+    gonna happening us for see found find noticed realized realised discovered figured turns seeing agree
+    confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our same moving
+    we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
+    general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
+    sind wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
+    ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
+    jako zgłoszenie nie chyba part almost vou fechar похоже на
 """)
 """Words that name no subject of their own; so do all that end in -ly."""
