@@ -84,9 +84,8 @@ def _check(option: str, value: str | None, known: Collection[str]) -> None:
         raise InputError(f"{option} {value} is not there; known: {', '.join(sorted(known)) or 'none'}")
 
 
-def print_look(found: dict[str, Any]) -> None:
-    """Print what `look` returns on stdout, in two columns; coloured on a terminal, plain elsewhere."""
-    import typer
+def as_text(found: dict[str, Any]) -> str:
+    """Return what `look` returns for people, in two columns; coloured for a terminal, else plain."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
@@ -106,7 +105,7 @@ def print_look(found: dict[str, Any]) -> None:
         console.print(
             f"\n{len(found['items']):,} of {found['matching']:,}; --n shows more, --html makes a page"
         )
-    typer.echo("\n".join(map(str.rstrip, shown.get().splitlines())))
+    return "\n".join(map(str.rstrip, shown.get().splitlines()))
 
 
 def _print_item(console: Console, item: dict[str, Any], *, same: bool) -> None:
