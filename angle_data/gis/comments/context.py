@@ -151,10 +151,9 @@ DENIED_NEXT = expand(
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
     r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?!(?:should|when)\b|"
-    r".*\b(?:(?<!even )if|unless|otherwise|in case|free to|welcome to|happy to|hesitate|let (?:me|us) "
-    r"know|no need|(?:you|we|it|this) (?:can|may)|(?:do not|don't) "
-    r"re-?open)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|ing)?(?: this| it| the (?:issue|ticket))?(?: now| "
-    r"again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
+    r".*\b(?:(?<!even )if|unless|otherwise|in case|free to|welcome to|happy to|hesitate|let (?:me|us) know|"
+    r"no need|(?:you|we|it|this) (?:can|may)|(?:do not|don't) re-?open)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|"
+    r"ing)?(?: this| it| the (?:issue|ticket))?(?: now| again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
 )
 
 

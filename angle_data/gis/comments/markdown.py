@@ -29,14 +29,13 @@ _SEARCHED = re.compile(
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
-    r"a écrit|escribió|ha scritto|escreveu|写道|寫道|(?:schrieb|schreef|skrev|napisał|писал)[^\n:]{0,80}\n?"
-    r"[^\n:]{0,80})[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>"
-    r"[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|"
-    r"Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message d'origine|Mensaje original|"
-    r"Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|Da|发件人)[ "
-    r"\t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|"
-    r"Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|_{3,})[ \t]*\n(?:Reply to this email|"
-    r"You are receiving this|View it on GitHub)",
+    r"a écrit|escribió|ha scritto|escreveu|写道|寫道|(?:schrieb|schreef|skrev|napisał|писал)[^\n:]{0,80}"
+    r"\n?[^\n:]{0,80})[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}"
+    r">[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|"
+    r"Forwarded message|Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}"
+    r"[ \t]*$|^(?:From|Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|"
+    r"Gesendet|Datum|An|Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|"
+    r"_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
     re.MULTILINE,
 )
 # Finds: "<details open>"

@@ -138,12 +138,11 @@ UNBOUND = expand(
     r"{D}(?! (?:of|to|with) (?:(?:this|these|mine|here|{SELF})\b(?! ?:)|an? (?:internal|private)\b))(?=$|"
     r"[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|then|already|here|too|now|please|i|we|you|"
     r"they|it|the|by|if|in order|until|again|instead|which|that|in favou?r|issue|bug|report|ticket|request|"
-    r"of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| "
-    r"?{REF}| [:;=])|重複(?:です|でした|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ "
-    r",.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|"
-    r"creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|"
-    r"\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|"
-    r"question)\b"
+    r"of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}"
+    r"| [:;=])|重複(?:です|でした|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]|"
+    r" ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|creat)\w*(?: "
+    r"(?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|\bclos\w*\b[^.;{REF}"
+    r"]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
