@@ -96,11 +96,7 @@ def write_json(path: Path, content: Any, indent: int = 2) -> None:
     write_text(path, json.dumps(content, ensure_ascii=False, indent=indent, default=str) + "\n")
 
 
-def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Atomically write `rows`, one a line, and return how many there were."""
-    count = 0
+def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Atomically write `rows`, one a line."""
     with replace_file(path) as stream:
-        for row in rows:
-            stream.write(dumps(row) + "\n")
-            count += 1
-    return count
+        stream.writelines(dumps(row) + "\n" for row in rows)

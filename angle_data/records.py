@@ -140,11 +140,8 @@ def candidates_file(run: Path) -> Path:
 def read_candidates(run: Path) -> Iterator[Candidate]:
     """Yield the candidates of a folder of `llm-label`, lazily; an `InputError` names a bad `file:line`."""
     file = candidates_file(run)
-    try:
-        for line, row in read_jsonl(file):
-            yield Candidate.from_dict(row, f"{file}:{line}")
-    except InputError as error:
-        raise with_renewal(error, "llm-label", run) from None
+    for line, row in read_jsonl(file):
+        yield Candidate.from_dict(row, f"{file}:{line}")
 
 
 def results_file(run: Path, name: str, command: str) -> Path:
@@ -198,13 +195,6 @@ def read_score(row: Mapping[str, Any], where: str) -> float:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
         raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
     return score
-
-
-def with_renewal(error: InputError, command: str, run: Path) -> InputError:
-    """Return the error about a damaged result of a run, with how to make it anew from the journal."""
-    return InputError(
-        f"{error}; run the `angle-data {command}` command of {run} again, which writes the file anew"
-    )
 
 
 @cache

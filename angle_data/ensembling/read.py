@@ -27,7 +27,6 @@ from angle_data.records import (
     read_score,
     results_file,
     same_model,
-    with_renewal,
 )
 from angle_data.text import normalise, pair_key
 
@@ -158,14 +157,11 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
         file = results_file(path, "scores.jsonl", "llm-score")
         recorded.append(_recorded(path, "llm-score"))
         line = 0
-        try:
-            for line, row in read_jsonl(file):
-                pair, grader, score = _read_grade(row, f"{file}:{line}")
-                grades.setdefault(pair, {}).setdefault(grader, []).append(score)
-                rows[grader] += 1
-                models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
-        except InputError as error:
-            raise with_renewal(error, "llm-score", path) from None
+        for line, row in read_jsonl(file):
+            pair, grader, score = _read_grade(row, f"{file}:{line}")
+            grades.setdefault(pair, {}).setdefault(grader, []).append(score)
+            rows[grader] += 1
+            models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
         if not line:
             raise InputError(f"{file} holds no grades; see rejected.jsonl beside it for the reasons")
     means = {

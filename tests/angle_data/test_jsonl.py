@@ -58,7 +58,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
 def test_what_is_written_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("jsonl") / "rows.jsonl"
     try:
-        assert write_jsonl(path, rows) == len(rows)
+        write_jsonl(path, rows)
     except UnicodeEncodeError:  # lone surrogates are no text
         return
     assert [row for _, row in read_jsonl(path)] == rows
