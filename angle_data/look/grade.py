@@ -24,10 +24,7 @@ COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
-
-
-Pairs = tuple[tuple[str, str, str], ...]
-"""Two texts each, and the split that they are for."""
+Pairs = tuple[tuple[str, str, str], ...]  # two texts each, and the split that they are for
 
 
 def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:

@@ -20,8 +20,7 @@ _TEXTS = (*PAIR_COLUMNS, ("source", "text"))
 _NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 
-Stratum = tuple[Any, ...]
-"""What a sample alternates between: its first parts, and within each of them the next ones."""
+Stratum = tuple[Any, ...]  # what a sample alternates between: its first parts, within each the next ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,8 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
     for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
         if (path / name).is_file():
-            return f"run of {command}{_state(path)}", (path / name, *rejected)
+            state = " (unfinished)" if read_run_file(path).get("finished") is False else ""
+            return f"run of {command}{state}", (path / name, *rejected)
     for home in (path / "dataset" / "data", path / "data", path):
         if files := tuple(sorted(home.glob("*.parquet"))):
             return "ensemble" if rejected else "data set", (*files, *rejected)
@@ -175,9 +175,3 @@ def _score(row: dict[str, Any]) -> float | None:
             if isfinite(number := float(row[name])):
                 return number
     return None
-
-
-def _state(run: Path) -> str:
-    with suppress(OSError, InputError):
-        return " (unfinished)" * (read_run_file(run).get("finished") is False)
-    return ""
