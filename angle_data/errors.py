@@ -5,15 +5,13 @@ Anything else that escapes is a defect and keeps its traceback.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from angle_data.resources import install_command
 
 
 class AngleError(Exception):
     """Base of every error that is reported as one line; `exit_code` is the process's exit status."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
 
 class InputError(AngleError):
@@ -38,4 +36,4 @@ class CredentialsError(AnnotatorError):
 class StoppedError(AngleError):
     """A limit was reached; everything so far is kept and the same command goes on from there."""
 
-    exit_code: ClassVar[int] = 75
+    exit_code = 75

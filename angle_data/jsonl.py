@@ -20,7 +20,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk that takes no mor
 
 def dumps(row: Any) -> str:
     """Return `row` as one line of JSON: characters beyond ASCII kept, keys in given order."""
-    return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
+    return json.dumps(row, ensure_ascii=False)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

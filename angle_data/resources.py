@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that the packages are installed in
-_PACKAGES = ("angle_data", "angle_train")
 
 
 def packaged_folder(name: str, root: Path = _ROOT) -> Path:
@@ -13,7 +12,7 @@ def packaged_folder(name: str, root: Path = _ROOT) -> Path:
 
     An installed copy carries it inside one of the packages, a clone at its root.
     """
-    for home in (*(root / package for package in _PACKAGES), root):
+    for home in (root / "angle_data", root / "angle_train", root):
         if (home / name).is_dir():
             return home / name
     raise FileNotFoundError(f"the folder {name!r} is missing from the installed toolkit; install it again")

@@ -63,8 +63,4 @@ def stable_hash(text: str) -> int:
 
 def whole_characters(text: str) -> str:
     """Return `text` with surrogate pairs joined, and halves of pairs, which JSON can hold, as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
