@@ -1,16 +1,9 @@
 """Texts and GitHub in, labelled sentence pairs out. Never imports torch.
 
-From Python, `label`, `score`, `mine` and `ensemble` are the commands of these names, see `api`:
-
-    from angle_data import ensemble, label
-
-    run = label(["The pod restarts.", "No space is left."], model="gpt-4o-mini", out="runs/a")
-    pairs = ensemble([run], labels="ordinal", out="runs/pairs")
-
-`cli` is the program, `api` the functions. What every room may use:
+`cli` is the program, `api` what `import angle_data` offers. What every room may use:
 
 - `errors`: the errors a user can meet, and their exit codes
-- `console`: error lines, logging, progress, results on stdout
+- `console`: error lines, logging and progress
 - `records`: the rows that flow from one step to the next
 - `text`: normal forms, words, overlap and stable hashes of texts
 - `jsonl`: JSON Lines in and out, and files that are replaced whole

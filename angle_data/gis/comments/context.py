@@ -11,8 +11,6 @@ import re
 from angle_data.gis.comments.references import SELF
 from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
 
-# Who is spoken of
-
 _BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
 _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 
@@ -91,8 +89,6 @@ def about_this(left: str) -> bool:
             return False
     return not noun or _core(tokens[0]) in NOUNS
 
-
-# Denied
 
 # Finds: " but "
 _CLAUSE = expand(
@@ -176,8 +172,6 @@ def is_negated(left: str, *, asked: bool) -> bool:
             return True
     return False
 
-
-# Doubted, asked, conditional, hearsay
 
 # Finds: "maybe"
 _STRONG = expand(

@@ -195,9 +195,6 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
             hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
 
 
-# Phrases with their target
-
-
 def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
     """Hits of phrases that name their target in the same sentence."""
     hits: list[MarkerLink] = []
@@ -263,9 +260,6 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return False
     unsaid = phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left)
     return unsaid or _OTHER_DUPLICATE.search(around) is not None
-
-
-# Markers whose target stands elsewhere
 
 
 def _unbound(

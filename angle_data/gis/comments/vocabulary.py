@@ -12,8 +12,6 @@ Direction = Literal["this_is_dup_of", "other_is_dup_of_this"]
 WEAK_KINDS = frozenset({"covered", "tracked", "reported", "continued", "same", "similar"})
 """Kinds that tie two issues without calling either a duplicate; too weak alone to merge clusters."""
 
-# Building blocks of patterns
-
 
 def _misspelt(stem: str) -> str:
     """Return a pattern of `stem` and of every word with one letter lost, added, changed or swapped."""
