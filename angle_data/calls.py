@@ -176,29 +176,27 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
 
 def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameter of each option, as typer wants it; what a config inside needs comes first."""
+    import typer
+
     kinds, own, inside = get_type_hints(config), list[inspect.Parameter](), list[inspect.Parameter]()
     for item in fields(config):
-        if look := item.metadata.get("option"):
-            own.append(_shown(item.name, kinds[item.name], defaults.get(item.name, item.default), look))
-        elif is_dataclass(kinds[item.name]):
-            inside += _parameters(kinds[item.name], defaults)
+        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
+        if look is None:
+            inside += _parameters(kind, defaults) if is_dataclass(kind) else ()
+            continue
+        default = defaults.get(name, item.default)
+        if look.read is not None:
+            kind = list[str] | None if look.many else str | None
+            default = None if look.many or not isinstance(default, str | int | float) else str(default)
+        flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
+        made = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
+        if look.argument:
+            made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
+        own.append(_parameter(look.flag or name, kind, default, made))
     empty = inspect.Parameter.empty
     yield from (parameter for parameter in inside if parameter.default is empty)
     yield from own
     yield from (parameter for parameter in inside if parameter.default is not empty)
-
-
-def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Parameter:
-    import typer
-
-    if look.read is not None:
-        kind = list[str] | None if look.many else str | None
-        default = None if look.many or not isinstance(default, str | int | float) else str(default)
-    flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
-    if look.argument:
-        made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
-    return _parameter(look.flag or name, kind, default, made)
 
 
 def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Parameter:

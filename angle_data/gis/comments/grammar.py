@@ -230,7 +230,7 @@ def _judge(
         return None
     if UNSAID.search(f"{left}§{right}") and not is_negated(left, asked=asked):
         return None
-    if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
+    if phrase.subject != "any":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
         if (names or about_another(left)) and not _SO_IS_THIS.match(right):
