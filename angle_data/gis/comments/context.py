@@ -11,9 +11,6 @@ import re
 from angle_data.gis.comments.references import SELF
 from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
 
-_BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
-_WORD_EDGE = "\"'().,:;!?*[]“”«»^"
-
 # The last reference of the clause is its topic, is closed itself, or has an apposition.
 # Finds: "closing #5 because it "
 _ANOTHER = expand(
@@ -49,7 +46,7 @@ _LIKE_REF = expand(
 
 
 def _core(word: str) -> str:
-    return word.strip(_WORD_EDGE).lower()
+    return word.strip("\"'().,:;!?*[]“”«»^").lower()
 
 
 def about_another(left: str) -> bool:
@@ -72,18 +69,16 @@ def about_this(left: str) -> bool:
     """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
     noun = False
     tokens = left.split()
-    for place in range(len(tokens) - 1, max(-1, len(tokens) - 17), -1):
-        token = tokens[place]
+    for before, token in reversed(list(zip(["", *tokens], tokens, strict=False))[-16:]):
         word = _core(token)
         if word in THIS_WORDS or SELF in word:
-            if place and tokens[place - 1].lower() in ("for", "about", "on"):
-                continue
-            return True
-        if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
+            if before.lower() not in ("for", "about", "on"):
+                return True
+        elif token[-1] in ",;:()-–—!→/.?…|>" or token[0] in "(–—-" or word.startswith("@"):
             return not noun or word in NOUNS
-        if noun and word in ("the", "your", "my", "our", "same"):
+        elif noun and word in ("the", "your", "my", "our", "same"):
             return True
-        if word in NOUNS:
+        elif word in NOUNS:
             noun = True
         elif word and not word.endswith("ly") and word not in LIGHT:
             return False
