@@ -82,31 +82,7 @@ _STATEMENT = (
 )
 # Finds: "#5, #6 and #7"
 _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
-# Finds: " of "
-_PREP = (
-    r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
-    r"del|da|do|di|della|dello|con|com|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
-)
-# Finds: " -> "
-_PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
-# Finds: " over there in"
-_AS = (
-    r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|separately|"
-    r"elsewhere)){1,3}:?"
-)
-# Finds: " basically the same as"
-_ADV = (
-    r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|all|"
-    r"both|being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}"
-)
-# Finds: "looks like"
-_BE = (
-    r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|seems "
-    r"to be|appears to be|might be|may be|could be|to be)"
-)
 _MACROS = {
-    "NO_SUCH": r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|"
-    r"the case|it|at all)\b|[.,;!)]*$)",
     "D": DUPLICATE,
     "R": _LIST,
     "ISSUE": _ISSUE,
@@ -114,13 +90,28 @@ _MACROS = {
     "FILL": _FILLER,
     "REF": REF,
     "SELF": SELF,
-    "PREP": _PREP,
-    "PUNCT": _PUNCTUATION,
-    "AS": _AS,
-    "ADV": _ADV,
-    "BE": _BE,
+    # Finds: " of "
+    "PREP": r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|"
+    r"de la|de|du|del|da|do|di|della|dello|con|com|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)"
+    r"[ :]{0,2}",
+    # Finds: " -> "
+    "PUNCT": r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?",
+    # Finds: " over there in"
+    "AS": r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|"
+    r"separately|elsewhere)){1,3}:?",
+    # Finds: " basically the same as"
+    "ADV": r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|"
+    r"all|both|being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}",
+    # Finds: "looks like"
+    "BE": r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|"
+    r"seems to be|appears to be|might be|may be|could be|to be)",
+    # Finds: " for this in "
     "TO": rf"(?: (?:for|about|on) {_THIS}(?![\w']))?[ :,.(–—-]{{1,3}}{_FILLER}",
+    # Finds: " that is being"
     "WAS": r"(?: (?:that|which|is|was|has been|being|i|you|we|have|already))*",
+    # Finds: " not the same"
+    "NO_SUCH": rf"(?:n't| not| no)(?: (?:an? |the )?(?:{DUPLICATE}|same|related|one|so|true|correct|right|"
+    r"accurate|the case|it|at all)\b|[.,;!)]*$)",
 }
 
 
