@@ -51,21 +51,17 @@ def make_app(program: str, about: str) -> typer.Typer:
     """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
     import typer
 
-    def show_version(wanted: bool) -> None:
-        if wanted:
-            from importlib.metadata import version
-
-            typer.echo(f"angle-toolkit {version('angle-toolkit')}")
-            raise typer.Exit
-
     app = typer.Typer(
         name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
     )
-    option = typer.Option(False, "--version", help="Show the version.", callback=show_version, is_eager=True)
 
-    @app.callback(help=about)
-    def _(version: bool = option) -> None:
-        pass
+    @app.callback(help=about, invoke_without_command=True)
+    def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
+        if version:
+            from importlib.metadata import version as version_of
+
+            typer.echo(f"angle-toolkit {version_of('angle-toolkit')}")
+            raise typer.Exit
 
     return app
 
