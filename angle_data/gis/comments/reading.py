@@ -79,16 +79,12 @@ def is_program(login: str | None) -> bool:
 
 def _unique(links: Iterable[MarkerLink]) -> tuple[MarkerLink, ...]:
     """One link per target: the surest, then the strongest kind, then the first; ordered by place."""
-    best: dict[tuple[str, int], MarkerLink] = {}
+    best: dict[tuple[str, int], tuple[tuple[bool, bool], MarkerLink]] = {}
     for link in links:
-        known = best.get(link.target)
-        if known is None or _strength(link) > _strength(known):
-            best[link.target] = link
-    return tuple(sorted(best.values(), key=lambda link: link.span))
-
-
-def _strength(link: MarkerLink) -> tuple[bool, bool]:
-    return link.certainty == "explicit", link.family not in WEAK_KINDS
+        strength = link.certainty == "explicit", link.family not in WEAK_KINDS
+        if link.target not in best or strength > best[link.target][0]:
+            best[link.target] = strength, link
+    return tuple(sorted((link for _, link in best.values()), key=lambda link: link.span))
 
 
 WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
