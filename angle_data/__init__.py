@@ -1,24 +1,15 @@
 """Texts and GitHub in, labelled sentence pairs out. Never imports torch.
 
-From Python, `label`, `score`, `mine` and `ensemble` are the commands of these names, see `api`:
-
-    from angle_data import ensemble, label
-
-    run = label(["The pod restarts.", "No space is left."], model="gpt-4o-mini", out="runs/a")
-    pairs = ensemble([run], labels="ordinal", out="runs/pairs")
-
-The rooms: `annotators` answer requests, `labelling` asks them, `ensembling` makes one data set of several
-annotators' candidates, `gis` makes one of GitHub's duplicate issues, `publish` writes data sets. `cli` is the
-program, `api` the functions. What every room may use:
+`cli` is the program, `api` what `import angle_data` offers. What every room may use:
 
 - `errors`: the errors a user can meet, and their exit codes
-- `console`: error lines, logging, progress, results on stdout
+- `console`: error lines, logging and progress
 - `records`: the rows that flow from one step to the next
 - `text`: normal forms, words, overlap and stable hashes of texts
 - `jsonl`: JSON Lines in and out, and files that are replaced whole
 - `tables`: rows of .jsonl, .csv and .parquet files
 - `locking`: one process at a time in a directory
-- `resources`: packaged folders, registry entries, install commands
+- `resources`: packaged folders, install commands
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request

@@ -1,8 +1,4 @@
-"""Where the `angle-data` program starts, also as `python -m angle_data`.
-
-Loading the program takes about half a second. A Ctrl-C in that time ends it with one line, like any later
-one, because `main` does the importing.
-"""
+"""Where the `angle-data` program starts, also as `python -m angle_data`."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Load and run the program."""
+    """Load and run the program; a Ctrl-C while it loads ends it with one line, like any later one."""
     try:
         from angle_data.cli import main as program
     except KeyboardInterrupt:

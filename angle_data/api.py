@@ -1,8 +1,8 @@
 """The steps of `angle-data` as functions for notebooks and scripts: what `import angle_data` offers.
 
-Each function is the command of its name: same options (with `_` for `-`), same defaults, same files, same
-one-line errors, raised as `AngleError`. Nothing is printed, and logging is left alone:
-`logging.basicConfig(level="INFO")` shows progress.
+Each function is the command of its name: same options (with `_` for `-`; another is a `TypeError`), same
+defaults, same files, same one-line errors, raised as `AngleError`. Nothing is printed, and logging is left
+alone: `logging.basicConfig(level="INFO")` shows progress.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, make, path_of, sources
+from angle_data.calls import IN_MEMORY, Config, beside_loop, check_names, is_path, make, path_of, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -133,7 +133,7 @@ class Pairs:
         )
 
 
-def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
+def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     """Let a language model write synonymous and opposite sentences: the command `angle-data llm-label`.
 
     Args:
@@ -149,7 +149,6 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
             call goes on, `AnnotatorError` for a service that cannot be used. Every reply so far is kept.
-        TypeError: There is no such option.
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button: replies in flight are waited for, a second
             one stops at once.
     """
@@ -158,12 +157,8 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     from angle_data.labelling.label import pilot, plan_label
     from angle_data.labelling.plan import plan_spending
 
-    if out is None:
-        raise TypeError("label() needs out, the run folder")
-    given = _options("label", llm_label, {**options, "model": model, "out": out, "texts": texts})
-    dry_run = given.pop("dry_run")
-    with _files(given, "texts", kept=not (dry_run or given["plan"])):
-        config = make(LabelConfig, given)
+    given, dry_run = {**options, "model": model, "out": out, "texts": texts}, options.get("dry_run")
+    with _made(LabelConfig, "label", llm_label, given) as config:
         if config.plan:
             spending = plan_spending(config, None if is_path(texts) else "texts.jsonl")
             return Run(config.out, model, spending.counts, spending)
@@ -183,20 +178,14 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
         pairs: Further pairs: what `mine` returned, a list of dictionaries (`text1, text2`), a
             `datasets.Dataset`, or paths of files.
         **options: Those of the command, such as `pairs_per_call=10`, `limit=100`, `dry_run=True`.
-
-    Raises:
-        AngleError, TypeError, KeyboardInterrupt: As of `label`.
     """
     from angle_data.labelling.command import llm_score
     from angle_data.labelling.score import plan_score
     from angle_data.labelling.score import score as run_score
 
     given = {**options, "model": model, "out": out, "runs": runs, "pairs": pairs}
-    given = _options("score", llm_score, given)
-    dry_run = given.pop("dry_run")
-    with _files(given, "pairs", kept=not dry_run):
-        config = make(ScoreConfig, given)
-        if dry_run:
+    with _made(ScoreConfig, "score", llm_score, given) as config:
+        if options.get("dry_run"):
             forecast = plan_score(config)
             return Run(config.out, model, forecast.counts, forecast)
         return Run(config.out, model, beside_loop(lambda: run_score(config)).counts)
@@ -211,18 +200,13 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
         pairs: Further pairs, as for `score`; `scores` must grade them.
         **options: Those of the command: `labels="ordinal"`, `strategy="vote"`, `scores=[graded]`,
             `ratios=(0.8, 0.1, 0.1)`, `seed=0` …
-
-    Raises:
-        InputError: A run, a file, a setting or the folder cannot be used, or no pair is left.
-        TypeError: There is no such option.
     """
     from angle_data.ensembling.build import build_ensemble
     from angle_data.ensembling.command import ensemble as command
     from angle_data.ensembling.config import EnsembleConfig
 
-    given = _options("ensemble", command, {**options, "out": out, "runs": runs, "pairs": pairs})
-    with _files(given, "pairs"):
-        config = make(EnsembleConfig, given)
+    given = {**options, "out": out, "runs": runs, "pairs": pairs}
+    with _made(EnsembleConfig, "ensemble", command, given) as config:
         return Pairs(config.out, build_ensemble(config))
 
 
@@ -237,39 +221,31 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
 
     Returns:
         The pairs: `text1`, `text2`, `kind`.
-
-    Raises:
-        InputError: The texts or runs cannot be used, `n` is more than there are pairs, or `out` holds other
-            ones.
-        TypeError: There is no such option.
     """
     from angle_data.labelling.command import mine as command
     from angle_data.labelling.mine import MineConfig
     from angle_data.labelling.mine import mine as draw
 
-    given = _options("mine", command, {**options, "out": out, "texts": texts})
-    with _files(given, "texts", kept=False) if texts is not None else nullcontext():
-        config = make(MineConfig, given)
+    with _made(MineConfig, "mine", command, {**options, "out": out, "texts": texts}) as config:
         draw(config)
         return Rows(config.out)
 
 
-def _options(function: str, command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every option of a command, as given or by default."""
+@contextmanager
+def _made(
+    config: type[Config], function: str, command: Callable[..., None], given: dict[str, Any]
+) -> Iterator[Config]:
+    """Yield the config of what was given to a function; rows in memory are a file, which may be kept."""
     parameters = inspect.signature(command).parameters.items()
     known = {name: parameter.default for name, parameter in parameters if name not in _NOT_HERE}
     check_names(function, given, known)
-    return known | dict(given)
-
-
-@contextmanager
-def _files(given: dict[str, Any], name: str, *, kept: bool = True) -> Iterator[None]:
-    """Put the files of what was given as `texts` or `pairs` in its place: in the output folder, if `kept`."""
-    is_texts = name == "texts"
-    if is_texts and given[name] is None:
+    given = known | given
+    name = "texts" if "texts" in known else "pairs"
+    if function == "label" and given[name] is None:
         raise InputError(f"{name}: got None; give a path, or a list of strings or dictionaries")
+    passing = function == "mine" or given.get("dry_run") or given.get("plan")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = path_of(given["out"]) / IN_MEMORY if kept else Path(temporary)
-        with sources(given[name], folder, name, given["text_field"] if is_texts else None) as files:
-            given[name] = files[0] if is_texts else files
-            yield
+        folder = Path(temporary) if passing else path_of(given["out"]) / IN_MEMORY
+        files = sources(given[name], folder, name, given.get("text_field"))
+        given[name] = files if name == "pairs" else next(iter(files), None)
+        yield make(config, given)

@@ -1,8 +1,6 @@
 """How a step is called, as a command and as a function for notebooks: one config says both.
 
-A field of a config made by `option` has its help, default and look; a config with a config among its fields
-has the options of both. Rows in memory are written to a file whose folder is named by a hash of their
-content, so that the same call finds the same file and goes on where it stopped. Imports nothing heavy.
+A config among a config's fields gives its options, too. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -12,18 +10,19 @@ import difflib
 import hashlib
 import inspect
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from angle_data.console import configure_logging, say_result
+from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
-from angle_data.jsonl import dumps, replace_file
+from angle_data.jsonl import dumps, write_text
 from angle_data.text import whole_characters
 
 Config = TypeVar("Config")
@@ -34,12 +33,11 @@ the same for people, and what the program ends with all the same, if anything.""
 
 IN_MEMORY = ".angle"
 """The folder inside an output folder that holds what was given as rows in memory."""
-_POLL_S = 0.5
 _SWITCHES = {
     "dry_run": ("--dry-run", "Forecast requests, tokens and cost without sending anything."),
     "quiet": ("--quiet", "Show warnings and errors only."),
     "verbose": ("--verbose", "Show more detail."),
-    "as_json": ("--json", "Print the counts as JSON."),
+    "as_json": ("--json", "Print the result as JSON."),
 }
 
 
@@ -65,6 +63,11 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
+def paths_option(help: str, default: Any = MISSING, **looks: Any) -> Any:
+    """Make a field that is an option of paths, or an argument, that can be repeated."""
+    return option(help, default, read=lambda texts: tuple(map(path_of, texts)), many=True, **looks)
+
+
 def check_least(config: object, least: int, *names: str, most: float = math.inf) -> None:
     """Raise an `InputError` unless the options of these names are None, or from `least` to `most`."""
     wanted = f"at least {least}" if most == math.inf else f"from {least} to {most}"
@@ -82,11 +85,6 @@ def check_named_once(paths: Iterable[Path], option: str = "") -> None:
         seen.add(path.resolve())
 
 
-def read_paths(texts: list[str]) -> tuple[Path, ...]:
-    """Return the paths of an option that can be repeated."""
-    return tuple(map(path_of, texts))
-
-
 def is_path(value: object) -> bool:
     """Return whether a value names a file, rather than being what would stand in one."""
     return isinstance(value, str | os.PathLike)
@@ -98,18 +96,13 @@ def path_of(value: Any) -> Path:
 
 
 def with_options(
-    config: type,
-    *,
-    dry_run: bool = False,
-    is_group: bool = False,
-    about: Mapping[str, str] | None = None,
-    **defaults: Any,
+    config: type, *, dry_run: bool = False, is_group: bool = False, **defaults: Any
 ) -> Callable[[Command], Callable[..., None]]:
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
-    With `dry_run` there is that switch, too, and the function gets it second. `about` is the help of
-    switches where it is another. `defaults` replace those of the config. The command of a group
-    (`is_group`) does nothing where one of the group is called, and else needs what is None in `defaults`.
+    With `dry_run` there is that switch, too, and the function gets it second. `defaults` replace those of the
+    config. The command of a group (`is_group`) does nothing where one of the group is called, and else needs
+    what is None in `defaults`.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -129,8 +122,8 @@ def with_options(
             if as_json:
                 made = isinstance(counts, str)
                 typer.echo(counts if made else json.dumps(counts, ensure_ascii=False, default=str))
-            else:
-                say_result(text)
+            elif log.isEnabledFor(logging.INFO):  # not --quiet
+                typer.echo(text)
             for error in errors:
                 raise error
 
@@ -139,8 +132,7 @@ def with_options(
         shown += _parameters(config, defaults)
         for name in switches:
             flag, does = _SWITCHES[name]
-            look = typer.Option(flag, help=(about or {}).get(name, does))
-            shown.append(_parameter(name, bool, False, look))
+            shown.append(_parameter(name, bool, False, typer.Option(flag, help=does)))
         run.__doc__ = command.__doc__
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
         run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
@@ -152,14 +144,14 @@ def with_options(
 def make(config: type[Config], given: dict[str, Any]) -> Config:
     """Take the options of a config, as texts or as values, out of those given, and return it.
 
-    Raises:
-        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
+    An `InputError` where a value is of a wrong kind, cannot be read, or is out of its range.
     """
     kinds, values = get_type_hints(config), {}
-    for name, look in _looks(config).items():
-        kind = kinds[name]
+    for item in fields(config):  # type: ignore[arg-type]
+        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
         if look is None:
-            values[name] = make(kind, given)
+            if is_dataclass(kind):
+                values[name] = make(kinds[name], given)
             continue
         members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
         value: Any = given.pop(look.flag or name)
@@ -170,64 +162,47 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
                 value = look.read(value) if look.read else value
         elif value is None and type(None) not in members:
             continue
-        elif is_path(value) and look.read is not None:
-            value = look.read(value)
-        elif is_path(value) and (Path in members or str in members):
-            value = path_of(value) if Path in members else os.fspath(value)
-        values[name] = _checked(look.flag or name, members, value)
+        elif is_path(value):
+            path = path_of(value) if Path in members else os.fspath(value)
+            value = look.read(value) if look.read else path
+        value = value.item() if hasattr(value, "item") else value  # a number of numpy
+        plain = [kind for kind in members if kind in (int, float, str, bool)]
+        fits = value is None or type(value) in plain or (type(value) is int and float in plain)
+        if plain and not fits:
+            raise InputError(f"{look.flag or name} must be of type {plain[0].__name__}, got {value!r}")
+        values[name] = value
     return config(**values)
-
-
-def _checked(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
-    """Return a value, which must be of one of the kinds where these are plain ones."""
-    value = value.item() if hasattr(value, "item") else value  # a number of numpy
-    wanted = [kind for kind in kinds if kind in (int, float, str, bool)]
-    fits = type(value) in wanted or (type(value) is int and float in wanted)
-    if wanted and value is not None and not fits:
-        raise InputError(f"{name} must be of type {wanted[0].__name__}, got {value!r}")
-    return value
-
-
-def _looks(config: Any) -> dict[str, Option | None]:
-    """Return how each field looks that is an option, and None for those that are configs of their own."""
-    kinds = get_type_hints(config)
-    looks = {item.name: item.metadata.get("option") for item in fields(config)}
-    return {name: look for name, look in looks.items() if look or is_dataclass(kinds[name])}
 
 
 def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameter of each option, as typer wants it; what a config inside needs comes first."""
-    kinds, own = get_type_hints(config), {item.name: item.default for item in fields(config)}
-    inside: list[inspect.Parameter] = []
-    for name, look in _looks(config).items():
-        if look is None:
-            inside += _parameters(kinds[name], defaults)
-    empty = inspect.Parameter.empty
-    yield from (parameter for parameter in inside if parameter.default is empty)
-    for name, look in _looks(config).items():
-        if look is not None:
-            yield _shown(name, kinds[name], defaults.get(name, own[name]), look)
-    yield from (parameter for parameter in inside if parameter.default is not empty)
-
-
-def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Parameter:
     import typer
 
-    if look.read is not None:
-        kind = list[str] | None if look.many else str | None
-        default = None if look.many or not isinstance(default, str | int | float) else str(default)
-    flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
-    if look.argument:
-        made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
-    return _parameter(look.flag or name, kind, default, made)
+    kinds, own, inside = get_type_hints(config), list[inspect.Parameter](), list[inspect.Parameter]()
+    for item in fields(config):
+        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
+        if look is None:
+            inside += _parameters(kind, defaults) if is_dataclass(kind) else ()
+            continue
+        default = defaults.get(name, item.default)
+        if look.read is not None:
+            kind = list[str] | None if look.many else str | None
+            default = None if look.many or not isinstance(default, str | int | float) else str(default)
+        flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
+        made = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
+        if look.argument:
+            made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
+        own.append(_parameter(look.flag or name, kind, default, made))
+    empty = inspect.Parameter.empty
+    yield from (parameter for parameter in inside if parameter.default is empty)
+    yield from own
+    yield from (parameter for parameter in inside if parameter.default is not empty)
 
 
 def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if default is MISSING else default
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, look]
-    )
+    kind = Annotated[kind, look]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -239,37 +214,26 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
             raise TypeError(f"{function}() has no option {name!r}; {hint}")
 
 
-@contextmanager
-def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> Iterator[list[str]]:
-    """Yield the files of what was given: a path, a list of paths, or rows in memory; none for None.
+def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> list[str]:
+    """Return the files of what was given: a path, a list of paths, or rows in memory; none for None.
 
     Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame; `name` is what readers and
-    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`; what cannot be used leaves none behind. With a
-    `text_field`, strings are texts, which stand in that field, and not paths.
+    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`, by a hash of their content, so that the same
+    call goes on where it stopped. With a `text_field`, strings are texts, which stand in that field.
     """
     if value is None:
-        yield []
-    elif is_path(value):
-        yield [os.path.expanduser(os.fspath(value))]  # what is no path, such as `hub:ID`, stays as it is
-    elif text_field is None and isinstance(value, list | tuple) and all(map(is_path, value)):
-        yield [os.path.expanduser(os.fspath(item)) for item in value]
-    else:
-        lines = [whole_characters(dumps(row)) + "\n" for row in _rows(value, name, text_field)]
-        if not lines:
-            raise InputError(f"{name}: an empty {type(value).__name__}; give at least one")
-        digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
-        path = folder / digest / f"{name}.jsonl"
-        made = [place for place in (path, *path.parents) if not place.exists()]
-        if path in made:
-            with replace_file(path) as stream:
-                stream.writelines(lines)
-        try:
-            yield [str(path)]
-        except InputError:
-            for place in made:
-                with suppress(OSError):  # a folder with something else in it by now
-                    place.unlink() if place == path else place.rmdir()
-            raise
+        return []
+    paths = [value] if is_path(value) else value if text_field is None else None
+    if isinstance(paths, list | tuple) and all(map(is_path, paths)):
+        return [os.path.expanduser(os.fspath(path)) for path in paths]  # what is none, as `hub:ID`, stays so
+    lines = [whole_characters(dumps(row)) + "\n" for row in _rows(value, name, text_field)]
+    if not lines:
+        raise InputError(f"{name}: an empty {type(value).__name__}; give at least one")
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+    path = folder / digest / f"{name}.jsonl"
+    if not path.exists():
+        write_text(path, "".join(lines))
+    return [str(path)]
 
 
 def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, Any]]:
@@ -317,19 +281,16 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     (the notebook's stop button) is passed on to `on_interrupt`; what the function makes of it is raised here.
     """
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor, wait
+    from concurrent.futures import ThreadPoolExecutor
 
-    running = False
-    with suppress(RuntimeError):
-        running = bool(asyncio.get_running_loop())
-    if not running:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return function()
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
         future = pool.submit(contextvars.copy_context().run, function)
         while True:
             try:
-                while not future.done():
-                    wait([future], timeout=_POLL_S)
                 return future.result()
             except KeyboardInterrupt:
                 if future.done():

@@ -1,13 +1,4 @@
-"""The `angle-data` program: every command reads its options, calls one function and prints the result.
-
-angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt
-angle-data mine --texts notes.jsonl --out mined.jsonl
-angle-data llm-score --model chatgpt runs/llama --pairs mined.jsonl --out runs/grades
-angle-data ensemble runs/chatgpt runs/llama --out pairs
-angle-data gis --repos list.txt --out gis
-angle-data show pairs
-angle-data grade pairs --out my.csv
-"""
+"""The `angle-data` program: every command reads its options, calls one function and prints the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What both command-line programs share: exit codes, error lines, logging and progress.
-
-Only `say_result` writes to stdout; everything else here goes to stderr.
-"""
+"""What both command-line programs share: exit codes, error lines, logging and progress, on stderr."""
 
 from __future__ import annotations
 
@@ -50,36 +47,21 @@ def at_level(level: int, *names: str) -> Iterator[None]:
             logger.setLevel(before)
 
 
-def say_result(text: str) -> None:
-    """Print a command's table or summary on stdout, unless `--quiet` asked for silence.
-
-    For people only: what a program reads (`--json`, rows, paths to pipe on) goes to `typer.echo` directly.
-    """
-    if log.isEnabledFor(logging.INFO):
-        import typer
-
-        typer.echo(text)
-
-
 def make_app(program: str, about: str) -> typer.Typer:
     """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
     import typer
 
-    def show_version(wanted: bool) -> None:
-        if wanted:
-            from importlib.metadata import version
-
-            typer.echo(f"angle-toolkit {version('angle-toolkit')}")
-            raise typer.Exit
-
     app = typer.Typer(
         name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
     )
-    option = typer.Option(False, "--version", help="Show the version.", callback=show_version, is_eager=True)
 
-    @app.callback(help=about)
-    def _(version: bool = option) -> None:
-        pass
+    @app.callback(help=about, invoke_without_command=True)
+    def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
+        if version:
+            from importlib.metadata import version as version_of
+
+            typer.echo(f"angle-toolkit {version_of('angle-toolkit')}")
+            raise typer.Exit
 
     return app
 
@@ -182,11 +164,15 @@ class Progress:
             self._bar.start()
         return self
 
-    def advance(self, count: int = 1, note: str = "") -> None:
-        """Count `count` more items as finished and show `note` (such as failures so far) beside them."""
-        self._done += count
+    def advance(self, count: int = 1, note: str = "", *, skipped: int = 0) -> None:
+        """Count `count` more items as finished and show `note` (such as failures so far) beside them.
+
+        Those `skipped` were finished before and do not count for the speed.
+        """
+        self._done += count + skipped
+        self._skipped += skipped
         if self._bar is not None:
-            self._bar.update(self._task, advance=count, note=note)
+            self._bar.update(self._task, advance=count + skipped, note=note)
         elif time.monotonic() - self._last_log >= _LOG_EVERY_S:
             self._last_log = time.monotonic()
             rate = (self._done - self._skipped) / (self._last_log - self._started)
@@ -195,13 +181,6 @@ class Progress:
             if self._total is not None and rate > 0:
                 left = f", {duration((self._total - self._done) / rate)} left"
             log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
-
-    def skip(self, count: int) -> None:
-        """Count `count` more items as finished before; they do not count for the speed."""
-        self._done += count
-        self._skipped += count
-        if self._bar is not None:
-            self._bar.update(self._task, advance=count)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

@@ -1,4 +1,4 @@
-"""Disjoint sets (union-find): which things belong together through any chain of links."""
+"""Disjoint sets (union-find)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Node = TypeVar("Node", bound="SupportsDunderLT[Any]")
 
 
 class DisjointSets(Generic[Node]):
-    """Hashable, comparable nodes in sets that `join` merges; a set is named by its smallest node."""
+    """Which things belong together through any chain of links; a set is named by its smallest node."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self._parent: dict[Node, Node] = {node: node for node in nodes}

@@ -1,20 +1,9 @@
 """The errors a user can meet, each with one line that says what to do about it.
 
-::
-
-    AngleError                  exit 1; one line on stderr, no traceback
-    ├── InputError              a file, line, value or option that cannot be used
-    ├── MissingExtraError       an optional dependency is not installed; names the install command
-    ├── AnnotatorError          an LLM service refused or cannot be reached; retrying would not help
-    │   └── CredentialsError    the service rejected the key, or none was given
-    └── StoppedError            exit 75; a limit was reached, run the same command again to go on
-
 Anything else that escapes is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from angle_data.resources import install_command
 
@@ -22,7 +11,7 @@ from angle_data.resources import install_command
 class AngleError(Exception):
     """Base of every error that is reported as one line; `exit_code` is the process's exit status."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
 
 class InputError(AngleError):
@@ -47,4 +36,4 @@ class CredentialsError(AnnotatorError):
 class StoppedError(AngleError):
     """A limit was reached; everything so far is kept and the same command goes on from there."""
 
-    exit_code: ClassVar[int] = 75
+    exit_code = 75

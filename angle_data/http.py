@@ -59,7 +59,7 @@ class BadAnswer(CallError):
 class NoReply(BadAnswer):
     """The service answered with success, but without a reply: none in it, or an answer that is cut off.
 
-    A filter for safety does the one, a text that a proxy or server chokes on the other: both are about the
+    A safety filter does the one, a text that a proxy or server chokes on the other: both are about the
     request, as far as one can tell, not about the service.
     """
 
@@ -91,8 +91,8 @@ class ServiceError(CallError):
 def is_retryable(error: CallError) -> bool:
     """Whether the same request may well succeed later.
 
-    It may after a bad answer, without an answer, and after a status of 408, 409, 429 or 5xx. A 429 is final
-    when it is about the account (`is_out_of_quota`), or says that this request is too large for the limit.
+    A 429 is final when it is about the account (`is_out_of_quota`), or says that this request is too large
+    for the limit.
     """
     status = error.status_code
     if status == 429:
@@ -119,10 +119,7 @@ def is_away(error: CallError) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `retry-after-ms` or `Retry-After` (seconds or date) asks for, if they do.
-
-    See RFC 9110, section 10.2.3; the header in milliseconds is OpenAI's.
-    """
+    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for."""
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / divisor

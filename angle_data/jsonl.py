@@ -9,69 +9,44 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from angle_data.errors import InputError
-from angle_data.text import whole_characters
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The numbers of the errors of a disk that takes no more."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk that takes no more
 
 
 def dumps(row: Any) -> str:
     """Return `row` as one line of JSON: characters beyond ASCII kept, keys in given order."""
-    return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
+    return json.dumps(row, ensure_ascii=False)
 
 
-def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> IO[str]:
-    """Open a UTF-8 text file for reading; `.gz` is decompressed and a byte order mark is skipped.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield `(line number, line)` of a UTF-8 text file (perhaps `.gz`), lazily, with line ends as they are.
 
-    `newline` and `errors` are those of `open`; a newline of "" leaves line ends as they are.
-
-    Raises:
-        InputError: The file does not exist, is a directory, or may not be read.
+    A byte order mark is skipped. An `InputError` names the file, and the line that is not UTF-8.
     """
+    number = 0
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
-        if path.suffix.lower() == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors)
-        return path.open(encoding="utf-8-sig", newline=newline, errors=errors)
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path") from None
     except PermissionError:
         raise InputError(f"{path} cannot be read: permission denied") from None
-
-
-def read_lines(path: Path, newline: str | None = None) -> Iterator[tuple[int, str]]:
-    """Yield `(line number, line)` of a text file, lazily; see `open_text`.
-
-    Raises:
-        InputError: The file is missing, not UTF-8 or no whole gzip file; names `file:line`.
-    """
-    with open_text(path, newline) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield number, line
-        except UnicodeDecodeError:
-            number += 1  # at least: decoding is some lines ahead of what was yielded
-            with suppress(EOFError, OSError, zlib.error), open_text(path, newline, "surrogateescape") as same:
-                bad = (at for at, line in enumerate(same, start=1) if whole_characters(line) != line)
-                number = next(bad, number)
-            raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number, object)` of every non-blank line, lazily.
-
-    Raises:
-        InputError: As of `read_lines`, or a line is no JSON object.
-    """
+    """Yield `(line number, object)` of every non-blank line, lazily; an `InputError` names `file:line`."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -97,7 +72,7 @@ def beside(path: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
@@ -121,11 +96,7 @@ def write_json(path: Path, content: Any, indent: int = 2) -> None:
     write_text(path, json.dumps(content, ensure_ascii=False, indent=indent, default=str) + "\n")
 
 
-def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Atomically write `rows`, one a line, and return how many there were."""
-    count = 0
+def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Atomically write `rows`, one a line."""
     with replace_file(path) as stream:
-        for row in rows:
-            stream.write(dumps(row) + "\n")
-            count += 1
-    return count
+        stream.writelines(dumps(row) + "\n" for row in rows)

@@ -16,18 +16,15 @@ LOCK_NAME = ".lock"
 def hold(directory: Path) -> Iterator[None]:
     """Keep other processes out of `directory`, which is made if missing, until the block ends.
 
-    Raises:
-        InputError: Another process holds it; the message gives its number.
+    An `InputError` gives the number of the process that holds it.
     """
     from filelock import FileLock, Timeout
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        if directory.is_symlink() and not directory.exists():
-            raise InputError(f"--out {directory} is a link to nothing; correct it") from None
-        is_there = "is" if directory.exists() else "goes through"
-        raise InputError(f"--out {directory} {is_there} a file; give a directory") from None
+        said = "is a file, a link to nothing, or below a file"
+        raise InputError(f"--out {directory} {said}; give a directory") from None
     path = directory / LOCK_NAME
     lock = FileLock(path, timeout=0, thread_local=False)
     try:

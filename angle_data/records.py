@@ -1,8 +1,4 @@
-"""The records that flow from one step to the next; frozen, and candidates are strict about their fields.
-
-They hold data only. How they are stored is `jsonl`'s business, how they are made each step's own. Candidates,
-which several steps read, are read here.
-"""
+"""The records that flow from one step to the next, and the files of a run that several steps read."""
 
 from __future__ import annotations
 
@@ -26,11 +22,6 @@ PURPOSES = ("opposites", "topics")
 """What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
 RECORDED = "recorded-"
 """How the checkpoint of recorded replies begins; the digest of their file follows."""
-_INSTEAD = {  # what else there may be in a folder that was given, and what is said then
-    "scores.jsonl": "holds grades, no candidates; `ensemble` takes it with --scores",
-    "candidates.jsonl": "holds candidates, no grades; give it without --scores",
-    **dict.fromkeys(("data", "dataset"), "is a data set; give the runs that it was made of"),
-}
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 TOP_GRADE = 5
 DEGREES = (5, 4, 3, 2, 1)
@@ -75,11 +66,7 @@ class Candidate(Record):
 
     @staticmethod
     def from_dict(row: dict[str, Any], where: str) -> Candidate:
-        """Build the record from a dictionary; `where` (`file:line`) opens every error.
-
-        Raises:
-            InputError: A field is missing, unknown or of a wrong kind; not one of polarity and degree is set.
-        """
+        """Build the record from a dictionary; `where` (`file:line`) opens every `InputError`."""
         from pydantic import ValidationError
 
         try:
@@ -89,11 +76,9 @@ class Candidate(Record):
             name = ".".join(map(str, first["loc"]))
             found = "" if first["type"] == "missing" else f"; it is {first['input']!r}"
             raise InputError(f"{where}: {name}: {first['msg']}{found}") from None
-        if (candidate.polarity is None) == (candidate.degree is None):
-            raise InputError(f"{where}: a candidate has a polarity or a degree, one of the two")
-        degree = row.get("degree")
-        if degree not in (None, *DEGREES) or isinstance(degree, bool | float):
-            raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {degree!r}")
+        degree = candidate.degree
+        if (candidate.polarity is None) == (degree is None) or degree not in (None, *DEGREES):
+            raise InputError(f"{where}: a candidate has a polarity or a degree from 1 to 5, one of the two")
         return candidate
 
 
@@ -101,9 +86,9 @@ class Candidate(Record):
 class Rejection(Record):
     """A reply, or a part of one, that became no candidate or no pair.
 
-    `text` is the part dropped, `raw` the whole reply it came from, `reason` the code of what was
-    wrong with it. Where degrees were asked for `polarity` is None; `degree` is None, and not written, for a
-    part that belongs to no degree, such as a refusal.
+    `text` is the part dropped, `raw` the whole reply it came from, `reason` the code of what was wrong with
+    it. Where degrees were asked for `polarity` is None; `degree` is None, and not written, for a part that
+    belongs to no degree, such as a refusal.
     """
 
     source_id: str
@@ -126,8 +111,7 @@ class LabelledPair(Record):
     empty for others; `models` are the annotators that offered it, `flags` notes such as `near_copy`.
     `supervision` says what the score rests on, and so which scores can be compared: `polarity`, `degrees`
     (what was asked for), `grades` (of a pair that nobody was asked for) or `random` (the low end of each).
-    `purpose`, one of `PURPOSES`, is that of the whole data set, and in every row so that no copy loses it;
-    None, where the user did not say, is not written.
+    `purpose`, one of `PURPOSES`, is that of the whole data set, in every row so that no copy loses it.
     """
 
     text1: str
@@ -154,31 +138,18 @@ def candidates_file(run: Path) -> Path:
 
 
 def read_candidates(run: Path) -> Iterator[Candidate]:
-    """Yield the candidates of a folder of `llm-label`, lazily.
-
-    Raises:
-        InputError: As of `candidates_file`, or a line is damaged (`file:line`).
-    """
+    """Yield the candidates of a folder of `llm-label`, lazily; an `InputError` names a bad `file:line`."""
     file = candidates_file(run)
-    try:
-        for line, row in read_jsonl(file):
-            yield Candidate.from_dict(row, f"{file}:{line}")
-    except InputError as error:
-        raise with_renewal(error, "llm-label", run) from None
+    for line, row in read_jsonl(file):
+        yield Candidate.from_dict(row, f"{file}:{line}")
 
 
 def results_file(run: Path, name: str, command: str) -> Path:
-    """Return the file `name` of a run of `command`; an `InputError` says what is there instead."""
+    """Return the file `name` of a run of `command`; an `InputError` if it is not there."""
     if (run / name).is_file():
         return run / name
-    if run.is_file():
-        raise InputError(f"{run} is a file; give the folder of the run")
-    for found, said in _INSTEAD.items():
-        if (run / found).exists():
-            raise InputError(f"{run} {said}")
     raise InputError(
-        f"{run} holds no {name}; make it with `angle-data {command} --out {run}`, or run that command again "
-        "to finish it"
+        f"{run} holds no {name}; give the folder of an `angle-data {command}`, or run that again to finish it"
     )
 
 
@@ -224,13 +195,6 @@ def read_score(row: Mapping[str, Any], where: str) -> float:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
         raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
     return score
-
-
-def with_renewal(error: InputError, command: str, run: Path) -> InputError:
-    """Return the error about a damaged result of a run, with how to make it anew from the journal."""
-    return InputError(
-        f"{error}; run the `angle-data {command}` command of {run} again, which writes the file anew"
-    )
 
 
 @cache

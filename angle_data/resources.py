@@ -1,33 +1,21 @@
-"""What comes with the toolkit: its folders, its registries' entries, its extras, in a clone or installed.
-
-Imports nothing of ours, so that every module may use it.
-"""
+"""What comes with the toolkit: its folders and its extras, in a clone or installed."""
 
 from __future__ import annotations
 
-import pkgutil
 from pathlib import Path
-from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that the packages are installed in
-_PACKAGES = ("angle_data", "angle_train")
 
 
 def packaged_folder(name: str, root: Path = _ROOT) -> Path:
     """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit; `root` holds the packages.
 
-    An installed copy carries it inside one of the packages, a clone at its root. Without it the installation
-    is incomplete (`FileNotFoundError`).
+    An installed copy carries it inside one of the packages, a clone at its root.
     """
-    for home in (*(root / package for package in _PACKAGES), root):
+    for home in (root / "angle_data", root / "angle_train", root):
         if (home / name).is_dir():
             return home / name
     raise FileNotFoundError(f"the folder {name!r} is missing from the installed toolkit; install it again")
-
-
-def load_object(path: str) -> Any:
-    """Return what a registry entry `module:Name` stands for; the module is imported now."""
-    return pkgutil.resolve_name(path)
 
 
 def install_command(extra: str, root: Path = _ROOT) -> str:

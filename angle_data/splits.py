@@ -1,8 +1,4 @@
-"""Train, validation and test: their shares as a user gives them, and who goes where, by a seed.
-
-`fill_shares` comes near the shares where groups are of unlike size. `draw_split` looks at one key alone, so
-that it stays where it is however many others there are.
-"""
+"""Train, validation and test: their shares as a user gives them, and who goes where, by a seed."""
 
 from __future__ import annotations
 
@@ -29,11 +25,7 @@ def parse_ratios(text: str) -> tuple[float, ...]:
 
 
 def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
-    """Return the share of each split that gets one, summing to 1.
-
-    Raises:
-        InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
-    """
+    """Return the share of each split that gets one, summing to 1; an `InputError` for anything else."""
     known = 1 <= len(ratios) <= len(SPLITS) and ratios[0] > 0 and min(ratios) >= 0
     if not known or not abs(sum(ratios) - 1) <= 0.01:  # also refuses nan
         shown = ",".join(f"{ratio:g}" for ratio in ratios)
@@ -44,7 +36,7 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
 
 
 def draw_split(key: str, shares: Mapping[str, float]) -> str:
-    """Return the split of `key`, drawn by its hash: its chance of each split is that split's share."""
+    """Return the split of `key`, drawn by its hash alone: however many others there are, it stays there."""
     position, border = stable_hash(key) / 2**64, 0.0
     for name, share in shares.items():
         border += share

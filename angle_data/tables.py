@@ -1,12 +1,10 @@
-"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries, each with its place.
-
-Reads lazily, so that millions of rows fit.
-"""
+"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries with their places, lazily."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,7 @@ PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-_MARKS = {".csv": ",", ".tsv": "\t"}
-_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_MARKS = {".csv": ",;\t", ".tsv": "\t,;"}  # what the fields may stand between, the likeliest first
 _BATCH_ROWS = 4096
 _FORMULA = ("=", "+", "-", "@", "\t")
 _LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less than a log can have
@@ -38,30 +35,26 @@ def read_table(
 ) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
 
-    Values of a CSV or TSV file (as CSV, with tabs) are strings, those of the others what they are there. The
-    fields of a CSV file may stand between semicolons, as where a comma is the decimal point. Lines of JSON
-    may each have other fields; of the other kinds some columns can be required (`require`), and `hint` is
-    what the error of a missing one ends with. Of a parquet file `columns` alone are read, as far as it has
-    them; default all.
-
-    Raises:
-        InputError: The file is missing, damaged or of an unknown kind, lacks a required column (those found
-            are named), or a row of it has too few or too many fields.
+    Values of a CSV or TSV file are strings, those of the others what they are there. The fields stand between
+    commas, semicolons (as where a comma is the decimal point) or tabs, as the header says. Lines of JSON may
+    each have other fields; of the other kinds some columns can be required (`require`), and `hint` is what
+    the error of a missing one ends with. Of a parquet file `columns` alone are read, as far as it has them.
+    An `InputError` names what is missing, damaged or of an unknown kind.
     """
     if not is_table(path):
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".jsonl"):
         return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
-    if mark := _MARKS.get(name[-4:]):
-        return _csv_rows(path, mark, require, hint)
+    if marks := _MARKS.get(name[-4:]):
+        return _csv_rows(path, marks, require, hint)
     return _parquet_rows(path, require, columns, hint)
 
 
 def read_texts(path: Path, text_field: str, id_field: str, require: Sequence[str], hint: str) -> Rows:
     """Yield the rows of a table of texts, see `read_table`; a line of a .txt[.gz] file is a text alone."""
     if path.name.lower().endswith((".txt", ".txt.gz")):
-        return ((f"{path}:{number}", {text_field: line.rstrip("\n")}) for number, line in read_lines(path))
+        return ((f"{path}:{number}", {text_field: line.rstrip("\r\n")}) for number, line in read_lines(path))
     if not is_table(path):
         kind = "is a folder" if path.is_dir() else "unknown kind of file"
         raise InputError(f"{path}: {kind}; give {TABLE_KINDS}, or .txt[.gz]")
@@ -85,20 +78,14 @@ def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) 
             raise InputError(f"{place}: no column {name!r}; columns found: {names}{hint}")
 
 
-def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
+def _csv_rows(path: Path, marks: str, require: Sequence[str], hint: str) -> Rows:
     csv.field_size_limit(_LONGEST_FIELD)
-    # The csv module wants line ends as they are: a quoted field may hold some.
-    lines = (line for _, line in read_lines(path, newline=""))
-    reader = csv.DictReader(lines, strict=True, delimiter=mark)
+    lines = (line for _, line in read_lines(path))
+    header = next(lines, "")
+    mark = next((mark for mark in marks if mark in header), marks[0])
+    reader = csv.DictReader(chain([header], lines), strict=True, delimiter=mark)
     try:
         names = list(reader.fieldnames or ())
-        if len(names) == 1 and mark == "," and ";" in names[0]:
-            yield from _csv_rows(path, ";", require, hint)
-            return
-        for other, called in _CALLED.items():
-            if len(names) == 1 and names[0] not in require and other in names[0]:
-                said = f"the fields must stand between {_CALLED[mark]}, not between {called}"
-                raise InputError(f"{path}:1: {said}")
         if names:
             _check(f"{path}:1", names, require, hint)
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -108,8 +95,7 @@ def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
             # DictReader puts surplus fields under None and fills missing ones with None.
             if None in row or None in row.values():
                 raise InputError(
-                    f"{where}: expected {len(names)} fields as in the header; "
-                    f"quote texts with {_CALLED[mark]}"
+                    f"{where}: expected {len(names)} fields as in the header; quote texts that hold {mark!r}"
                 )
             yield where, row
     except csv.Error as error:

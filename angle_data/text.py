@@ -62,12 +62,5 @@ def stable_hash(text: str) -> int:
 
 
 def whole_characters(text: str) -> str:
-    """Return `text` with surrogate pairs joined and halves of pairs replaced by U+FFFD.
-
-    JSON can hold half a pair (U+D83D alone, say), which no file in UTF-8 can.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    """Return `text` with surrogate pairs joined, and halves of pairs, which JSON can hold, as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -12,7 +12,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -172,22 +171,18 @@ def fit(
     from angle_train.train.run_directory import HIDDEN, check_out
 
     check_out(out)
-    with ExitStack() as stack:
-        folder = out / HIDDEN
-        files: dict[str, Any] = {
-            name: stack.enter_context(sources(value, folder, "train" if name == "data" else name))
-            for name, value in given.items()
-        }
-        from angle_train.data.kinds import choose_recipe
+    files: dict[str, Any] = {
+        name: sources(value, out / HIDDEN, "train" if name == "data" else name)
+        for name, value in given.items()
+    }
+    from angle_train.data.kinds import choose_recipe
 
-        chosen = {name: value for name, value in options.items() if value is not None}
-        recipe, reason = choose_recipe(recipe, files["data"])
-        from angle_train.run import fit as run
+    chosen = {name: value for name, value in options.items() if value is not None}
+    recipe, reason = choose_recipe(recipe, files["data"])
+    from angle_train.run import fit as run
 
-        asked = FitOptions(
-            **files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen
-        )
-        return Fitted(out, *run(asked, reason), options.get("device"))
+    asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen)
+    return Fitted(out, *run(asked, reason), options.get("device"))
 
 
 def evaluate(
@@ -223,9 +218,8 @@ def evaluate(
     seed = SEED if given["seed"] is None else given["seed"]
     base = given["baseline"]
     check_inputs([pairs], [*given["model"], *([base] if base else [])])
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        given["pairs"] = stack.enter_context(sources(pairs, folder, "pairs"))
+    with tempfile.TemporaryDirectory() as folder:
+        given["pairs"] = sources(pairs, Path(folder), "pairs")
         tasks: Mapping[str, Task] = (
             own_pairs(given["pairs"], given["split"], given["scale"])
             if given["pairs"]

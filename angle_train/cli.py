@@ -9,7 +9,6 @@ angle-train encode --model model --texts texts.jsonl --out texts.npy
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import typer
@@ -20,21 +19,13 @@ from angle_data.errors import AngleError, InputError
 from angle_train.api import check_inputs, evaluate, fit
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions, GridOptions
 
-_with_options = partial(
-    with_options,
-    about={
-        "quiet": "Show warnings only.",
-        "verbose": "Show more detail.",
-        "as_json": "Print the result as JSON.",
-    },
-)
 _OF_RECIPE = ("epochs", "batch_size", "learning_rate", "max_seq_length", "precision", "seed", "merge_back")
 
 app = make_app("angle-train", "Labelled sentence pairs in, embedding model and report out.")
 
 
 @app.command("fit")
-@_with_options(FitOptions)
+@with_options(FitOptions)
 def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """Fine-tune a model on labelled pairs and report whether that helped.
 
@@ -66,7 +57,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 
 
 @app.command("grid")
-@_with_options(GridOptions)
+@with_options(GridOptions)
 def search_recipe(given: GridOptions) -> tuple[str, str]:
     """Search weights, temperatures and learning rate on a few labels by successive halving.
 
@@ -99,7 +90,7 @@ def search_recipe(given: GridOptions) -> tuple[str, str]:
 
 
 @app.command("eval")
-@_with_options(EvalOptions)
+@with_options(EvalOptions)
 def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """Measure models on scored pairs or on tasks, with intervals and paired differences from a baseline.
 
@@ -119,7 +110,7 @@ def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 
 
 @app.command("encode")
-@_with_options(EncodeConfig)
+@with_options(EncodeConfig)
 def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
     """Embed the texts of a file, one embedding per row, in row order.
 

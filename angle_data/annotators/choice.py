@@ -12,6 +12,7 @@ import re
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from angle_data.annotators.spec import DEFAULT_URL, LOADED, AnnotatorSpec, Engin
 from angle_data.annotators.transport import is_http
 from angle_data.errors import InputError
 from angle_data.records import RECORDED
-from angle_data.resources import install_command, load_object
+from angle_data.resources import install_command
 
 ANNOTATORS: dict[str, str] = {
     "server": "angle_data.annotators.server:OpenAIServer",
@@ -184,4 +185,4 @@ def load_annotator(spec: AnnotatorSpec) -> Annotator:
         MissingExtraError: The engine needs a package that is not installed.
         CredentialsError: The variable that should hold the API key is not set.
     """
-    return cast(Annotator, load_object(ANNOTATORS[spec.engine])(spec))
+    return cast(Annotator, resolve_name(ANNOTATORS[spec.engine])(spec))

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pkgutil import resolve_name
 from typing import Any
 
 from angle_data.disjoint import DisjointSets
@@ -28,7 +29,6 @@ from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import PURPOSES, LabelledPair
-from angle_data.resources import load_object
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
@@ -61,7 +61,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     degrees = any(offer.candidate.degree for offer in offers)
     grading = read_grading(config.scores, runs, offers, {pair.key for pair in given})
     chosen = _choose(config, grading, degrees=degrees)
-    outcome = load_object(STRATEGIES[chosen.strategy])(offers, grading.grades)
+    outcome = resolve_name(STRATEGIES[chosen.strategy])(offers, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     if config.max_per_source is not None:
         cap(outcome, config.max_per_source, seed=config.seed)

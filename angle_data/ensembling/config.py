@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calls import check_least, option, read_paths
+from angle_data.calls import check_least, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES
 from angle_data.splits import check_ratios, parse_ratios
@@ -27,8 +27,8 @@ class EnsembleConfig:
     Labels need a lower end: without random pairs `binary` ones have their antonyms, the others have none.
     """
 
-    runs: tuple[Path, ...] = option(
-        "Run folders written by llm-label.", metavar="RUN...", read=read_paths, many=True, argument=True
+    runs: tuple[Path, ...] = paths_option(
+        "Run folders written by llm-label.", metavar="RUN...", argument=True
     )
     out: Path = option("Output folder for dataset/, rejected.jsonl and report.json.")  # noqa: RUF009
     strategy: str | None = option(
@@ -50,20 +50,12 @@ class EnsembleConfig:
         metavar="|".join(PURPOSES),
         shown="not stated",
     )
-    pairs: tuple[Path, ...] = option(
+    pairs: tuple[Path, ...] = paths_option(
         "Additional pairs, mined or your own; only rows graded in --scores are used. Repeatable.",
         (),
         metavar="FILE",
-        read=read_paths,
-        many=True,
     )
-    scores: tuple[Path, ...] = option(
-        "Run folder written by llm-score. Repeatable.",
-        (),
-        metavar="RUN",
-        read=read_paths,
-        many=True,
-    )
+    scores: tuple[Path, ...] = paths_option("Run folder written by llm-score. Repeatable.", (), metavar="RUN")
     antonym_score: float | None = option(
         "Score of antonyms under ordinal and graded labels, 0 to 1.",
         None,

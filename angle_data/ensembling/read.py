@@ -25,7 +25,6 @@ from angle_data.records import (
     read_run_file,
     read_score,
     results_file,
-    with_renewal,
 )
 from angle_data.text import normalise, pair_key
 
@@ -135,19 +134,16 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
         file = results_file(path, "scores.jsonl", "llm-score")
         recorded.append(_recorded(path, "llm-score"))
         line = 0
-        try:
-            for line, row in read_jsonl(file):
-                for name in ("text1", "text2", "model"):
-                    if not isinstance(row.get(name), str) or not row[name]:
-                        got = f"{name} must be a non-empty string, got {row.get(name)!r}"
-                        raise InputError(f"{file}:{line}: {got}")
-                grader, score = row["model"], float(read_score(row, f"{file}:{line}"))
-                found = grades.setdefault(pair_key(row["text1"], row["text2"]), {})
-                found.setdefault(grader, []).append(score)
-                rows[grader] += 1
-                models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
-        except InputError as error:
-            raise with_renewal(error, "llm-score", path) from None
+        for line, row in read_jsonl(file):
+            for name in ("text1", "text2", "model"):
+                if not isinstance(row.get(name), str) or not row[name]:
+                    got = f"{name} must be a non-empty string, got {row.get(name)!r}"
+                    raise InputError(f"{file}:{line}: {got}")
+            grader, score = row["model"], float(read_score(row, f"{file}:{line}"))
+            found = grades.setdefault(pair_key(row["text1"], row["text2"]), {})
+            found.setdefault(grader, []).append(score)
+            rows[grader] += 1
+            models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
         if not line:
             raise InputError(f"{file} holds no grades; see rejected.jsonl beside it for the reasons")
     means = {

@@ -71,7 +71,7 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.comments.explain import explain_comments
+    from angle_data.gis.comments.reading import explain_comments
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments

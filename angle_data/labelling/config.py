@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.calls import check_least, option, read_paths
+from angle_data.calls import check_least, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES, Polarity
 from angle_data.tables import TABLE_KINDS
@@ -92,22 +92,15 @@ class ScoreConfig:
 
     engine: EngineConfig
     out: Path = option(_OUT)  # noqa: RUF009
-    runs: tuple[Path, ...] = option(
-        "llm-label run folders with the candidates to grade.",
-        (),
-        metavar="RUN",
-        read=read_paths,
-        many=True,
-        argument=True,
+    runs: tuple[Path, ...] = paths_option(
+        "llm-label run folders with the candidates to grade.", (), metavar="RUN", argument=True
     )
-    pairs: tuple[Path, ...] = option(
+    pairs: tuple[Path, ...] = paths_option(
         f"Pairs: {TABLE_KINDS} with text1 and text2, sentence1 and sentence2, or source and text "
         "(candidates.jsonl). Repeatable.",
         (),
         metavar="FILE",
         shown="none",
-        read=read_paths,
-        many=True,
     )
     pairs_per_call: int = option(
         f"Maximum pairs per request, 1 to {_MOST_PER_CALL}; the prompt is sent once for all of them.", 1

@@ -24,7 +24,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from angle_data.calls import check_least, check_named_once, option, read_paths
+from angle_data.calls import check_least, check_named_once, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
@@ -73,12 +73,10 @@ class MineConfig:
 
     out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
     texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", None)  # noqa: RUF009
-    runs: tuple[Path, ...] = option(
+    runs: tuple[Path, ...] = paths_option(
         "llm-label run folders, instead of --texts: pair sentences written for the same text.",
         (),
         metavar="RUN",
-        read=read_paths,
-        many=True,
         argument=True,
     )
     n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer")

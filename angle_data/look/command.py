@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from angle_data.console import configure_logging
+from angle_data.calls import option, with_options
 from angle_data.errors import InputError
 
 _SHOWN, _ON_A_PAGE = 20, 500
 _DATA = "Output folder of any angle-data command, or a file of pairs."
-
-Seed = Annotated[int, typer.Option(help="Random seed for the draw.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the full result as JSON.")]
+_SEED = "Random seed for the draw."
 
 
-def show(
-    data: Annotated[Path, typer.Argument(metavar="RUN|DATASET", help=_DATA)],
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "--n", help="Number of items to show.", show_default=f"{_SHOWN}, with --html {_ON_A_PAGE}"
-        ),
-    ] = None,
-    reason: Annotated[
-        str | None, typer.Option(help="Show only items with this reason, flag or other word from the counts.")
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option(help="Show only items by this annotator or grader.")
-    ] = None,
-    seed: Seed = 0,
-    html: Annotated[
-        Path | None, typer.Option(help="Write an HTML page to filter and search in a browser.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class ShowConfig:
+    """What `show` needs, see its options."""
+
+    data: Path = option(_DATA, metavar="RUN|DATASET", argument=True)  # noqa: RUF009
+    n: int | None = option("Number of items to show.", None, shown=f"{_SHOWN}, with --html {_ON_A_PAGE}")
+    reason: str | None = option("Show only items with this reason, flag or other word from the counts.", None)
+    annotator: str | None = option("Show only items by this annotator or grader.", None)
+    seed: int = option(_SEED, 0)
+    html: Path | None = option("Write an HTML page to filter and search in a browser.", None)  # noqa: RUF009
+
+
+@with_options(ShowConfig)
+def show(config: ShowConfig) -> tuple[dict[str, Any], str]:
     """Inspect data before training: all counts, then a sample of what was kept, flipped and rejected.
 
     The sample alternates between kinds, reasons, and polarities or degrees. Each text is shown beside what
@@ -47,36 +37,33 @@ def show(
 
     As a page: angle-data show pairs --html pairs.html
     """
-    configure_logging()
-    from angle_data.look.show import check_ending, look, print_look, write_page
+    from angle_data.look.show import as_text, check_ending, look, write_page
 
+    html = config.html
     if html is not None:
         check_ending("--html", html, ".html")
-    wanted = n if n is not None else _SHOWN if html is None else _ON_A_PAGE
-    found = look(data, n=wanted, reason=reason, annotator=annotator, seed=seed)
-    if html is not None:
-        write_page(html, "show", found)
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
-    elif html is not None:
-        typer.echo(f"{len(found['items']):,} of {found['matching']:,} in {html}")
-    else:
-        print_look(found)
+    wanted = config.n if config.n is not None else _SHOWN if html is None else _ON_A_PAGE
+    found = look(config.data, n=wanted, reason=config.reason, annotator=config.annotator, seed=config.seed)
+    if html is None:
+        return found, as_text(found)
+    write_page(html, "show", found)
+    return found, f"{len(found['items']):,} of {found['matching']:,} in {html}"
 
 
-def grade(
-    data: Annotated[
-        Path | None, typer.Argument(metavar="DATASET|FILE", help=_DATA, show_default=False)
-    ] = None,
-    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw, at least 2.")] = 150,
-    out: Annotated[
-        Path | None, typer.Option(help="CSV to fill in; the page is the .html next to it.")
-    ] = None,
-    dev_share: Annotated[float, typer.Option(help="Share of the pairs to use as dev pairs.")] = 0.5,
-    seed: Seed = 0,
-    finish: Annotated[Path | None, typer.Option(help="Filled-in CSV: write its dev and test pairs.")] = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class GradeConfig:
+    """What `grade` needs, see its options."""
+
+    data: Path | None = option(_DATA, None, metavar="DATASET|FILE", argument=True)  # noqa: RUF009
+    n: int = option("Number of pairs to draw, at least 2.", 150)
+    out: Path | None = option("CSV to fill in; the page is the .html next to it.", None)  # noqa: RUF009
+    dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
+    seed: int = option(_SEED, 0)
+    finish: Path | None = option("Filled-in CSV: write its dev and test pairs.", None)  # noqa: RUF009
+
+
+@with_options(GradeConfig)
+def grade(config: GradeConfig) -> tuple[dict[str, Any], str]:
     """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
     Grade on the page with the keyboard, or in a spreadsheet, then with --finish. No text is in two pairs,
@@ -86,19 +73,18 @@ def grade(
 
     From a spreadsheet: angle-data grade --finish my.csv
     """
-    configure_logging()
     from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
 
-    if finish is not None and data is None and out is None:
-        written = finish_grading(finish)
+    data, out, n = config.data, config.out, config.n
+    if config.finish is not None and data is None and out is None:
+        written = finish_grading(config.finish)
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
-        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
-        return
-    if finish is not None or data is None or out is None:
+        return written, "\n".join(lines)
+    if config.finish is not None or data is None or out is None:
         raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv alone to end")
-    pairs, scores = draw_pairs(data, n=n, seed=seed, dev_share=dev_share)
+    pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share)
     page = write_grading(out, pairs)
-    found = {"pairs": len(pairs), "scores": scores, "sheet": str(out), "page": str(page)}
+    found = {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}
     short = "" if len(pairs) == n else f", not {n:,}: no text may be in two"
     lines = [
         f"pairs   {len(pairs):,}{short}",
@@ -107,7 +93,7 @@ def grade(
         f"or      {out}  (fill the column score, then angle-data grade --finish {out})",
         _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
     ]
-    typer.echo(json.dumps(found) if as_json else "\n".join(lines))
+    return found, "\n".join(lines)
 
 
 def _next(dev: str, test: str) -> str:

@@ -1,6 +1,6 @@
 """Pairs over the range of scores for people to grade: dev and test pairs of their own.
 
-What a machine thinks of them is not written. No text is in two pairs, so none is in dev and in test.
+No text is in two pairs, so none is in dev and in test.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
-
-
-Pairs = tuple[tuple[str, str, str], ...]
-"""Two texts each, and the split that they are for."""
+Pairs = tuple[tuple[str, str, str], ...]  # two texts each, and the split that they are for
 
 
 def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:
@@ -35,9 +32,6 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
 
     Within a fifth polarities, degrees or kinds alternate. The pairs come in an order that tells nothing, and
     with how many each fifth gave.
-
-    Raises:
-        InputError: `data` holds too few pairs whose texts are all different, or a number is out of its range.
     """
     if n < 2 or not 0 < dev_share < 1:
         raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
@@ -69,11 +63,7 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
 
 
 def write_grading(out: Path, pairs: Pairs) -> Path:
-    """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
-
-    Raises:
-        InputError: `out` is no .csv, or one of the files exists and may hold grades.
-    """
+    """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned."""
     check_ending("--out", out, ".csv")
     page = out.with_suffix(".html")
     if there := next((path for path in (out, page) if path.exists()), None):
@@ -87,11 +77,7 @@ def write_grading(out: Path, pairs: Pairs) -> Path:
 def finish_grading(sheet: Path) -> dict[str, int]:
     """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
-    Pairs without a score are left out.
-
-    Raises:
-        InputError: A column is missing, a score is no number from 0 to 5 or a split unknown (both by line),
-            a split has no score, or a file is there that holds other grades.
+    Pairs without a score are left out. No file that holds other grades is replaced.
     """
     check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}

@@ -20,8 +20,7 @@ _TEXTS = (*PAIR_COLUMNS, ("source", "text"))
 _NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 
-Stratum = tuple[Any, ...]
-"""What a sample alternates between: its first parts, and within each of them the next ones."""
+Stratum = tuple[Any, ...]  # what a sample alternates between: its first parts, within each the next ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +69,7 @@ class Counts:
 
 
 def find(path: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read.
-
-    Raises:
-        InputError: It is no run, ensemble, data set or file of pairs.
-    """
+    """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read."""
     if not path.is_dir():
         if not is_table(path):
             raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")
@@ -82,7 +77,8 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
     for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
         if (path / name).is_file():
-            return f"run of {command}{_state(path)}", (path / name, *rejected)
+            state = " (unfinished)" if read_run_file(path).get("finished") is False else ""
+            return f"run of {command}{state}", (path / name, *rejected)
     for home in (path / "dataset" / "data", path / "data", path):
         if files := tuple(sorted(home.glob("*.parquet"))):
             return "ensemble" if rejected else "data set", (*files, *rejected)
@@ -179,9 +175,3 @@ def _score(row: dict[str, Any]) -> float | None:
             if isfinite(number := float(row[name])):
                 return number
     return None
-
-
-def _state(run: Path) -> str:
-    with suppress(OSError, InputError):
-        return " (unfinished)" * (read_run_file(run).get("finished") is False)
-    return ""

@@ -34,11 +34,7 @@ def look(
 
     The sample is of one `reason` (a kind, group or mark) and one `annotator`, if given. `count` is of all
     items, `matching` of those that it is drawn from. Each stratum begins with the same texts, so that what
-    was kept and rejected of a text comes together. The items are those of `read.Item` as dictionaries, of one
-    first text next to each other.
-
-    Raises:
-        InputError: There is nothing to look at, `n` is below 1, or no item has the reason or annotator.
+    was kept and rejected of a text comes together. The items are those of `read.Item` as dictionaries.
     """
     if n < 1:
         raise InputError(f"--n must be at least 1, got {n}")
@@ -88,9 +84,8 @@ def _check(option: str, value: str | None, known: Collection[str]) -> None:
         raise InputError(f"{option} {value} is not there; known: {', '.join(sorted(known)) or 'none'}")
 
 
-def print_look(found: dict[str, Any]) -> None:
-    """Print what `look` returns on stdout, in two columns; coloured on a terminal, plain elsewhere."""
-    import typer
+def as_text(found: dict[str, Any]) -> str:
+    """Return what `look` returns for people, in two columns; coloured for a terminal, else plain."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
@@ -110,7 +105,7 @@ def print_look(found: dict[str, Any]) -> None:
         console.print(
             f"\n{len(found['items']):,} of {found['matching']:,}; --n shows more, --html makes a page"
         )
-    typer.echo("\n".join(map(str.rstrip, shown.get().splitlines())))
+    return "\n".join(map(str.rstrip, shown.get().splitlines()))
 
 
 def _print_item(console: Console, item: dict[str, Any], *, same: bool) -> None:
@@ -139,10 +134,7 @@ def _line(text: str) -> str:
 
 
 def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
-    """Write `page.html` with the part `name` to `path`, atomically: one file that opens without a network.
-
-    `data` is shown as text, never as HTML.
-    """
+    """Write `page.html` with the part `name` and `data`, shown as text, to `path`: it needs no network."""
     files = (Path(__file__).with_name(n) for n in ("page.html", "style.css", f"{name}.html"))
     page, style, part = (file.read_text("utf-8").rstrip("\n") for file in files)
     # A script ends at the first "</"; in JSON that can stand in strings only.

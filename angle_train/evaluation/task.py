@@ -10,13 +10,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.resources import load_object
 from angle_data.tables import read_table
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import load_hub_dataset
@@ -178,7 +178,7 @@ class Task(Protocol):
 
 def load_task(name: str) -> Task:
     """Return the task of that name."""
-    task: Task = load_object(TASKS[name])
+    task: Task = resolve_name(TASKS[name])
     return task
 
 

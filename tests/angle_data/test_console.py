@@ -7,7 +7,7 @@ import pytest
 import typer
 from programs import python
 
-from angle_data.console import Progress, configure_logging, run_app, say_result
+from angle_data.console import Progress, configure_logging, run_app
 from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
 
 
@@ -86,21 +86,20 @@ def test_what_a_sigterm_does_outside_the_program_stays_so(outside):
 
 
 @pytest.mark.parametrize(
-    ("options", "printed", "shown"),
+    ("options", "shown"),
     [
-        ({"quiet": True}, "", "warning\n"),
-        ({}, "a table\n", "info\nwarning\n"),
-        ({"verbose": True}, "a table\n", "debug\ninfo\nwarning\n"),
+        ({"quiet": True}, "warning\n"),
+        ({}, "info\nwarning\n"),
+        ({"verbose": True}, "debug\ninfo\nwarning\n"),
     ],
 )
-def test_quiet_and_verbose_say_what_is_printed_and_logged(options, printed, shown, capsys):
+def test_quiet_and_verbose_say_what_is_logged(options, shown, capsys):
     configure_logging(**options)
-    say_result("a table")
     log = logging.getLogger("angle.test")
     log.debug("debug")
     log.info("info")
     log.warning("warning")
-    assert capsys.readouterr() == (printed, shown)
+    assert capsys.readouterr() == ("", shown)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,6 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
     monkeypatch.setattr("angle_data.console.time.monotonic", lambda: now[0])
     configure_logging()
     with Progress("work", total) as progress:
-        progress.skip(6)
         now[0] = 20.0
-        progress.advance(2, note="1 failed")
+        progress.advance(2, note="1 failed", skipped=6)
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"

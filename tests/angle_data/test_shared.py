@@ -26,14 +26,11 @@ def test_a_candidate_has_a_polarity_or_a_degree():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"polarity": None}, "a candidate has a polarity or a degree, one of the two"),
-        ({"polarity": "synonym", "degree": 5}, "a candidate has a polarity or a degree, one of the two"),
+        ({"polarity": None}, "a candidate has a polarity or a degree from 1 to 5, one of the two"),
+        ({"polarity": "synonym", "degree": 5}, "a candidate has a polarity or a degree from 1 to 5, one of"),
         ({"polarity": "near"}, "polarity: Input should be 'synonym' or 'antonym'"),
-        ({"polarity": None, "degree": 0}, "degree must be a whole number from 1 to 5, got 0"),
+        ({"polarity": None, "degree": 0}, "a candidate has a polarity or a degree from 1 to 5"),
         ({"polarity": None, "degree": 4.5}, "degree: Input should be a valid integer, .*; it is 4.5"),
-        ({"polarity": None, "degree": 4.0}, "degree must be a whole number from 1 to 5, got 4.0"),
-        ({"polarity": None, "degree": True}, "degree must be a whole number from 1 to 5, got True"),
-        ({"polarity": None, "degree": "4"}, "degree must be a whole number from 1 to 5, got '4'"),
         ({"polarity": "synonym", "text": 4}, "text: Input should be a valid string"),
         ({"polarity": "synonym", "extra": 1}, "extra: Unexpected keyword argument"),
         ({}, "polarity: Field required"),
@@ -97,13 +94,10 @@ def test_a_directory_is_held_by_one_process_and_freed_when_it_is_killed(tmp_path
 
 def test_a_file_in_place_of_the_directory_or_above_it_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"file is a file; give a directory"), hold(tmp_path / "file"):
-        pass
-    with pytest.raises(InputError, match=r"run goes through a file; give"), hold(tmp_path / "file" / "run"):
-        pass
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"link is a link to nothing; correct it"), hold(tmp_path / "link"):
-        pass
+    for path in ("file", "file/run", "link"):
+        with pytest.raises(InputError, match=rf"{path} is a file, a link"), hold(tmp_path / path):
+            pass
 
     hidden = tmp_path / "model" / ".run"  # called by the folder around it
     with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):

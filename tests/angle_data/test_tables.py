@@ -78,17 +78,15 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"a\tb\n1\t2\n", r"t.csv:1: the fields must stand between commas, not between tabs"),
-        ("t.tsv", b"a,b\n1,2\n", r"t.tsv:1: the fields must stand between tabs, not between commas"),
-        ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
-        ("t.csv", b"a;b\n1;2;3\n", r"t.csv:2: expected 2 fields as in the header; quote texts with semi"),
+        ("t.csv", b"a;x,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts .* ','"),
+        ("t.csv", b"a;b\n1;2;3\n", r"t.csv:2: expected 2 fields as in the header; quote texts that hold ';'"),
         ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
         ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:2: not UTF-8 text"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 9999, mtime=0)[:-12], r"t.csv.gz: damaged gzip file"),
         ("t.jsonl", b'{"a": 1}\n[2]\n', r"t.jsonl:2: expected a JSON object, got list"),
         ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file \(.+\); write it again"),
         ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give \.jsonl\[.gz\], .* or .parquet"),
-        ("t.tsv", b"a\tb\n1\n", r"t.tsv:2: expected 2 fields as in the header; quote texts with tabs"),
+        ("t.tsv", b"a,x\tb\n1\n", r"t.tsv:2: expected 2 fields as in the header; quote texts that hold '.t'"),
         ("t.csv", b"id,text,text\na,b,c\n", "column 'text' stands there twice"),
     ],
 )

@@ -26,12 +26,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import IO, Any, ClassVar, Protocol
 
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError
-from angle_data.resources import load_object
 
 log = logging.getLogger("angle.annotators")
 
@@ -199,7 +199,7 @@ class ChunkServer:
         """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
         if not self._error:
             try:
-                self._engine = self._engine or load_object(self._class)(self._arguments)
+                self._engine = self._engine or resolve_name(self._class)(self._arguments)
                 assert self._engine is not None
                 outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
                 return json.dumps({"outcomes": list(map(asdict, outcomes))})

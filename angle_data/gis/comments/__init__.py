@@ -1,17 +1,16 @@
 """The text of a comment in; the duplicate links that it states out, each with direction, certainty and place.
 
 In reading order:
-`reading`: one comment, from its text to its links; a whole thread, with what was taken back.
+`reading`: one comment, from its text to its links; a whole thread, with what was taken back; a file.
 `markdown`: blanks what the writer does not say: code, quotes, templates.
 `references`: finds what is pointed at, such as `#26` or a link.
 `sentences`: cuts the text into sentences in which a reference is one character.
 `grammar`: decides which references a sentence ties to the issue, and how surely.
 `phrases`: the phrasings, each with an example; a new phrasing goes here.
-`vocabulary`: kinds of statement, words for "duplicate" in any language, cue words; a new word goes here.
+`vocabulary`: words for "duplicate" in any language, cue words; a new word goes here.
 `context`: what surrounds a phrase: who it speaks of, denials, hedges, hearsay (what a bot says), questions,
     conditions; whether the writer closes the issue.
 `corrections`: withdrawals ("unmarking …") and corrected targets ("Edit: I mean #27").
-`explain`: shows all of this for a file of comments.
 
 Every pattern has an example above it (`# Finds: ...`), which a test holds it to.
 """

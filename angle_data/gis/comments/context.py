@@ -1,8 +1,7 @@
 """What surrounds a phrase: who it speaks of, whether it is denied, doubted or asked; who closes the issue.
 
-A phrase speaks of this issue, or of another one that is the subject or object of the clause: walking from the
-phrase to the left, a reference with nothing but light words between is the subject. A negation reaches over
-the rest of its clause, however long ("I do not agree that … is a …"), and no further.
+Walking from the phrase to the left, a reference with nothing but light words between is the subject. A
+negation reaches over the rest of its clause, however long ("I do not agree that … is a …"), and no further.
 """
 
 from __future__ import annotations
@@ -11,11 +10,6 @@ import re
 
 from angle_data.gis.comments.references import SELF
 from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
-
-# Who is spoken of
-
-_BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
-_WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 
 # The last reference of the clause is its topic, is closed itself, or has an apposition.
 # Finds: "closing #5 because it "
@@ -52,7 +46,7 @@ _LIKE_REF = expand(
 
 
 def _core(word: str) -> str:
-    return word.strip(_WORD_EDGE).lower()
+    return word.strip("\"'().,:;!?*[]“”«»^").lower()
 
 
 def about_another(left: str) -> bool:
@@ -75,25 +69,21 @@ def about_this(left: str) -> bool:
     """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
     noun = False
     tokens = left.split()
-    for place in range(len(tokens) - 1, max(-1, len(tokens) - 17), -1):
-        token = tokens[place]
+    for before, token in reversed(list(zip(["", *tokens], tokens, strict=False))[-16:]):
         word = _core(token)
         if word in THIS_WORDS or SELF in word:
-            if place and tokens[place - 1].lower() in ("for", "about", "on"):
-                continue
-            return True
-        if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
+            if before.lower() not in ("for", "about", "on"):
+                return True
+        elif token[-1] in ",;:()-–—!→/.?…|>" or token[0] in "(–—-" or word.startswith("@"):
             return not noun or word in NOUNS
-        if noun and word in ("the", "your", "my", "our", "same"):
+        elif noun and word in ("the", "your", "my", "our", "same"):
             return True
-        if word in NOUNS:
+        elif word in NOUNS:
             noun = True
         elif word and not word.endswith("ly") and word not in LIGHT:
             return False
     return not noun or _core(tokens[0]) in NOUNS
 
-
-# Denied
 
 # Finds: " but "
 _CLAUSE = expand(
@@ -127,29 +117,22 @@ _ASKS = re.compile(
     r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b|pas|nicht|não|nao|non|no|не",
     re.IGNORECASE,
 )
-# Finds: " not the same"
-_NO_SUCH = (
-    r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|the case|it|"
-    r"at all)\b|[.,;!)]*$)"
-)
 # What takes a phrase (§) back: an objection after it, or the remark that the mark was a mistake.
 # Finds: "it is a §, but that one is different"
 TAKEN_BACK = expand(
-    (
-        r"§(?:,? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|"
-        r"whereas|except|which|that)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|nothing to "
-        r"do|another (?:issue|problem|bug)|wrong|nonsense|incorrect|mistaken?|an? error|disagree|(?:do not|"
-        r"don't) (?:think|believe|agree))\b|\b(?:it|this|that|they|which|mine)(?:'s| is| are| was| does| "
-        r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
-        r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
-        r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
-        r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
-        r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
-        r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
-        r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"
-        r"seemed)\b[^.;]{0,30}§[^.;]{0,12},? (?:but|however)\b|§[^.;]{0,12}, (?:those|these|they|the "
-        r"two)\b[^.;]{0,20}\b(?:different|separate|unrelated|distinct)"
-    ).replace("{NO_SUCH}", _NO_SUCH)
+    r"§(?:,? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|"
+    r"whereas|except|which|that)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|nothing to "
+    r"do|another (?:issue|problem|bug)|wrong|nonsense|incorrect|mistaken?|an? error|disagree|(?:do not|"
+    r"don't) (?:think|believe|agree))\b|\b(?:it|this|that|they|which|mine)(?:'s| is| are| was| does| "
+    r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
+    r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
+    r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
+    r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
+    r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
+    r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
+    r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"
+    r"seemed)\b[^.;]{0,30}§[^.;]{0,12},? (?:but|however)\b|§[^.;]{0,12}, (?:those|these|they|the "
+    r"two)\b[^.;]{0,20}\b(?:different|separate|unrelated|distinct)"
 )
 # A sentence that denies what the one before it said.
 # Finds: "It isn't."
@@ -159,10 +142,9 @@ DENIED_NEXT = expand(
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
     r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?!(?:should|when)\b|"
-    r".*\b(?:(?<!even )if|unless|otherwise|in case|free to|welcome to|happy to|hesitate|let (?:me|us) "
-    r"know|no need|(?:you|we|it|this) (?:can|may)|(?:do not|don't) "
-    r"re-?open)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|ing)?(?: this| it| the (?:issue|ticket))?(?: now| "
-    r"again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
+    r".*\b(?:(?<!even )if|unless|otherwise|in case|free to|welcome to|happy to|hesitate|let (?:me|us) know|"
+    r"no need|(?:you|we|it|this) (?:can|may)|(?:do not|don't) re-?open)\b)(?:[^.;]{0,30}\b)?re-?open(?:ed|"
+    r"ing)?(?: this| it| the (?:issue|ticket))?(?: now| again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
 )
 
 
@@ -185,8 +167,6 @@ def is_negated(left: str, *, asked: bool) -> bool:
             return True
     return False
 
-
-# Doubted, asked, conditional, hearsay
 
 # Finds: "maybe"
 _STRONG = expand(
@@ -316,15 +296,15 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
 def is_question(sentence: str, end: int) -> bool:
     """Whether a sentence asks for the phrase that ends at `end`, and not for something after it."""
     right = sentence[end:]
-    if _ASKS_CJK.search(right):
-        return True
-    if not sentence.rstrip(" \"')").endswith(("?", "？")):
-        return False
-    return _INTERROGATIVE.search(right) is None
+    by_mark = asks(sentence) and _INTERROGATIVE.search(right) is None
+    return by_mark or _ASKS_CJK.search(right) is not None
 
 
 def closes(sentence: str) -> bool:
     """Whether the writer closes the issue in this sentence, not merely talks of closing."""
-    if sentence.rstrip(" \"')").endswith(("?", "？")):
-        return False
-    return _CLOSES.search(sentence) is not None
+    return not asks(sentence) and _CLOSES.search(sentence) is not None
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence ends in a question mark."""
+    return sentence.rstrip(" \"')").endswith(("?", "？"))

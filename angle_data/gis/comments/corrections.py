@@ -1,14 +1,11 @@
-"""Second thoughts: a marker that is withdrawn, by name or altogether, and a target that is corrected.
-
-"Unmarking as a duplicate of #5" denies #5; "Edit: I mean #27" puts #27 in the place of what was said before.
-"""
+"""Second thoughts: a marker that is withdrawn, by name or altogether, and a target that is corrected."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from angle_data.gis.comments.context import is_conditional
+from angle_data.gis.comments.context import asks, is_conditional
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
 from angle_data.gis.comments.vocabulary import expand
@@ -81,8 +78,10 @@ MAY_TAKE_BACK = re.compile(
 
 def takes_back(sentence: Sentence) -> bool:
     """Whether a sentence takes back what was said before, without naming a target."""
-    if sentence.ending == "?" or withdraws(sentence.text):
-        return sentence.ending != "?" and not sentence.refs
+    if asks(sentence.text):
+        return False
+    if withdraws(sentence.text):
+        return not sentence.refs
     match = _TAKE_BACK.search(sentence.text)
     return match is not None and not is_conditional(sentence.text[: match.end()])
 
@@ -94,7 +93,7 @@ def regrets(sentence: Sentence) -> bool:
 
 def withdraws(text: str) -> bool:
     """Whether a sentence withdraws a mark ("Undoing the duplicate mark for #5")."""
-    return _WITHDRAWS.search(text) is not None and not text.rstrip().endswith("?")
+    return _WITHDRAWS.search(text) is not None and not text.endswith("?")
 
 
 def outlived(sentence: Sentence) -> Reference | None:

@@ -1,17 +1,15 @@
 """From sentences to links: which references a comment ties to its issue, how, and how surely.
 
-Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`,
-`corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
-duplicate. Please follow #5.").
+A marker and its target may stand in neighbouring sentences ("Closing as a duplicate. See #5.").
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 from angle_data.gis.comments.context import (
     DENIED_NEXT,
@@ -19,6 +17,7 @@ from angle_data.gis.comments.context import (
     UNSAID,
     about_another,
     about_this,
+    asks,
     closes,
     is_conditional,
     is_doubted,
@@ -39,9 +38,9 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates, or (`denied`) that they are none.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
-    and conditions. `kind` is one of `vocabulary.KINDS`, with `:pull` appended where the target was named as a
-    pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
+    `certainty` is `tentative` for guesses, questions and conditions. `kind` is that of the phrase, or
+    `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target was named
+    as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
     repo: str
@@ -60,10 +59,6 @@ class MarkerLink:
     def target(self) -> tuple[str, int]:
         """The other issue under which links compare equal: (`repo` in lower case, number)."""
         return self.repo.casefold(), self.number
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields in declaration order, ready for JSON."""
-        return {**asdict(self), "span": list(self.span)}
 
 
 MOST_REFERENCES = 25
@@ -163,7 +158,11 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
             hits[index] += _unbound(sentences, index, hits, closing)
     alone = len({ref.target for sentence in sentences for ref in sentence.refs}) == 1
     if closing and alone and not any(hits):
-        hits = [_closed_for(sentence) for sentence in sentences]
+        # What a closing comment refers to, if the words around it speak of the same matter.
+        for sentence, found in zip(sentences, hits, strict=True):
+            same = _SAME_MATTER.search(sentence.text) and not asks(sentence.text)
+            if same and not is_negated(sentence.text, asked=False):
+                found += _targets(sentence, "explicit", "covered")
     _correct(sentences, hits)
     return [hit for found in hits for hit in found]
 
@@ -172,12 +171,12 @@ def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -
     """Deny what the sentence itself withdraws or the one that follows denies; or turn it round."""
     survivor = outlived(sentence)
     if _THE_LAST_ONE.search(following):
-        last = _targets(sentence, 0, len(sentence.text), "explicit")
+        last = _targets(sentence, "explicit")
         return [replace(hit, direction="other_is_dup_of_this") for hit in last]
     if withdraws(sentence.text):
-        found = found or [_mention(ref, "denied") for ref in sentence.refs]
+        found = found or [_link(ref, "denied") for ref in sentence.refs]
     elif survivor:
-        return [*found, _mention(survivor, "denied", "outlived")]
+        return [*found, _link(survivor, "denied", "outlived")]
     elif not DENIED_NEXT.match(following):
         return found
     return [replace(hit, certainty="denied") for hit in found]
@@ -196,9 +195,6 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
             hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
 
 
-# Phrases with their target
-
-
 def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
     """Hits of phrases that name their target in the same sentence."""
     hits: list[MarkerLink] = []
@@ -210,22 +206,16 @@ def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
             if verdict == "another":
                 blocked |= {ref.target for ref in targets if phrase.kind == "duplicate"}
             elif verdict is not None:
-                first, last = sentence.offset(match.start()), targets[-1].end
+                first, last = sentence.places[match.start()], targets[-1].end
                 for ref in targets:
-                    span = min(first, ref.start), last
-                    hits.append(_link(ref, phrase.direction, verdict, phrase.kind, span))
+                    link, span = _link(ref, verdict, phrase.kind), (min(first, ref.start), last)
+                    hits.append(replace(link, direction=phrase.direction, span=span))
     return [hit for hit in hits if hit.target not in blocked or hit.direction != "this_is_dup_of"]
 
 
-def _mention(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> MarkerLink:
-    return _link(ref, "this_is_dup_of", certainty, kind, (ref.start, ref.end))
-
-
-def _link(
-    ref: Reference, direction: Direction, certainty: Certainty, kind: str, span: tuple[int, int]
-) -> MarkerLink:
+def _link(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> MarkerLink:
     kind = f"{kind}:pull" if ref.pull else kind
-    return MarkerLink(ref.repo, ref.number, direction, certainty, kind, span)
+    return MarkerLink(ref.repo, ref.number, "this_is_dup_of", certainty, kind, (ref.start, ref.end))
 
 
 def _judge(
@@ -240,7 +230,7 @@ def _judge(
         return None
     if UNSAID.search(f"{left}§{right}") and not is_negated(left, asked=asked):
         return None
-    if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
+    if phrase.subject != "any":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
         if (names or about_another(left)) and not _SO_IS_THIS.match(right):
@@ -272,9 +262,6 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
     return unsaid or _OTHER_DUPLICATE.search(around) is not None
 
 
-# Markers whose target stands elsewhere
-
-
 def _unbound(
     sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[MarkerLink]], closing: bool | None
 ) -> list[MarkerLink]:
@@ -282,31 +269,26 @@ def _unbound(
     sentence = sentences[index]
     if len(sentence.refs) > MOST_REFERENCES:
         return []
+    near = (index + 1, index - 1, index + 2, index - 2)
+    around = [(place, 0, None) for place in near if 0 <= place < len(sentences)]
     for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
         if BOUND.match(sentence.text, match.start()):
             continue  # has its target beside it and was judged with it
         verdict = _judge_unbound(sentence, match, closing)
         if verdict is None:
             continue
-        for place, low, high in _places(sentences, index, match):
+        for place, low, high in ((index, match.end(), None), (index, 0, match.start()), *around):
             if verdict == "denied" and (place != index or hits[index]):
                 break
-            found = _targets(sentences[place], low, high, verdict)
-            if found:
-                found += _list_below(sentences, place, verdict)
-                first = sentence.offset(match.start())
-                last = sentence.offset(match.end() - 1) + 1
-                return [replace(h, span=(min(first, h.span[0]), max(last, h.span[1]))) for h in found]
+            found = _targets(sentences[place], verdict, low=low, high=high)
+            if not found:
+                continue
+            while sentences[place].item and place + 1 < len(sentences) and sentences[place + 1].item:
+                place += 1  # of a list, all items that follow
+                found += _targets(sentences[place], verdict)
+            first, last = sentence.places[match.start()], sentence.places[match.end() - 1] + 1
+            return [replace(h, span=(min(first, h.span[0]), max(last, h.span[1]))) for h in found]
     return []
-
-
-def _list_below(sentences: Sequence[Sentence], place: int, verdict: Certainty) -> list[MarkerLink]:
-    """The targets of the list items right below `place`, itself an item."""
-    found: list[MarkerLink] = []
-    while sentences[place].item and place + 1 < len(sentences) and sentences[place + 1].item:
-        place += 1
-        found += _targets(sentences[place], 0, len(sentences[place].text), verdict)
-    return found
 
 
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Certainty | None:
@@ -325,37 +307,15 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
-def _places(
-    sentences: Sequence[Sentence], index: int, match: re.Match[str]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield (sentence, from, to) where the target of an unbound marker may stand, the likeliest first."""
-    length = len(sentences[index].text)
-    yield index, match.end(), length
-    yield index, 0, match.start()
-    for place in (index + 1, index - 1, index + 2, index - 2):
-        if 0 <= place < len(sentences):
-            yield place, 0, len(sentences[place].text)
-
-
-def _closed_for(sentence: Sentence) -> list[MarkerLink]:
-    """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
-    text = sentence.text
-    if not _SAME_MATTER.search(text) or sentence.ending == "?":
-        return []
-    found = [] if is_negated(text, asked=False) else _targets(sentence, 0, len(text), "explicit")
-    return [replace(hit, kind=hit.kind.replace("duplicate", "covered")) for hit in found]
-
-
-def _targets(sentence: Sentence, low: int, high: int, verdict: Certainty) -> list[MarkerLink]:
+def _targets(
+    sentence: Sentence, verdict: Certainty, kind: str = "duplicate", low: int = 0, high: int | None = None
+) -> list[MarkerLink]:
     """References between `low` and `high` of a sentence that can be meant by a marker elsewhere."""
     text = sentence.text
     found: list[MarkerLink] = []
-    position = text.find(REF, low, high)
-    while position >= 0:
+    for position in (place for place, sign in enumerate(text[low:high], low) if sign == REF):
         before = _CLAUSE_END.split(text[low if low < position else 0 : position])[-1]
-        ref = sentence.refs_between(position, position + 1)[0]
         other = _NOT_TARGET.search(before) or _FIX_FOLLOWS.match(text, position + 1)
         if verdict == "denied" or not other:
-            found.append(_mention(ref, verdict))
-        position = text.find(REF, position + 1, high)
+            found.append(_link(sentence.refs_between(position, position + 1)[0], verdict, kind))
     return found

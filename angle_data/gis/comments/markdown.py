@@ -1,13 +1,9 @@
-"""Blanks what in a comment is not in its writer's own words: code, quotes, mails, HTML comments, templates.
-
-Everything keeps its place: blanked characters become spaces, line breaks stay, so an offset in the result
-is the offset in the comment. Every step is linear in the length of the comment.
-"""
+"""Blanks what in a comment is not in its writer's own words; offsets stay, and every step is linear."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -33,15 +29,13 @@ _SEARCHED = re.compile(
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
-    r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|schreef[^\n:]{0,80}\n?"
-    r"[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|napisał[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<"
-    r"[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|"
-    r"Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message d'origine|Mensaje original|"
-    r"Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|Da|发件人)[ "
-    r"\t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|"
-    r"Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|_{3,})[ \t]*\n(?:Reply to this email|"
-    r"You are receiving this|View it on GitHub)",
+    r"a écrit|escribió|ha scritto|escreveu|写道|寫道|(?:schrieb|schreef|skrev|napisał|писал)[^\n:]{0,80}"
+    r"\n?[^\n:]{0,80})[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}"
+    r">[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|"
+    r"Forwarded message|Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}"
+    r"[ \t]*$|^(?:From|Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|"
+    r"Gesendet|Datum|An|Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|"
+    r"_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
     re.MULTILINE,
 )
 # Finds: "<details open>"
@@ -70,16 +64,21 @@ def own_words(body: str) -> str:
 
     Blanked are: fenced, inline and indented code; HTML comments; `>` and `<blockquote>` quotations; mails
     quoted without `>`; `<details>` blocks; task-list lines, template questions; struck text; and reported
-    speech in quotation marks that holds a marker of its own.
+    speech in quotation marks that holds a marker of its own. Line breaks stay.
     """
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
-    if "<!--" in text:
-        text = _blank(text, _spans(_COMMENT)(text))
+    text = _COMMENT.sub(_blanked, text)
     text = _mask_lines(text, body).replace("\t", " ")
-    steps = (("`", _spans(_CODE)), ("<", _block_tags), ("~~", _spans(_STRIKE)), ("", _mails), ("", _speeches))
-    for sign, spans in steps:
-        text = _blank(text, spans(text)) if sign in text else text
-    return text
+    text = _CODE.sub(_blanked, text)
+    text = _blank(text, _block_tags(text))
+    text = _STRIKE.sub(_blanked, text)
+    text = _blank(text, _mails(text))
+    speeches = (match for match in _SPEECH.finditer(text) if _SPEECH_MARKER.search(match[0]))
+    return _blank(text, (match.span() for match in speeches if _SPEECH_REFERENCE.search(match[0])))
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return _PRINTED.sub(" ", match[0])
 
 
 def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -88,7 +87,7 @@ def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
     for start, end in spans:
         parts += (text[last:start], _PRINTED.sub(" ", text[start:end]))
         last = end
-    return "".join((*parts, text[last:])) if parts else text
+    return "".join((*parts, text[last:]))
 
 
 def _mask_lines(text: str, body: str) -> str:
@@ -110,26 +109,15 @@ def _mask_lines(text: str, body: str) -> str:
         else:
             indented = written[position].startswith(("    ", "\t")) and not in_list and not blank
             in_code = indented and (after_blank or in_code)
-            drop = in_code or _is_foreign(line)
+            sign, searched = line[:12], "uplicate" in line and _SEARCHED.match(line)
+            quoted = (">" in sign and _QUOTE.match(line)) or ("[" in sign and _CHECKBOX.match(line))
+            drop = bool(in_code or quoted or searched or _HEADING_QUESTION.match(line))
         if not blank:
             in_list = bool(_BULLET.match(line)) or (in_list and line.startswith(" "))
         after_blank = blank or (after_blank and drop)
         if drop:
             lines[position] = " " * len(line)
     return "\n".join(lines)
-
-
-def _is_foreign(line: str) -> bool:
-    start = line[:12]
-    if (">" in start and _QUOTE.match(line)) or ("[" in start and _CHECKBOX.match(line)):
-        return True
-    if "uplicate" in line and _SEARCHED.match(line):
-        return True
-    return "?" in line and _HEADING_QUESTION.match(line) is not None
-
-
-def _spans(pattern: re.Pattern[str]) -> Callable[[str], Iterator[tuple[int, int]]]:
-    return lambda text: (match.span() for match in pattern.finditer(text))
 
 
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:
@@ -148,24 +136,12 @@ def _block_tags(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _mails(text: str) -> Iterator[tuple[int, int]]:
-    """A quoted mail: to the end, or its header alone where the quotation was marked with `>`."""
+    """A quoted mail: to the end, or its header alone where an answer may stand below a `>` quotation."""
     for match in _MAIL.finditer(text):
-        if not _has_text_after_quotes(text, match):
+        # A quotation that was marked with `>` is blanked by now.
+        below = text[match.end() : match.end() + 400].split("\n")[1:4]
+        filled = [line for line in below if len(line) > 1 or line.strip()]
+        if not filled or filled[0].strip():
             yield match.start(), len(text)
             return
         yield match.span()
-
-
-def _has_text_after_quotes(text: str, match: re.Match[str]) -> bool:
-    """Whether a `>` quotation, blanked by now, follows the header, so that an answer may stand below."""
-    below = text[match.end() : match.end() + 400].split("\n")[1:4]
-    quoted = [line for line in below if len(line) > 1 and not line.strip()]
-    first_said = next((line for line in below if line.strip()), None)
-    return bool(quoted) and (first_said is None or below.index(quoted[0]) < below.index(first_said))
-
-
-def _speeches(text: str) -> Iterator[tuple[int, int]]:
-    """Reported speech that holds a marker of its own."""
-    for match in _SPEECH.finditer(text):
-        if _SPEECH_MARKER.search(match[0]) and _SPEECH_REFERENCE.search(match[0]):
-            yield match.span()

@@ -1,15 +1,15 @@
 """The phrasings that tie an issue to another one, as data: an example and a pattern each.
 
 Patterns run over squeezed sentences (see `sentences`) and name their targets in group `r`; `{NAME}` stands
-for a building block of `vocabulary`. Patterns only say where to look: the files after this one and `grammar`
-decide whether the phrase is negated, asked or hedged, and whether it speaks of this issue at all. Every
-repetition is bounded, so that matching is linear in the length of a sentence.
+for a building block of `vocabulary`. `context` and `grammar` decide what a phrase says where it is found.
+Every repetition is bounded, so that matching is linear in the length of a sentence.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from angle_data.gis.comments.vocabulary import BOUND, Direction, expand
@@ -33,19 +33,20 @@ class Phrase:
     certain: bool
 
 
-def _this(kind: str, *said: str, subject: Subject = "this", certain: bool = True) -> list[Phrase]:
-    """Phrases by which this issue is the duplicate; `said` are examples, each before its pattern."""
+def _phrases(
+    direction: Direction, subject: Subject, kind: str, *said: str, certain: bool = True
+) -> list[Phrase]:
+    """Return phrases; `said` are examples, each before its pattern."""
     return [
-        Phrase(kind, example, expand(pattern), "this_is_dup_of", subject, certain)
+        Phrase(kind, example, expand(pattern), direction, subject, certain)
         for example, pattern in zip(said[::2], said[1::2], strict=True)
     ]
 
 
-def _other(kind: str, *said: str, certain: bool = True) -> list[Phrase]:
-    """Phrases by which the other issue is the duplicate."""
-    found = _this(kind, *said, subject="any", certain=certain)
-    return [replace(phrase, direction="other_is_dup_of_this") for phrase in found]
-
+_this = partial(_phrases, "this_is_dup_of", "this")
+_open = partial(_phrases, "this_is_dup_of", "open")
+_any = partial(_phrases, "this_is_dup_of", "any")
+_other = partial(_phrases, "other_is_dup_of_this", "any")
 
 # Finds: "closing"
 _CLOSE = r"(?:clos|drop|abandon|withdraw|resolv|deprecat|supersed|reject)\w*+"
@@ -68,9 +69,7 @@ _THING = (
 _CJK = r" ?(?:号|號|번)?(?:的?问题| ?issue| ?이슈)?(?: ?(?:的|是|属于|と|の|に|와|과|의|랑|이랑|하고))*"
 
 PHRASES: tuple[Phrase, ...] = (
-    *_this(
-        "command", "/duplicate of #5", r"(?:^|(?<=[\s(]))/(?:duplicate|dupe?)(?: of)?:? {R}", subject="any"
-    ),
+    *_any("command", "/duplicate of #5", r"(?:^|(?<=[\s(]))/(?:duplicate|dupe?)(?: of)?:? {R}"),
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
@@ -116,7 +115,7 @@ PHRASES: tuple[Phrase, ...] = (
         "This supersedes #5",
         r"^(?:{THIS} |this \w+ )?(?:now )?(?:supersedes|replaces|subsumes|obsoletes|supplants) {FILL}{R}",
     ),
-    *_this(
+    *_open(
         "duplicate",
         "Duplicate of #5",
         BOUND.pattern,
@@ -133,9 +132,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats|repeated (?:with|of|in)) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
         r"\bnot\b[^.;\ue000]{0,40}\ue000,? but (?:rather |instead |is )?(?:of |with |to |an? {D} of )?{R}",
-        subject="open",
     ),
-    *_this(
+    *_any(
         "duplicate",
         "This and #5 are the same",
         r"(?P<t>{THIS} and )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
@@ -144,9 +142,8 @@ PHRASES: tuple[Phrase, ...] = (
         "重复，见 #5",
         r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
         r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",
-        subject="any",
     ),
-    *_this(
+    *_open(
         "favor",
         "Closing this in favor of #5",
         rf"{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)[^.;,?\ue000]{{0,60}}?,? "
@@ -156,7 +153,6 @@ PHRASES: tuple[Phrase, ...] = (
         "Fermé en faveur de #5",
         r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
-        subject="open",
     ),
     *_this(
         "tracked",
@@ -170,13 +166,12 @@ PHRASES: tuple[Phrase, ...] = (
         "This is on our roadmap, see #5",
         r"\bon (?:our|the|my) (?:radar|list|roadmap|backlog|todo){TO}{R}",
     ),
-    *_this(
+    *_any(
         "tracked",
         "#5 already covers this",
         r"{R}(?:,? (?:which|that))?{ADV}(?: (?:is|has|been|was|should|will|be)){0,3} (?:track|cover|supersed|"
         r"subsum|replac|describ|report|request|captur|asks? for|want|explain)(?:e|s|es|ing|ed)? (?:exactly |"
         r"precisely |all of |the )?(?:{THIS}|same(?: {ISSUE})?)(?![\w'])(?! (?:part|aspect))",
-        subject="any",
     ),
     *_this(
         "same",
@@ -187,7 +182,7 @@ PHRASES: tuple[Phrase, ...] = (
         "Identical to #5",
         r"\b(?:identical|equivalent) (?:to|with) {FILL}{R}",
     ),
-    *_this(
+    *_any(
         "same",
         "#5 is exactly the same issue",
         r"{R}(?:,? which)? (?:is|has|looks|seems)(?: (?:exactly|basically|essentially|about|just|for|pretty "
@@ -214,9 +209,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"同件|同一|同様|동일|같은)",
         "同 #5",
         r"^同(?:上)? ?{R}",
-        subject="any",
     ),
-    *_this(
+    *_any(
         "identity",
         "Basically #5",
         r"^(?:exactly|basically|essentially|aka|effectively|literally|simply|(?:nvm|never ?mind)[,.:]*(?: "
@@ -233,7 +227,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"not)?{ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| (?:again|all over|in disguise|closing|so|"
         r"and|then|which|-|–|—|\(|imo|isn't|right|too|as well|once more|after all|i think|i guess)\b| "
         r"?[–—-])",
-        subject="any",
     ),
     *_this(
         "superseded",
@@ -285,7 +278,7 @@ PHRASES: tuple[Phrase, ...] = (
         rf"(?:^|\b(?:been|was|has|have|we|else|some(?:one|body)|@[\w-]+) ){_REPORTED}(?: this| it)? "
         rf"(?:before|already|previously|earlier|once){{TO}}{{R}}",
     ),
-    *_this(
+    *_any(
         "reported",
         "There is already an issue for this: #5",
         r"(?=[^\ue000]{0,90}\b(?:already|existing|open|older|earlier|another|this|that|it|"
@@ -324,9 +317,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"уже (?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|"
         r"был\w? )|al gemeld|już zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe|existe "
         r"déjà)[^.;\ue000]{0,20}{R}",
-        subject="any",
     ),
-    *_this(
+    *_any(
         "tracked",
         "已在 #5 中讨论",
         r"(?:在|由|于) ?{R} ?(?:中|里|上|里面)?(?:被)?(?:跟踪|跟进|追踪|追蹤|讨论|討論|反馈|處理|提出|报告|"
@@ -335,9 +327,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:合[并併]到|移步) ?{R}",
         "#5 で対応",
         r"{R} ?(?:で|에서|로) ?(?:追跡|対応|議論|トラッキング|報告|管理|추적|논의|진행|다루)",
-        subject="any",
     ),
-    *_this(
+    *_any(
         "similar",
         "This looks similar to #5",
         r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?|^\w+ly|might|may|could|possibly|probably|"
@@ -352,7 +343,6 @@ PHRASES: tuple[Phrase, ...] = (
         "Isn't this #5?",
         r"^(?:hmm+,? |so |but )?(?:(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?|(?:this |it "
         r"|that )?(?:could|might|may))(?: (?:just|the same as|basically|be|actually|maybe|very|well))* {R}",
-        subject="any",
         certain=False,
     ),
 )

@@ -1,28 +1,36 @@
 """The duplicate links that a comment states, and which of them stand at the end of a thread.
 
-`read_comment` works on one comment alone; `read_thread` follows who took back what. Whether an issue exists
-and who may mark it is decided in the build, which also replays events (unmarking, reopening).
+Whether an issue exists and who may mark it is decided in the build, which also replays events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
+from angle_data.errors import InputError
 from angle_data.gis.comments.corrections import MAY_TAKE_BACK, regrets, takes_back
 from angle_data.gis.comments.grammar import MarkerLink, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.comments.sentences import split_sentences
 from angle_data.gis.comments.vocabulary import WEAK_KINDS
+from angle_data.jsonl import read_jsonl
+from angle_data.text import whole_characters
+
+# Finds: "lumen/editor"
+_REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one comment says: the `links` it states, its `denials`, and whether it takes anything back.
+    """What one comment says; `denials` have the certainty `explicit`.
 
     `retracts`: the writer withdraws earlier markers ("sorry, not a dup after all"). `denies`: somebody says
-    that the issue is no duplicate at all, without naming one. `denials` have the certainty `explicit`.
+    that the issue is no duplicate at all, without naming one.
     """
 
     links: tuple[MarkerLink, ...] = ()
@@ -52,7 +60,7 @@ def read_comment(
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     hits = find_hits(sentences, bot=is_program(author))
     backs = [sentence for sentence in sentences if takes_back(sentence)]
-    regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
+    regret = max((sentence.places[0] for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(replace(hit, certainty="explicit") for hit in hits if hit.certainty == "denied")
     denied = {denial.target for denial in denials}
     links = _unique(hit for hit in hits if hit.certainty != "denied" and hit.span[1] > regret)
@@ -71,16 +79,12 @@ def is_program(login: str | None) -> bool:
 
 def _unique(links: Iterable[MarkerLink]) -> tuple[MarkerLink, ...]:
     """One link per target: the surest, then the strongest kind, then the first; ordered by place."""
-    best: dict[tuple[str, int], MarkerLink] = {}
+    best: dict[tuple[str, int], tuple[tuple[bool, bool], MarkerLink]] = {}
     for link in links:
-        known = best.get(link.target)
-        if known is None or _strength(link) > _strength(known):
-            best[link.target] = link
-    return tuple(sorted(best.values(), key=lambda link: link.span))
-
-
-def _strength(link: MarkerLink) -> tuple[bool, bool]:
-    return link.certainty == "explicit", link.family not in WEAK_KINDS
+        strength = link.certainty == "explicit", link.family not in WEAK_KINDS
+        if link.target not in best or strength > best[link.target][0]:
+            best[link.target] = strength, link
+    return tuple(sorted((link for _, link in best.values()), key=lambda link: link.span))
 
 
 WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -148,3 +152,33 @@ def read_thread(
         thread.links.extend(ThreadLink(link, position) for link in reading.links)
         thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
     return thread
+
+
+def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield one row a comment: `repo`, `number` and the `links` that it states.
+
+    Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
+    deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
+    `text` it was read from, and the row `denials` and `retracts`: whether it takes earlier markers back
+    without naming any.
+    """
+    for line, given in read_jsonl(path):
+        repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
+        told = isinstance(author, str | None) and isinstance(body, str | None)
+        named = isinstance(repo, str) and _REPO.fullmatch(repo)
+        if not (told and named and isinstance(number, int) and number is not True and number > 0):
+            raise InputError(
+                f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
+                "(a text or null)"
+            )
+        body = whole_characters(body or "")
+        said = read_comment(body, repo, number, author=author)
+        row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
+        if why:
+            row["denials"] = _shown(said.denials, body, why)
+            row["retracts"] = said.retracts or said.denies
+        yield row
+
+
+def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
+    return [asdict(link) | ({"text": body[slice(*link.span)]} if why else {}) for link in links]

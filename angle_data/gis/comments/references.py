@@ -1,14 +1,11 @@
-"""Finds what a comment points at: `#26`, `GH-26`, `owner/repo#26`, and links to issues and pull requests.
+"""Finds what a comment points at, as GitHub's own autolinks and as people write it: `of#26`, `＃26`.
 
-Follows GitHub's own autolinks
-(https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls)
-and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Checks no existence.
+https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 REF, FILL, OTHER, SELF = "\ue000", "\ue001", "\ue002", "\ue003"
@@ -121,14 +118,11 @@ def find_references(text: str, repo: str, hosts: frozenset[str] = PUBLIC_HOSTS) 
     with the port where it is not the usual one; an issue elsewhere is something else.
     """
     labels = {m[1].casefold(): m[2] for m in _DEFINITION.finditer(text)} if "]:" in text else {}
-    return [found for match in _TOKEN.finditer(text) for found in _read(match, text, repo, hosts, labels)]
+    return [_read(match, text, repo, hosts, labels) for match in _TOKEN.finditer(text)]
 
 
 def mark_references(text: str, references: list[Reference], repo: str, number: int) -> str:
-    """Return `text`, of equal length, with every reference replaced by its stand-in (see `REF`).
-
-    `repo` and `number` say which issue the comment stands in.
-    """
+    """Return `text`, of issue `number` in `repo`, with a stand-in of equal length for each reference."""
     parts: list[str] = []
     last = 0
     for ref in references:
@@ -141,36 +135,34 @@ def mark_references(text: str, references: list[Reference], repo: str, number: i
 
 def _read(
     match: re.Match[str], text: str, repo: str, hosts: frozenset[str], labels: dict[str, str]
-) -> Iterator[Reference]:
-    kind = match.lastgroup
+) -> Reference:
+    kind = str(match.lastgroup)
     start, end = match.span()
     if kind == "url":
         url = match["url"].rstrip(".,;:!?*_~'")
         closing = match[0].startswith("<") and match[0].endswith(">")
-        yield _url(url, start, end if closing else match.start("url") + len(url), hosts)
-    elif kind == "path":
-        owner, name, what, number = match["path"].split("/")
-        yield Reference(start, end, f"{owner}/{name}", int(number), what.casefold() == "pull")
-    elif kind == "definition":
-        yield Reference(start, end, "", 0)
-    elif kind in ("dest", "label", "anchor"):
-        yield from _link(match, kind, repo, hosts, labels)
-    elif kind == "foreign":
-        yield Reference(start, end, match["owner"], int(match["foreign"]))
-    elif kind is not None:
-        start, end = match.span(kind)
-        if kind in ("hash", "glued"):
-            start -= 1
-            if _is_count(text, start, end):
-                yield Reference(start, end, "", 0)
-                return
-        pull = _PULL_BEFORE.search(text, max(0, start - 20), start) is not None
-        yield Reference(match.start() if kind == "gh" else start, end, repo, int(match[kind]), pull)
+        return _url(url, start, end if closing else match.start("url") + len(url), hosts)
+    if kind == "path":
+        return _url(f"github.com/{match['path']}", start, end, PUBLIC_HOSTS)
+    if kind in ("dest", "label", "anchor"):
+        return _link(match, kind, repo, hosts, labels)
+    if kind == "foreign":
+        return Reference(start, end, match["owner"], int(match["foreign"]))
+    if kind == "definition":
+        return Reference(start, end, "", 0)
+    signed = kind in ("hash", "glued")
+    first = match.start(kind) - signed
+    colour = end - first in (4, 7) and _COLOUR.search(text, max(0, first - 60), end + 30)
+    counted = _COUNTED_BEFORE.search(text, max(0, first - 24), first) or _COUNTED_AFTER.match(text, end)
+    if signed and (colour or counted):
+        return Reference(first, end, "", 0)
+    pull = _PULL_BEFORE.search(text, max(0, first - 20), first) is not None
+    return Reference(start if kind == "gh" else first, end, repo, int(match[kind]), pull)
 
 
 def _link(
     match: re.Match[str], kind: str, repo: str, hosts: frozenset[str], labels: dict[str, str]
-) -> Iterator[Reference]:
+) -> Reference:
     """A link with a text of its own; where the text says what the link means, only the address is taken."""
     group = {"dest": "text", "label": "label_text", "anchor": "anchor"}[kind]
     address = match["dest"] or match["href"] or labels.get((match["label"] or "").casefold(), "")
@@ -180,10 +172,9 @@ def _link(
     if relative and kind != "label":
         found = Reference(start, end, repo, int(relative["number"]), relative["kind"].lower() == "pull")
     if found.number and not _MARKER_TEXT.search(match[group]):
-        yield found
-    else:
-        # The closing bracket stays, so that text and address do not run together.
-        yield replace(found, start=match.end(group) + (kind != "anchor"))
+        return found
+    # The closing bracket stays, so that text and address do not run together.
+    return replace(found, start=match.end(group) + (kind != "anchor"))
 
 
 def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
@@ -192,9 +183,3 @@ def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
         pull = parsed["kind"].casefold() == "pull"
         return Reference(start, end, parsed["repo"], int(parsed["number"]), pull)
     return Reference(start, end, "", 0)
-
-
-def _is_count(text: str, start: int, end: int) -> bool:
-    if _COUNTED_BEFORE.search(text, max(0, start - 24), start) or _COUNTED_AFTER.match(text, end):
-        return True
-    return end - start in (4, 7) and _COLOUR.search(text, max(0, start - 60), end + 30) is not None

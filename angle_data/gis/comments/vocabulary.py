@@ -1,7 +1,4 @@
-"""The words of the grammar: kinds of statement, building blocks of patterns, and cue words around a phrase.
-
-`phrases` puts the building blocks together; `context.about_this` walks over the cue words.
-"""
+"""The words of the grammar: building blocks of patterns, and cue words around a phrase."""
 
 from __future__ import annotations
 
@@ -12,27 +9,8 @@ from angle_data.gis.comments.references import REF, SELF
 
 Direction = Literal["this_is_dup_of", "other_is_dup_of_this"]
 
-KINDS: dict[str, str] = {
-    "duplicate": "a word for duplicate, in any of the languages known",
-    "command": "a bot command such as `/duplicate of #N`",
-    "favor": "closed in favor of another issue",
-    "superseded": "superseded, replaced or subsumed by another issue",
-    "covered": "covered by another issue",
-    "merged": "folded, merged or consolidated into another issue",
-    "same": "the same as, identical to another issue",
-    "identity": '"This is #N"',
-    "tracked": "tracked in another issue",
-    "reported": "already reported, requested or known as another issue",
-    "continued": "the reader is sent to another issue to go on",
-    "outlived": "fixed, and this issue still happens; always a denial",
-    "similar": "said to look like or relate to another issue; always tentative",
-}
-"""Kind -> what the writer said. A suffix `:pull` says that the target was named as a pull request."""
-
 WEAK_KINDS = frozenset({"covered", "tracked", "reported", "continued", "same", "similar"})
 """Kinds that tie two issues without calling either a duplicate; too weak alone to merge clusters."""
-
-# Building blocks of patterns
 
 
 def _misspelt(stem: str) -> str:
@@ -104,28 +82,6 @@ _STATEMENT = (
 )
 # Finds: "#5, #6 and #7"
 _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
-# Finds: " of "
-_PREP = (
-    r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
-    r"del|da|do|di|della|dello|con|com|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
-)
-# Finds: " -> "
-_PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
-# Finds: " over there in"
-_AS = (
-    r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|separately|"
-    r"elsewhere)){1,3}:?"
-)
-# Finds: " basically the same as"
-_ADV = (
-    r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|all|"
-    r"both|being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}"
-)
-# Finds: "looks like"
-_BE = (
-    r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|seems "
-    r"to be|appears to be|might be|may be|could be|to be)"
-)
 _MACROS = {
     "D": DUPLICATE,
     "R": _LIST,
@@ -134,13 +90,28 @@ _MACROS = {
     "FILL": _FILLER,
     "REF": REF,
     "SELF": SELF,
-    "PREP": _PREP,
-    "PUNCT": _PUNCTUATION,
-    "AS": _AS,
-    "ADV": _ADV,
-    "BE": _BE,
+    # Finds: " of "
+    "PREP": r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|"
+    r"de la|de|du|del|da|do|di|della|dello|con|com|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)"
+    r"[ :]{0,2}",
+    # Finds: " -> "
+    "PUNCT": r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?",
+    # Finds: " over there in"
+    "AS": r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|"
+    r"separately|elsewhere)){1,3}:?",
+    # Finds: " basically the same as"
+    "ADV": r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|"
+    r"all|both|being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}",
+    # Finds: "looks like"
+    "BE": r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|"
+    r"seems to be|appears to be|might be|may be|could be|to be)",
+    # Finds: " for this in "
     "TO": rf"(?: (?:for|about|on) {_THIS}(?![\w']))?[ :,.(–—-]{{1,3}}{_FILLER}",
+    # Finds: " that is being"
     "WAS": r"(?: (?:that|which|is|was|has been|being|i|you|we|have|already))*",
+    # Finds: " not the same"
+    "NO_SUCH": rf"(?:n't| not| no)(?: (?:an? |the )?(?:{DUPLICATE}|same|related|one|so|true|correct|right|"
+    r"accurate|the case|it|at all)\b|[.,;!)]*$)",
 }
 
 
@@ -156,12 +127,11 @@ UNBOUND = expand(
     r"{D}(?! (?:of|to|with) (?:(?:this|these|mine|here|{SELF})\b(?! ?:)|an? (?:internal|private)\b))(?=$|"
     r"[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|then|already|here|too|now|please|i|we|you|"
     r"they|it|the|by|if|in order|until|again|instead|which|that|in favou?r|issue|bug|report|ticket|request|"
-    r"of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| "
-    r"?{REF}| [:;=])|重複(?:です|でした|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ "
-    r",.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|"
-    r"creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|"
-    r"\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|"
-    r"question)\b"
+    r"of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}"
+    r"| [:;=])|重複(?:です|でした|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]|"
+    r" ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|creat)\w*(?: "
+    r"(?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|\bclos\w*\b[^.;{REF}"
+    r"]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
@@ -177,9 +147,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 THIS_WORDS = _words("""
-    this it that these those it's that's this's its mine here ours yours which issue's i've das
-    dies dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
-""") | {SELF}
+    this it that these those it's that's this's its mine here ours yours which issue's i've das dies dieses
+    hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
+""")
 """Words that stand for the issue itself."""
 
 NOUNS = _words("""
@@ -189,22 +159,21 @@ NOUNS = _words("""
 """What an issue is called; with an article it stands for the issue itself."""
 
 LIGHT = _words("""
-    decided agreed chose glance sight progress somebody someone else your reported described
-    está están estão fica something what just always is was are were be been being has have had having get
-    gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
-    itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
-    let's lets let me think believe guess feel say assume suppose suspect look looks like seem seems appear
-    appears sound sounds considered close closing closed mark marking marked flag flagged tag tagged label
-    labelled labeled resolved filed opened reported identified treated recognized both all either possible
-    potential another yet again too then known more or less kind of sort in fact so and but because since
-    therefore hence thus thanks thank sorry ok okay yes yep yeah yup sure hi hello hey please still well going
-    go ahead down out up off gonna happening us for this that it see found find noticed realized realised
-    discovered figured turns seeing agree confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw
-    oops ah oh hmm my our same moving we'd described mentioned reporting describing requested asked describe
-    mention ask request asking underlying root whole general your triage resolving keep keeping work effort
-    best better rather honest tracked tracking continue ist sind wird wurde ein eine bereits schon auch daher
-    ich schließe als est un une déjà je ferme comme es una ya se lo cierro como cerrando é uma já fechando
-    fecho è stato già chiudo eto закрываю как уже jest zamykam jako zgłoszenie nie chyba part almost vou
-    fechar похоже на
+    decided agreed chose glance sight progress somebody someone else your reported described está están estão
+    fica something what just always is was are were be been being has have had having get gets got will would
+    should can could may might must to as a an the also already now maybe perhaps likewise itself themselves
+    indeed exact very most pretty much i we you they i'm i'll i'd we're we'll we've let's lets let me think
+    believe guess feel say assume suppose suspect look looks like seem seems appear appears sound sounds
+    considered close closing closed mark marking marked flag flagged tag tagged label labelled labeled
+    resolved filed opened identified treated recognized both all either possible potential another yet again
+    too then known more or less kind of sort in fact so and but because since therefore hence thus thanks
+    thank sorry ok okay yes yep yeah yup sure hi hello hey please still well going go ahead down out up off
+    gonna happening us for see found find noticed realized realised discovered figured turns seeing agree
+    confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our same moving
+    we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
+    general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
+    sind wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
+    ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
+    jako zgłoszenie nie chyba part almost vou fechar похоже на
 """)
 """Words that name no subject of their own; so do all that end in -ly."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from angle_data.calls import check_least, option, read_paths
+from angle_data.calls import check_least, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
@@ -130,14 +130,12 @@ class GisConfig:
         "Use only issues opened on or before this day, whenever they were marked.", None
     )
     max_requests: int | None = option(LIMIT_HELP, None)
-    archives: tuple[Path, ...] = option(
+    archives: tuple[Path, ...] = paths_option(
         "Event dump (GH Archive, .json or .json.gz), or a folder of them, to read instead of the API. "
         "Repeatable.",
         (),
         flag="archive",
         metavar="PATH",
-        read=read_paths,
-        many=True,
     )
     dry_run: bool = option("Forecast requests and time; takes a request or two with a token.", False)
     no_crawl: bool = option("Build from an earlier crawl.", False)

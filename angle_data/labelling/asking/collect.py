@@ -96,10 +96,10 @@ class Collector:
                                 log.warning("no room for the journal: nothing more is asked")
                                 self.stopped = True
                                 annotator.wind_down()
-                            progress.skip(self._passed - passed)
-                            passed = self._passed
                             count = len(self._journal.failures)
-                            progress.advance(note=f"{count} failed" if count else "")
+                            note = f"{count} failed" if count else ""
+                            progress.advance(note=note, skipped=self._passed - passed)
+                            passed = self._passed
                     if self._job.asks_again and self._next is None:
                         self._open = self._open_requests(again=True)
             except asyncio.CancelledError:

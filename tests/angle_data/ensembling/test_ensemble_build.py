@@ -188,7 +188,7 @@ GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n
     [
         ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
         ("\n \n", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
-        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON.*; run the .* llm-label. command of .* ag"),
+        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON"),
         (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id: Input should be a valid string"),
         (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
         (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
@@ -207,17 +207,14 @@ def test_build_refuses_bad_runs(runs, tmp_path):
     out = tmp_path / "out"
     broken = write_run(tmp_path / "broken", rows_of("beta"))
     (broken / "run.json").write_text("{")
-    graded, built = write_scores(tmp_path / "graded", []), tmp_path / "built"
-    build_ensemble(EnsembleConfig(runs, built))
+    graded = write_scores(tmp_path / "graded", [])
     for chosen, message in (
         ((), "no run directory given"),
-        ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
+        ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; give the folder of .* to finish it"),
         ((runs[0], runs[0]), "alpha is given twice; name each once"),
         ((broken,), "run.json: not valid JSON"),
-        ((graded,), r"graded holds grades, no candidates; `ensemble` takes it with --scores"),
-        ((built,), r"built is a data set; give the runs that it was made of"),
-        ((built / "dataset",), r"dataset is a data set; give the runs"),
-        ((runs[0] / "candidates.jsonl",), r"candidates.jsonl is a file; give the folder of the run"),
+        ((graded,), r"graded holds no candidates.jsonl; give the folder of an `angle-data llm-label`"),
+        ((runs[0] / "candidates.jsonl",), r"candidates.jsonl holds no candidates.jsonl; give the folder"),
     ):
         with pytest.raises(InputError, match=message):
             build_ensemble(EnsembleConfig(chosen, out))

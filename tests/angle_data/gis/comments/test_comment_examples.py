@@ -33,6 +33,13 @@ def patterns():
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
             value = getattr(module, node.targets[0].id)
+            if isinstance(node.value, ast.Dict):
+                for key, part in zip(node.value.keys, node.value.values, strict=True):
+                    if isinstance(part, ast.Constant | ast.JoinedStr):
+                        yield pytest.param(
+                            value[key.value], lines[key.lineno - 2].strip(), id=f"{info.name}.{key.value}"
+                        )
+                continue
             raw = re.match(r"\(?\s*rf?[\"']", ast.get_source_segment(source, node.value))
             if isinstance(value, re.Pattern) or (isinstance(value, str) and raw):
                 yield pytest.param(value, lines[node.lineno - 2], id=f"{info.name}.{node.targets[0].id}")
