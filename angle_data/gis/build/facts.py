@@ -14,7 +14,7 @@ from enum import IntEnum
 from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.reading import WRITE_ROLES, Remark, Thread, is_program
-from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.comments.references import find_references
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
 CLOSED_WITHIN_S = 600
@@ -150,17 +150,15 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
 
 
 def bare_reference(
-    bodies: Iterable[str], repo: str, number: int, hosts: frozenset[str]
-) -> tuple[str, int, int] | None:
-    """Return (repository, number, position of the body) of the one issue that `bodies` name, saying no more.
+    comments: Iterable[Comment], repo: str, number: int, hosts: frozenset[str]
+) -> tuple[str, int, Comment] | None:
+    """Return (repository, number, comment) of the one issue that comments name, saying no more.
 
-    None where no body does, or where they name several.
+    None where no comment does, or where they name several.
     """
-    found: dict[tuple[str, int], tuple[str, int, int]] = {}
-    for position, body in enumerate(bodies):
-        if not may_refer(body):
-            continue
-        text = own_words(body)
+    found: dict[tuple[str, int], tuple[str, int, Comment]] = {}
+    for comment in comments:
+        text = own_words(comment.body)
         references = find_references(text, repo, hosts)
         rest, last = "", 0
         for one in references:
@@ -169,5 +167,5 @@ def bare_reference(
             continue
         for one in references:
             if one.number and one.target != (repo.casefold(), number):
-                found.setdefault(one.target, (one.repo, one.number, position))
+                found.setdefault(one.target, (one.repo, one.number, comment))
     return next(iter(found.values())) if len(found) == 1 else None

@@ -284,7 +284,7 @@ def test_nothing_to_build(tmp_path):
     with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
         build_gis(GisConfig(tmp_path / "two", split_by="repo"))
     write_store(tmp_path, issues=[])
-    with pytest.raises(InputError, match="holds no issues of these repositories; check --repos"):
+    with pytest.raises(InputError, match="no duplicates among 0 issues with 0 comments; see audit/"):
         build_gis(GisConfig(tmp_path))
     comments = [make_comment(5, 2, "dup of #77", 9)]
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=comments)
