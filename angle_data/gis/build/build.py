@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -169,41 +170,32 @@ def _rows(
 ) -> Iterator[Row]:
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
-        one, other = texts.get(pair.one), texts.get(pair.other)
-        row = {
-            "text1": one,
-            "text2": other,
+        row: Row = {
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
-            "number1": pair.one[1],
-            "number2": pair.other[1],
-            "url1": scan.url(pair.one),
-            "url2": scan.url(pair.other),
-            "created1": scan.heads[pair.one].created_at,
-            "created2": scan.heads[pair.other].created_at,
             "kind": pair.kind,
             "evidence": pair.evidence,
             "evidence_url": pair.evidence_url,
             "cluster": f"{scan.repos[pair.cluster[0]].name}#{pair.cluster[1]}",
         }
+        for side, node in (("1", pair.one), ("2", pair.other)):
+            row |= {f"text{side}": texts.get(node), f"created{side}": scan.heads[node].created_at}
+            row |= {f"number{side}": node[1], f"url{side}": scan.url(node)}
         measures.add(split, row)
         if config.ids_only:
-            del row["text1"], row["text2"]
-            row |= {"hash1": content_id(one), "hash2": content_id(other)}
+            row |= {f"hash{side}": content_id(row.pop(f"text{side}")) for side in "12"}
         yield row
 
 
 def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list[tuple[str, Pair]]) -> None:
-    for status, name in (("accepted", "links"), ("tentative", "tentative")):
-        found = (link.to_dict(scan) for link in links if link.status == status)
-        write_jsonl(folder / f"{name}.jsonl", found)
-    rejected = [link.to_dict(scan) for link in links if link.status == "rejected"]
-    pairs = [
+    pairs = (
         {"status": "rejected", "reason": reason, "source": "pair", "evidence": pair.evidence,
          "duplicate": scan.url(pair.one), "canonical": scan.url(pair.other)}
         for reason, pair in dropped
-    ]  # fmt: skip
-    write_jsonl(folder / "rejected.jsonl", [*rejected, *pairs])
+    )  # fmt: skip
+    for status, name in (("accepted", "links"), ("tentative", "tentative"), ("rejected", "rejected")):
+        found = (link.to_dict(scan) for link in links if link.status == status)
+        write_jsonl(folder / f"{name}.jsonl", chain(found, pairs if status == "rejected" else ()))
 
 
 def _options(config: GisConfig, selection: Selection) -> dict[str, Any]:

@@ -34,7 +34,6 @@ _NEGATIVES = {
 }
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
-
 # Of train, validation and test: positives, negatives, texts over 512 tokens in percent.
 _PAPER = {"train": (9_457, 9_108, 61.03), "validation": (774, 773, 60.85), "test": (807, 741, 60.50)}
 _PAPER_OVERLAP = {"duplicates": (26, 16, 13), "non-duplicates": (22, 12, 9)}
@@ -46,48 +45,41 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
 
     `report` is what `report.json` holds, `figures` are names of files in `figures/` beside the card.
     """
-    splits, links = report["splits"], report["links"]
-    options, tokens = report["options"], report["tokens"]
-    ids_only, total = options["ids_only"], sum(found["pairs"] for found in splits.values())
+    splits, lexical = report["splits"], report["lexical"]
+    ids_only = report["options"]["ids_only"]
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
-    return template.format(
-        front=front_matter(total, "duplicate-detection", _NO_LICENCE),
-        repository_count=len(report["repositories"]),
-        ids_note=IDS_NOTE if ids_only else "",
-        columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
-        sizes=table(
+    tables = {
+        "front": front_matter(
+            sum(found["pairs"] for found in splits.values()), "duplicate-detection", _NO_LICENCE
+        ),
+        "ids_note": IDS_NOTE if ids_only else "",
+        "columns": columns_table(IDS_COLUMNS if ids_only else COLUMNS),
+        "sizes": table(
             ("split", *_COUNTS),
             ((name, *(f"{found.get(count, 0):,}" for count in _COUNTS)) for name, found in splits.items()),
         ),
-        tokenizer=tokens["tokenizer"],
-        limit=LIMIT,
-        lengths=_lengths(tokens),
-        error_rates=_error_rates(report.get("error_rates", ())),
-        paper=_paper(report),
-        samples=_samples(report["samples"]),
-        command=options["command"],
-        form_share=SHARE,
-        form_lines=FORMS,
-        texts_cut=report["texts_cut"],
-        longest=LONGEST,
-        lexical=table(
+        "lengths": _lengths(report["tokens"]),
+        "error_rates": _error_rates(report.get("error_rates", ())),
+        "paper": _paper(report),
+        "samples": _samples(report["samples"]),
+        "lexical": table(
             ("negatives", "rare words count more", "all words alike"),
-            ((kind, found["rare"], found["plain"]) for kind, found in report["lexical"].items()),
+            ((kind, found["rare"], found["plain"]) for kind, found in lexical.items()),
         ),
-        repositories=_repositories(report),
-        repositories_left_out=_repositories_left_out(report["left_out"]),
-        figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
-        evidence=table(
-            ("evidence", "count"), ((f"`{name}`", f"{n:,}") for name, n in links["by_evidence"].items())
+        "repositories": _repositories(report),
+        "repositories_left_out": _repositories_left_out(report["left_out"]),
+        "figures": "".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
+        "evidence": table(
+            ("evidence", "count"),
+            ((f"`{name}`", f"{n:,}") for name, n in report["links"]["by_evidence"].items()),
         ),
-        statements=links["statements"],
-        accepted=links["accepted"],
-        left_out=_left_out(report),
-        checks=", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report["checks"].items()),
-        max_pairs=options["max_pairs_per_cluster"],
-        split_by=options["split_by"],
-        periods=_periods(report["periods"]),
-    )
+        "left_out": _left_out(report),
+        "checks": ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in report["checks"].items()),
+        "periods": _periods(report["periods"]),
+    }
+    fixed = {"limit": LIMIT, "longest": LONGEST, "form_share": SHARE, "form_lines": FORMS}
+    count = len(report["repositories"])
+    return template.format(**{**report, **tables, **fixed, "repository_count": count})
 
 
 def columns_table(columns: Mapping[str, str]) -> str:
@@ -97,11 +89,8 @@ def columns_table(columns: Mapping[str, str]) -> str:
 
 def _lengths(tokens: Mapping[str, Any]) -> str:
     found = {name: row for name, row in tokens.items() if name != "tokenizer"}
-    head: Mapping[str, Any] = next(iter(found.values()), {})
-    return table(
-        ("split", *(column.replace("_", " ") for column in head)),
-        ((name, *row.values()) for name, row in found.items()),
-    )
+    head = (column.replace("_", " ") for column in next(iter(found.values())))
+    return table(("split", *head), ((name, *row.values()) for name, row in found.items()))
 
 
 def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
@@ -123,7 +112,6 @@ def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
-    """What reading a sample found; how to do that where nobody did."""
     if rates:
         return f"{error_table(rates)}\n\nIn the paper's sample {_PAPER_UNCLEAR} % were not clearly right."
     return (
@@ -185,8 +173,7 @@ def _repositories_left_out(found: Mapping[str, str]) -> str:
 
 def _left_out(report: Mapping[str, Any]) -> str:
     """A table of what was left out: statements, positive pairs, and negative pairs wanted or said."""
-    links, known = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
-    meanings = {reason: text.removeprefix("tentative: ") for reason, text in known.items()}
+    links, meanings = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
     parts = {"tentative": links["tentative"], "rejected": links["rejected"]}
     parts |= {"pair": report["pairs"]["dropped"], "negative pair": report["negatives"]["dropped"]}
     rows = [

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import zip_longest
 
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.forms import without_forms
@@ -27,7 +28,7 @@ from angle_data.text import whole_characters, words
 
 _PIECE = re.compile(
     r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
-    r"|(?P<comment><!--.*?(?:-->|\Z))",
+    r"|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _PROMISES = r"search|duplicat|existing issue|I agree|I have (?:read|checked|verified)|I've (?:read|checked)"
@@ -171,16 +172,12 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
     `forms` are the lines of its repository's issue forms (see `forms.FormLines`), which go.
     """
     title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
-    body = _lines(body)
-    parts: list[str] = []
-    last = 0
-    for match in _PIECE.finditer(body):
-        parts.append(_prose(without_forms(body[last : match.start()], forms)))
-        if match["comment"] is None:
-            parts.append(_code(match["code"]))
-        last = match.end()
-    parts.append(_prose(without_forms(body[last:], forms)))
-    body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
+    # Prose and what stands between: a block of code, its fence, or None for a comment.
+    pieces = _PIECE.split(_lines(body))
+    prose = (_prose(without_forms(piece, forms)) for piece in pieces[::3])
+    code = (_code(piece or "") for piece in pieces[1::3])
+    parts = "".join(part for both in zip_longest(prose, code, fillvalue="") for part in both)
+    body = _BLANKS.sub("\n\n", _without_empty_sections(parts)).strip()
     text = f"{title}\n\n{body}".strip()
     if len(text) <= LONGEST:
         return text
@@ -243,15 +240,10 @@ def _without_empty_sections(text: str) -> str:
 
 def _mask_references(text: str) -> str:
     """Return `text` with `[issue]` for every reference to an issue or pull request."""
-    if not may_refer(text):
-        return text
-    parts: list[str] = []
-    last = 0
-    for found in find_references(text, _HERE):
+    for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
         if found.number:
-            parts += (text[last : found.start], "[issue]")
-            last = found.end
-    return "".join((*parts, text[last:]))
+            text = f"{text[: found.start]}[issue]{text[found.end :]}"
+    return text
 
 
 def _cut_sections(text: str) -> str:
@@ -266,9 +258,8 @@ def _cut_sections(text: str) -> str:
 def _cut_tags(title: str) -> str:
     """Return a title without tags such as `[duplicate]` and `DUPLICATE - `, and the statement it may hold."""
     title = _AFTER.sub("", _BEFORE.sub("", _TAG.sub("", title).strip()))
-    for start, end in _statements(title):
+    for start, end in _statements(title)[:1]:
         title = (title[:start] + title[end:]).strip(" -–—:,")
-        break
     return _SHOUTED.sub("", title)
 
 

@@ -103,7 +103,14 @@ def positive_pairs(
             more.sort(key=lambda pair: _shuffle(seed, pair.one, pair.other))
             dropped += [("closure", pair) for pair in more[len(found) :]]
             found += more[: len(found)]
-        kept = _without_copies(found, texts, dropped)
+        kept, copied = list[Pair](), False
+        for pair in found:
+            near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
+            if near and copied:
+                dropped.append(("near_identical", pair))
+            else:
+                kept.append(pair)
+            copied = copied or near
         dropped += [("cluster_cap", pair) for pair in kept[most:]]
         pairs += kept[:most]
     return pairs, dropped, hubs
@@ -125,20 +132,6 @@ def _siblings(edges: Iterable[Statement], leader: Node) -> list[Pair]:
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", one.url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())
-
-
-def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pair]]) -> list[Pair]:
-    """Keep the first pair whose texts are nearly the same, and add the others to `dropped`."""
-    kept: list[Pair] = []
-    copied = False
-    for pair in pairs:
-        near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
-        if near and copied:
-            dropped.append(("near_identical", pair))
-        else:
-            kept.append(pair)
-        copied = copied or near
-    return kept
 
 
 def _shuffle(seed: int, *nodes: Node) -> int:
