@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property, lru_cache
-from itertools import zip_longest
+from itertools import cycle, islice, zip_longest
 from typing import Any
 from zlib import crc32
 
@@ -35,11 +35,8 @@ from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
 
-SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.6, "random": 0.3}
-"""Kind of negative -> share wanted. What the first two lack is drawn at random, up to `MOST_RANDOM`."""
-
-MOST_RANDOM = 1 / 3
-"""Largest share of random negatives among those wanted."""
+_DENIED, _HARD, _MOST_RANDOM = 0.1, 0.6, 1 / 3
+"""Shares of what is wanted; the random ones are what the others lack."""
 
 DENIALS = {
     "outlived": "the other issue is fixed and this one still happens, which may be the same all the same",
@@ -82,7 +79,8 @@ class Candidates:
     An issue without a place takes that of the first pair it is used in, unless a near-identical text already
     has another one. `places` has the issues of positive pairs and grows; `near` indexes the texts
     of all issues that have a place. `uses` counts in how many negative pairs an issue is the partner. With
-    periods, an issue fits only the split in whose period it was opened.
+    periods, an issue fits only the split in whose period it was opened. `found` are the pairs drawn by split,
+    `dropped` counts what was wanted in vain.
     """
 
     def __init__(
@@ -97,6 +95,8 @@ class Candidates:
         self.scan, self.texts, self.places = scan, texts, places.splits
         self.originals, self.positive = clusters.originals, clusters.issues
         self.uses: Counter[Node] = Counter()
+        self.found: defaultdict[str, list[Pair]] = defaultdict(list)
+        self.dropped: Counter[str] = Counter()
         self._clusters, self._near, self._timely = clusters, near, places.timely
         self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node)))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
@@ -155,26 +155,20 @@ class Candidates:
         """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
         if not self._timely(self.scan.heads[node].created_at, split):
             return False
-        if node in self.places:
-            return self.places[node] == split
-        if any(self.places[other] != split for other in self._near.neighbours(node)):
-            return False
-        self.places[node] = split
-        for other in self._near.add(node):
-            self._alike.join(node, other)
-        return True
+        if node not in self.places:
+            if any(self.places[other] != split for other in self._near.neighbours(node)):
+                return False
+            self.places[node] = split
+            for other in self._near.add(node):
+                self._alike.join(node, other)
+        return self.places[node] == split
 
-    def pair(self, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> Pair:
-        """Return the two as a negative pair, in which `other` is the partner, and note that they are one."""
+    def take(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
+        """Note the two as a negative pair, in which `other` is the partner."""
         self.uses.update((other,))
         self._said.add(unordered(one, other))
-        return Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
-
-    def around(self, split: str, repo_id: int, created_at: str) -> tuple[list[Node], list[Node]]:
-        """Return issues of positive pairs, and others, that fit `split`: those opened around a time first."""
-        others = _around(self._by_age[repo_id, ""], created_at, 4 * _WINDOW)
-        free = [node for node in others if self.places.get(node, split) == split]
-        return _around(self._by_age[repo_id, split], created_at, _WINDOW), free[:_WINDOW]
+        pair = Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
+        self.found[split].append(pair)
 
     def _kin(self, node: Node) -> list[Node]:
         """An issue and some of its cluster, the originals first."""
@@ -182,7 +176,7 @@ class Candidates:
         return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
 
     @cached_property
-    def _by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
+    def by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
         """Issues in the order of age, by repository and split; those of no positive pair under split ""."""
         found: defaultdict[tuple[int, str], list[tuple[str, Node]]] = defaultdict(list)
         for created_at, node in sorted((head.created_at, node) for node, head in self.scan.heads.items()):
@@ -215,132 +209,120 @@ def draw_negatives(
     `no_hard_partner` (a random one may be drawn instead), `no_partner`, and `denial_` with a key of `DENIALS`
     for pairs in `denied`.
     """
-    draw = _Draw(candidates, seed)
+    c, anchors = candidates, dict[str, list[Pair]]()
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
     wanted = {name: round(ratio * len(positives[name])) for name in order}
+    hard = {name: round(_HARD * wanted[name]) for name in order}
+    for name in order:  # every pair as often as any other
+        pairs = sorted(positives[name], key=lambda p: stable_hash(f"{seed} anchor {p.one} {p.other}"))
+        anchors[name] = list(islice(cycle(pairs), wanted[name]))
     denied = sorted(denied, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
+    _take_denied(c, denied, {name: int(_DENIED * wanted[name]) for name in order})
+    _take_hard(c, [(name, pair) for name in order for pair in anchors[name][: hard[name]]], seed)
     for name in order:
-        draw.take_denied(name, denied, int(SHARES["explicit_non_duplicate"] * wanted[name]))
-    draw.count_denied(denied)
-    hard = {name: round(SHARES["hard"] * wanted[name]) for name in order}
-    anchors = {name: _anchors(positives[name], wanted[name], seed) for name in order}
-    draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
-    for name in order:
-        missing = min(wanted[name] - len(draw.found[name]), round(MOST_RANDOM * wanted[name]))
+        missing = min(wanted[name] - len(c.found[name]), round(_MOST_RANDOM * wanted[name]))
         for anchor in (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing]:
-            draw.take(name, anchor, "random", draw.like_the_original(name, anchor))
-        draw.dropped["no_partner"] += wanted[name] - len(draw.found[name])
-    return {name: draw.found[name] for name in positives}, +draw.dropped
+            _take_first(c, name, anchor, "random", _like_the_original(c, name, anchor, seed))
+        c.dropped["no_partner"] += wanted[name] - len(c.found[name])
+    return {name: c.found[name] for name in positives}, +c.dropped
 
 
-def _anchors(positives: list[Pair], count: int, seed: int) -> list[Pair]:
-    """`count` positive pairs in random order, each as often as any other."""
-    order = sorted(positives, key=lambda pair: stable_hash(f"{seed} anchor {pair.one} {pair.other}"))
-    times = -(-count // len(order)) if order else 0
-    return (order * times)[:count]
+def _take_denied(c: Candidates, denied: Iterable[Pair], most: Mapping[str, int]) -> None:
+    """Take pairs for every split, those first whose issues occur in positive pairs; count the others."""
+    left = list(denied)
 
+    def fault(pair: Pair) -> str:
+        if not (c.usable(pair.one) and c.usable(pair.other)):
+            return "unusable"
+        return "tied" if c.tied(pair.one, pair.other) else ""
 
-class _Draw:
-    """The pairs drawn so far."""
-
-    def __init__(self, candidates: Candidates, seed: int) -> None:
-        self._candidates, self._seed = candidates, seed
-        self.found: defaultdict[str, list[Pair]] = defaultdict(list)
-        self.dropped: Counter[str] = Counter()
-
-    def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
-        """Take pairs that may lie in `split`, those first whose issues occur in positive pairs."""
-        c = self._candidates
-        fit = [p for p in denied if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+    for split, limit in most.items():
+        fit = [pair for pair in left if not fault(pair)]
         for p in sorted(fit, key=lambda pair: -len({pair.one, pair.other} & c.positive)):
-            if len(self.found[split]) < most and c.place(p.one, split) and c.place(p.other, split):
-                self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
+            if len(c.found[split]) < limit and c.place(p.one, split) and c.place(p.other, split):
+                c.take(split, p.one, p.other, p.kind, p.evidence, p.evidence_url)
+                left.remove(p)
+    for p in left:
+        apart = len({c.places.get(node) for node in (p.one, p.other)} - {None}) > 1
+        c.dropped[f"denial_{fault(p) or ('two_splits' if apart else 'enough')}"] += 1
 
-    def count_denied(self, denied: Iterable[Pair]) -> None:
-        """Count why pairs said to be no duplicates were not taken."""
-        c, taken = self._candidates, {(p.one, p.other) for pairs in self.found.values() for p in pairs}
-        for p in denied:
-            places = {c.places.get(node) for node in (p.one, p.other)} - {None}
-            if (p.one, p.other) in taken:
-                continue
-            if not (c.usable(p.one) and c.usable(p.other)):
-                reason = "unusable"
-            elif c.tied(p.one, p.other):
-                reason = "tied"
-            else:
-                reason = "two_splits" if len(places) > 1 else "enough"
-            self.dropped[f"denial_{reason}"] += 1
 
-    def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
-        """Give every anchor, with its split, a partner near by words or subject; a repository at a time."""
-        c, by_repo = self._candidates, defaultdict[int, list[tuple[str, Pair]]](list)
-        for split, anchor in anchors:
-            by_repo[anchor.one[0]].append((split, anchor))
-        for repo_id, own in sorted(by_repo.items()):
-            about: dict[int, str] = {}
+def _take_hard(c: Candidates, anchors: Iterable[tuple[str, Pair]], seed: int) -> None:
+    """Give every anchor, with its split, a partner near by words or subject; a repository at a time."""
+    by_repo = defaultdict[int, list[tuple[str, Pair]]](list)
+    for split, anchor in anchors:
+        by_repo[anchor.one[0]].append((split, anchor))
+    for repo_id, own in sorted(by_repo.items()):
+        about: dict[int, str] = {}
+        words, subjects = Bm25(_texts(c, repo_id, about)), Bm25(about.items())
+        for split, anchor in own:
+            numbers = words.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
+            near = _ranked(c, anchor, "bm25", numbers)
+            numbers = subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)
+            near += _ranked(c, anchor, "subject", numbers)
+            _take_first(c, split, anchor, "hard", sorted(near, key=_preference(c, anchor, words, seed)))
+        log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
-            def texts(repo_id: int = repo_id, about: dict[int, str] = about) -> Iterator[tuple[int, str]]:
-                for issue, text in c.texts.of_repository(repo_id):
-                    if (repo_id, issue.number) in c.scan.heads:
-                        about[issue.number] = _subjects(issue, text)
-                        yield issue.number, text
 
-            words = Bm25(texts())
-            subjects = Bm25(about.items())
-            for split, anchor in own:
-                one = c.texts.get(anchor.one)
-                near = [
-                    *self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
-                    *self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
-                ]
-                self.take(split, anchor, "hard", sorted(near, key=self._preference(anchor, words)))
-            log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
+def _texts(c: Candidates, repo_id: int, about: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a repository by number, and note in `about` what each is about."""
+    for issue, text in c.texts.of_repository(repo_id):
+        if (repo_id, issue.number) in c.scan.heads:
+            about[issue.number] = _subjects(issue, text)
+            yield issue.number, text
 
-    def take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
-        """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
-        for node, evidence in partners:
-            if self._candidates.fits(anchor.one, node, split):
-                self.found[split].append(self._candidates.pair(anchor.one, node, kind, evidence))
-                return
-        self.dropped["no_hard_partner"] += kind == "hard"
 
-    def _near(self, anchor: Pair, how: str, numbers: Iterable[int]) -> list[tuple[Node, str]]:
-        """The issues of `numbers` in the ranks that count, with the evidence."""
-        c = self._candidates
-        # Its own cluster would take up ranks; it is left out before they are counted.
-        ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if not c.tied(anchor.one, node)]
-        near = [(node, f"{how}:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
-        return near[_FIRST_RANK - 1 :]
+def _take_first(
+    c: Candidates, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]
+) -> None:
+    """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
+    for node, evidence in partners:
+        if c.fits(anchor.one, node, split):
+            c.take(split, anchor.one, node, kind, evidence)
+            return
+    c.dropped["no_hard_partner"] += kind == "hard"
 
-    def _preference(self, anchor: Pair, index: Bm25) -> Callable[[tuple[Node, str]], Any]:
-        """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
-        c, one = self._candidates, self._candidates.texts.get(anchor.one)
-        target = index.overlap(one, c.texts.get(anchor.other))
 
-        def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
-            node = item[0]
-            apart = abs(index.overlap(one, c.texts.get(node)) - target)
-            return node not in c.positive, apart, c.uses[node], self._shuffle(anchor, node)
+def _ranked(c: Candidates, anchor: Pair, how: str, numbers: Iterable[int]) -> list[tuple[Node, str]]:
+    """The issues of `numbers` in the ranks that count, with the evidence."""
+    # Its own cluster would take up ranks; it is left out before they are counted.
+    nodes = [(anchor.one[0], number) for number in numbers]
+    nodes = [node for node in nodes if not c.tied(anchor.one, node)]
+    near = [(node, f"{how}:{rank}") for rank, node in enumerate(nodes[:_LAST_RANK], start=1)]
+    return near[_FIRST_RANK - 1 :]
 
-        return preference
 
-    def like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
-        """Yield partners that resemble an anchor's original in age and labels, the likest first."""
-        c, original = self._candidates, self._candidates.scan.heads[anchor.other]
-        labels = set(original.labels)
+def _preference(c: Candidates, anchor: Pair, index: Bm25, seed: int) -> Callable[[tuple[Node, str]], Any]:
+    """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
+    one = c.texts.get(anchor.one)
+    target = index.overlap(one, c.texts.get(anchor.other))
 
-        def preference(node: Node) -> tuple[int, bool, int, bool, int]:
-            head = c.scan.heads[node]
-            months = abs(_month(head.created_at) - _month(original.created_at))
-            unlike = labels.isdisjoint(head.labels)
-            return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
+    def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
+        apart = abs(index.overlap(one, c.texts.get(item[0])) - target)
+        return item[0] not in c.positive, apart, c.uses[item[0]], _shuffle(seed, anchor, item[0])
 
-        for nodes in c.around(split, anchor.one[0], original.created_at):
-            yield from ((node, "random") for node in sorted(nodes, key=preference))
+    return preference
 
-    def _shuffle(self, anchor: Pair, node: Node) -> int:
-        return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
+
+def _like_the_original(c: Candidates, split: str, anchor: Pair, seed: int) -> Iterator[tuple[Node, str]]:
+    """Yield partners that resemble an anchor's original in age and labels, those of positive pairs first."""
+    original, repo_id = c.scan.heads[anchor.other], anchor.one[0]
+
+    def preference(node: Node) -> tuple[int, bool, int, bool, int]:
+        head = c.scan.heads[node]
+        months = abs(_month(head.created_at) - _month(original.created_at))
+        unlike = set(original.labels).isdisjoint(head.labels)
+        return months, node not in c.originals, c.uses[node], unlike, _shuffle(seed, anchor, node)
+
+    positive = _around(c.by_age[repo_id, split], original.created_at, _WINDOW)
+    others = _around(c.by_age[repo_id, ""], original.created_at, 4 * _WINDOW)
+    free = [node for node in others if c.places.get(node, split) == split]
+    for nodes in (positive, free[:_WINDOW]):
+        yield from ((node, "random") for node in sorted(nodes, key=preference))
+
+
+def _shuffle(seed: int, anchor: Pair, node: Node) -> int:
+    return stable_hash(f"{seed} {anchor.one} {anchor.other} {node}")
 
 
 def _month(created_at: str) -> int:
