@@ -23,6 +23,8 @@ from itertools import cycle, islice, zip_longest
 from typing import Any
 from zlib import crc32
 
+import numpy as np
+
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Scan, Statement
@@ -339,8 +341,6 @@ class Bm25:
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
-        import numpy as np
-
         keys, lengths = array("q"), array("I")
         parts = [np.zeros((3, 0), dtype=np.uint32)]  # word, document, how often
         for position, (key, text) in enumerate(texts):
@@ -363,8 +363,6 @@ class Bm25:
 
     def rank(self, text: str, most: int) -> list[int]:
         """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
-        import numpy as np
-
         wanted = self._distinct(text)
         places = np.searchsorted(self._terms, wanted)
         inside = places < len(self._terms)
@@ -387,8 +385,6 @@ class Bm25:
 
     def overlap(self, one: str, other: str) -> float:
         """Return the Jaccard index of the two texts' words, weighted by how rare they are."""
-        import numpy as np
-
         mine, theirs = self._distinct(one), self._distinct(other)
 
         def worth(found: Any) -> float:
