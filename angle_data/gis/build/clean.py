@@ -316,11 +316,8 @@ class Texts:
         """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue, self._text(issue)
+                yield issue, clean_text(issue.title, issue.body, self._forms.get(repo_id, ()))
 
     def _clean(self, node: Node) -> str:
-        issue = next(self._store.issues(node[0], [node[1]]), None)
-        return "" if issue is None else self._text(issue)
-
-    def _text(self, issue: Issue) -> str:
-        return clean_text(issue.title, issue.body, self._forms.get(issue.repo_id, ()))
+        issues = self._store.issues(node[0], [node[1]])
+        return "".join(clean_text(one.title, one.body, self._forms.get(node[0], ())) for one in issues)

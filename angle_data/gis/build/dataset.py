@@ -74,10 +74,9 @@ def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
     Raises:
         InputError: The folder holds no data set of issue pairs.
     """
-    files = {split: directory / data_file(split) for split in sorted(SPLITS)}
-    files = {split: path for split, path in files.items() if path.exists()}
-    if not files:
+    splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
+    if not splits:
         raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
-    for split, path in files.items():
-        for _, row in read_table(path, require=list(_COMMON)):
+    for split in splits:
+        for _, row in read_table(directory / data_file(split), require=list(_COMMON)):
             yield split, row

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, groupby
+from math import comb
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
@@ -97,7 +98,7 @@ def positive_pairs(
         known = {unordered(pair.one, pair.other) for pair in found}
         strong = [edge for edge in own if not edge.weak]
         if sizes[leader] > HUB:
-            hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
+            hubs += sum(comb(count, 2) for count in Counter(edge.canonical for edge in strong).values())
         else:
             more = [p for p in _siblings(strong, leader) if unordered(p.one, p.other) not in known]
             more.sort(key=lambda pair: _shuffle(seed, pair.one, pair.other))
@@ -116,18 +117,11 @@ def positive_pairs(
     return pairs, dropped, hubs
 
 
-def _by_original(edges: Iterable[Statement]) -> list[list[Statement]]:
-    """The edges of each original, one for each duplicate."""
-    found: defaultdict[Node, dict[Node, Statement]] = defaultdict(dict)
-    for edge in edges:
-        found[edge.canonical].setdefault(edge.duplicate, edge)
-    return [list(found[original].values()) for original in sorted(found)]
-
-
 def _siblings(edges: Iterable[Statement], leader: Node) -> list[Pair]:
     """Pairs of duplicates of the same original, each pair of issues once."""
     found: dict[tuple[Node, Node], Pair] = {}
-    for duplicates in _by_original(edges):
+    by_original = sorted(edges, key=lambda edge: edge.canonical)
+    for _, duplicates in groupby(by_original, key=lambda edge: edge.canonical):
         for one, other in combinations(duplicates, 2):
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", one.url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)

@@ -8,7 +8,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,14 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
     if tokenizer == "estimate":
         return estimate
     named = tokenizer or USUAL
-    path = Path(named)
-    path = path / "tokenizer.json" if path.is_dir() else path
+    path = Path(named, "tokenizer.json") if Path(named).is_dir() else Path(named)
     try:
         from huggingface_hub import hf_hub_download
         from tokenizers import Tokenizer
 
-        if not path.is_file():
-            cached = not (fetch or tokenizer)
-            path = Path(hf_hub_download(named, "tokenizer.json", local_files_only=cached))
+        is_here = path.is_file()
+        if not is_here:
+            path = Path(hf_hub_download(named, "tokenizer.json", local_files_only=not (fetch or tokenizer)))
         loaded = Tokenizer.from_file(str(path))
     except Exception as error:  # noqa: BLE001 - the libraries raise what they like
         if tokenizer is None:
@@ -75,7 +74,7 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
         ) from None
     loaded.no_truncation()
     loaded.no_padding()
-    name = named if not Path(named).exists() else path.parent.name or str(path)
+    name = path.parent.name or str(path) if is_here else named
     return name, lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
 
 
@@ -225,18 +224,19 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
 
 
 def _lengths(found: array[int]) -> dict[str, float]:
-    ordered = sorted(found)
-    longer = list(map(max, found[::2], found[1::2]))
+    ordered, longer = sorted(found), list(map(max, found[::2], found[1::2]))
+
+    def over(lengths: Collection[int]) -> float:
+        return round(100 * sum(length > LIMIT for length in lengths) / len(lengths), 2)
+
     return {
         "texts": len(found),
         "mean": round(sum(found) / len(found), 1),
         "median": ordered[len(ordered) // 2],
         "p95": ordered[int(0.95 * (len(ordered) - 1))],
         "max": ordered[-1],
-        f"texts_over_{LIMIT}": round(100 * sum(length > LIMIT for length in found) / len(found), 2),
-        f"pairs_with_a_text_over_{LIMIT}": round(
-            100 * sum(length > LIMIT for length in longer) / len(longer), 2
-        ),
+        f"texts_over_{LIMIT}": over(ordered),
+        f"pairs_with_a_text_over_{LIMIT}": over(longer),
     }
 
 
