@@ -41,9 +41,6 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
 
     Of a link, the folder that it leads to is replaced. What a killed process left beside it is cleared first.
     When anything fails or is interrupted, the earlier data set stays or is put back. One process may write.
-
-    Raises:
-        InputError: `directory` is a file or a link to nothing, or cannot be written.
     """
     link = directory
     if link.is_symlink():

@@ -57,8 +57,7 @@ class GisSummary:
 def build_gis(config: GisConfig) -> GisSummary:
     """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`; the card shows the figures.
 
-    Raises:
-        InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
+    An `InputError` if there is no store, nothing in it makes a pair, or an option cannot be met.
     """
     measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
     dataset, figure = config.out / "dataset", "figures/token-lengths.png"

@@ -1,7 +1,4 @@
-"""The card of a data set of issue pairs: how to load it, what it holds, how it came about, what it lacks.
-
-A pure function of the report of a build; the text is in `card.md.txt`, and the tables are made here.
-"""
+"""The card of a data set of issue pairs: its text is in `card.md.txt`, its tables come from the report."""
 
 from __future__ import annotations
 
@@ -121,7 +118,6 @@ def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _paper(report: Mapping[str, Any]) -> str:
-    """Sizes, long texts and overlaps beside those of the paper's data set."""
     splits, tokens, overlap = report["splits"], report["tokens"], report["overlap"]
     rows: list[tuple[object, ...]] = [("repositories", len(report["repositories"]), _PAPER_REPOSITORIES)]
     for name, (positives, negatives, long) in _PAPER.items():
@@ -164,7 +160,6 @@ def _repositories(report: Mapping[str, Any]) -> str:
 
 
 def _repositories_left_out(found: Mapping[str, str]) -> str:
-    """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
     if not found:
         return ""
     listed = table(("repository", "reason"), found.items())
@@ -172,7 +167,6 @@ def _repositories_left_out(found: Mapping[str, str]) -> str:
 
 
 def _left_out(report: Mapping[str, Any]) -> str:
-    """A table of what was left out: statements, positive pairs, and negative pairs wanted or said."""
     links, meanings = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
     parts = {"tentative": links["tentative"], "rejected": links["rejected"]}
     parts |= {"pair": report["pairs"]["dropped"], "negative pair": report["negatives"]["dropped"]}

@@ -3,11 +3,7 @@
 References to other issues are masked, and sentences that speak of duplicates are cut: many issues were
 edited to say so, or come from another tracker with a list of links. The grammar that reads the comments
 decides what is a reference and what a statement. A sentence that names no issue is recognised only where it
-calls the issue itself a duplicate, in English. Keys of other trackers are no references.
-
-Template residue, folds, colours, attachments and encoded blobs go; secrets and people's addresses are
-scrubbed; code and logs stay, up to a limit. A pure function of the issue. Every pattern is linear in the
-length of the text or bounded.
+calls the issue itself a duplicate, in English. Every pattern is linear in the length of the text or bounded.
 """
 
 from __future__ import annotations
@@ -158,7 +154,6 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-
 LONGEST = 20_000
 """Characters of a text; what goes beyond are logs, as a rule."""
 
@@ -302,10 +297,9 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class Texts:
-    """Cleaned texts, read from the store when asked for; the last few thousand are kept in memory.
+    """Cleaned texts, read from the store when asked for; `get` returns an empty one if there is none.
 
-    `forms` has the lines of issue forms that go, by repository id. `get` returns the cleaned text of an
-    issue, an empty one if it is not stored.
+    `forms` has the lines of issue forms that go, by repository id.
     """
 
     def __init__(self, store: Store, forms: Mapping[int, Collection[str]] | None = None) -> None:

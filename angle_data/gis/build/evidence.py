@@ -1,7 +1,6 @@
 """Reads the store once, thread by thread, and collects who calls which issues duplicates, and what backs it.
 
-Nothing is judged here; the raw facts stand beside every statement. Memory grows with the number of issues
-and statements, not with the number or length of comments.
+Nothing is judged here. Memory grows with the number of issues and statements, not with that of comments.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ _Target = tuple[int | str, int]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the build needs to know of an issue beside its text.
-
-    `marked`: a label or the state calls it a duplicate, of whatever issue.
-    """
+    """What the build needs to know of an issue beside its text; `marked`: label or state say duplicate."""
 
     created_at: str
     labels: tuple[str, ...]
@@ -93,12 +89,12 @@ class Statement:
 
     @property
     def duplicate(self) -> Node:
-        """The first end."""
+        """The first of `ends`."""
         return self.ends[0]
 
     @property
     def canonical(self) -> Node:
-        """The second end."""
+        """The second of `ends`."""
         return self.ends[1]
 
     @property
@@ -159,10 +155,9 @@ def scan_store(
     *,
     selection: Selection | None = None,
 ) -> Scan:
-    """Read the part of the store that `selection` takes, all of it by default.
+    """Read what `selection` takes of the store; `tell` gets the name of the repository after each issue.
 
-    `tell` gets the name of the repository after each issue. A repository that GitHub no longer shows
-    (404, 410, 451) is left out, whatever the store holds of it.
+    A repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -204,10 +199,7 @@ def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """An issue with all that was written and happened there, in the order of time.
-
-    `marks` holds the last mark or unmark with each target, `facts` what label and reason say of the issue.
-    """
+    """An issue and what happened there, in the order of time; `marks` has the last one with each target."""
 
     repo: Repo
     issue: Issue
@@ -384,10 +376,7 @@ def _key(found: Scan, repo: str, number: int) -> _Target:
 
 
 def _reopened(thread: _Thread, since: str) -> str:
-    """Why a statement made at `since` fell when the issue was opened again afterwards, empty if it did not.
-
-    `reopened`: it stands open; `completed`: it was solved for itself, and no label says otherwise.
-    """
+    """Why a statement made at `since` fell when the issue was opened again (see `links.REASONS`), or ""."""
     issue = thread.issue
     changes = [event for event in thread.events if event.kind in ("closed", "reopened")]
     reopened = any(event.kind == "reopened" and event.created_at >= since for event in changes)

@@ -1,8 +1,7 @@
-"""Judges every statement: accepted, tentative or rejected, with the reason.
+"""Judges every statement: accepted (see `facts.Rank`), tentative or rejected, with the reason.
 
-Accepted are marks of GitHub, outright words of people with write access or of the duplicate's own author, and
-those of others that something backs (see `evidence`). A link leads from a duplicate to the issue it
-duplicates, both ends resolved: renamed repositories by id, transferred issues to where they went.
+A link leads from a duplicate to the issue it duplicates, both ends resolved: renamed repositories by id,
+transferred issues to where they went.
 """
 
 from __future__ import annotations
@@ -107,10 +106,7 @@ def unordered(one: Node, other: Node) -> tuple[Node, Node]:
 
 
 def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
-    """Return the issue that a name and number lead to, and why there is none (a key of `REASONS`).
-
-    Transferred issues are followed; pull requests are found like issues.
-    """
+    """Return the issue or pull request that a name and number lead to, or why there is none (a reason)."""
     repo_id = scan.names.get(repo.lower())
     if repo_id is None:
         return None, "unknown_repository"
@@ -132,7 +128,7 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
 
 
 def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *, cross_repo: bool) -> str:
-    """The first reason against a link between the commented issue and the other, empty if there is none."""
+    """The first reason against a link between the commented issue and the other, or ""."""
     here, other = ends
     if here == other:
         return "itself"

@@ -131,17 +131,11 @@ class Candidates:
         return not (head is None or head.is_pull or head.gone or node in self._unresolved)
 
     def tied(self, one: Node, other: Node) -> bool:
-        """Whether two issues belong to one cluster, be it over copies of their texts, or a link ties them.
-
-        A link that stands is enough, kept or not.
-        """
+        """Whether two issues are in one cluster, over copies of texts too, or a link that stands ties them."""
         return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
-        """Whether two issues may make a negative pair in `split`, where `other` then has its place.
-
-        Nothing ties them, their texts differ, and they are no pair yet.
-        """
+        """Whether two issues may make a negative pair in `split`, where `other` then has its place."""
         said = unordered(one, other) in self._said
         if said or self.tied(one, other) or self.scan.mentioned(one, other):
             return False
@@ -208,8 +202,7 @@ def draw_negatives(
     """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
     `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
-    `no_hard_partner` (a random one may be drawn instead), `no_partner`, and `denial_` with a key of `DENIALS`
-    for pairs in `denied`.
+    `no_hard_partner` (a random one may be drawn instead), `no_partner`, `denial_` with a key of `DENIALS`.
     """
     c, anchors = candidates, dict[str, list[Pair]]()
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
@@ -336,8 +329,7 @@ class Bm25:
     """Ranks texts by BM25 (Robertson & Zaragoza 2009, https://doi.org/10.1561/1500000019).
 
     An inverted index in flat arrays, about a kilobyte a text: only the first 200 words count, and words are
-    hashed, so that memory does not grow with the vocabulary. Made of (key, text); keys are integers in
-    ascending order, such as issue numbers.
+    hashed, so that memory does not grow with the vocabulary. Made of (key, text), the keys ascending.
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:

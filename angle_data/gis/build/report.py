@@ -25,29 +25,19 @@ from angle_data.text import content_id, jaccard, words
 
 log = logging.getLogger("angle")
 
-LIMIT = 512
-"""Tokens that the common encoders read; the paper's long texts have more."""
-
-USUAL = "google-bert/bert-base-uncased"
-"""The tokenizer of the paper's backbone, by its name on the hub."""
-
+LIMIT = 512  # tokens that the common encoders read; the paper's long texts have more
+USUAL = "google-bert/bert-base-uncased"  # the tokenizer of the paper's backbone, by its name on the hub
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
-
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
 _SAMPLES, _EXCERPT = 3, 160
 
 
 def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, Callable[[str], int]]:
-    """Return the name of the tokenizer and a function that counts the tokens of a text.
+    """Return the name of the tokenizer and a function that counts the tokens of a text, special ones aside.
 
-    `tokenizer` is a `tokenizer.json`, a folder that holds one such as that of a model, a model's name on the
-    hub, or `estimate`. None is `USUAL` where its file is in the hub's cache, or may be fetched (`fetch`), and
-    `ESTIMATE` elsewhere. Special tokens are not counted.
-
-    Raises:
-        InputError: There is no such file or it is no tokenizer.
-        MissingExtraError: The library that reads it is not installed.
+    `tokenizer` is a `tokenizer.json`, a folder that holds one, a model's name on the hub, or `estimate`. None
+    is `USUAL` where its file is in the hub's cache, or may be fetched (`fetch`), and `ESTIMATE` elsewhere.
     """
     estimate = ESTIMATE, lambda text: len(_TOKEN.findall(text))
     if tokenizer == "estimate":
@@ -249,10 +239,7 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> bool:
-    """Draw the lengths of every split, the middle half and nine tenths; False without what it needs.
-
-    `tokens` are as in a report.
-    """
+    """Draw the lengths of every split, the middle half and nine tenths; False if that is not installed."""
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure

@@ -1,9 +1,8 @@
 """Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
 Together belong the issues of a cluster and near-identical texts. By `cluster` and `repo` the groups fill the
-shares (`angle_data.splits`). By `time` every split is a stretch of time, such that every pair lies in one of
-them whole: a cluster belongs to the period of its latest issue, a pair of it that reaches back over the
-border is left out, and the borders are placed so that the pairs that remain come near the shares.
+shares (`angle_data.splits`). By `time` every split is a period: a cluster is in that of its latest issue, a
+pair of it that reaches back over the border is left out, and the pairs that remain come near the shares.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ def place_issues(
     """Place every issue that links connect, and index their texts in `near`.
 
     Clusters of which an issue is said to be no duplicate of one of the other go to one split, so that the
-    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is the value of --split-by.
-
-    Raises:
-        InputError: Splits by repository need more repositories than there are.
+    pair can be kept. `shares` sum to 1; `by` is the value of --split-by.
     """
     groups: DisjointSets[Node] = DisjointSets()
     for edge in clusters.edges:
