@@ -31,9 +31,9 @@ _NEGATIVES = {
 }
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
-# Of train, validation and test: positives, negatives, texts over 512 tokens in percent.
-_PAPER = {"train": (9_457, 9_108, 61.03), "validation": (774, 773, 60.85), "test": (807, 741, 60.50)}
-_PAPER_OVERLAP = {"duplicates": (26, 16, 13), "non-duplicates": (22, 12, 9)}
+# Of each split: positives + negatives, texts over 512 tokens in percent.
+_PAPER = {"train": ("9,457 + 9,108", 61.03), "validation": ("774 + 773", 60.85), "test": ("807 + 741", 60.50)}
+_PAPER_OVERLAP = {"duplicates": "26, 16, 13", "non-duplicates": "22, 12, 9"}
 _PAPER_REPOSITORIES, _PAPER_UNCLEAR = 55, 7
 
 
@@ -64,7 +64,6 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
             ((kind, found["rare"], found["plain"]) for kind, found in lexical.items()),
         ),
         "repositories": _repositories(report),
-        "repositories_left_out": _repositories_left_out(report["left_out"]),
         "figures": "".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
         "evidence": table(
             ("evidence", "count"),
@@ -120,16 +119,13 @@ def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
 def _paper(report: Mapping[str, Any]) -> str:
     splits, tokens, overlap = report["splits"], report["tokens"], report["overlap"]
     rows: list[tuple[object, ...]] = [("repositories", len(report["repositories"]), _PAPER_REPOSITORIES)]
-    for name, (positives, negatives, long) in _PAPER.items():
-        found = splits.get(name, {})
-        ours = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
-        rows.append((f"{name}: positives + negatives", ours, f"{positives:,} + {negatives:,}"))
-        rows.append(
-            (f"{name}: texts over {LIMIT}", tokens.get(name, {}).get(f"texts_over_{LIMIT}", ""), long)
-        )
+    for name, (pairs, long) in _PAPER.items():
+        found, ours = splits.get(name, {}), tokens.get(name, {}).get(f"texts_over_{LIMIT}", "")
+        here = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
+        rows += [(f"{name}: positives + negatives", here, pairs), (f"{name}: texts over {LIMIT}", ours, long)]
     for name, paper in _PAPER_OVERLAP.items():
-        ours = ", ".join(map(str, overlap.get(name, {}).values()))
-        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", ours, ", ".join(map(str, paper))))
+        shares = ", ".join(map(str, overlap.get(name, {}).values()))
+        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", shares, paper))
     return table(("", "here", "paper"), rows)
 
 
@@ -156,14 +152,11 @@ def _repositories(report: Mapping[str, Any]) -> str:
          *(f"{crawl[name][what]:,}" for what in ("issues", "comments")), crawl[name]["read"])
         for name in (*pairs, *sorted(crawl.keys() - pairs))
     )  # fmt: skip
-    return table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
-
-
-def _repositories_left_out(found: Mapping[str, str]) -> str:
-    if not found:
-        return ""
-    listed = table(("repository", "reason"), found.items())
-    return f"\nRepositories left out, because they could not be read:\n\n{listed}\n"
+    found = table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
+    if report["left_out"]:
+        listed = table(("repository", "reason"), report["left_out"].items())
+        found += f"\n\nRepositories left out, because they could not be read:\n\n{listed}"
+    return found
 
 
 def _left_out(report: Mapping[str, Any]) -> str:

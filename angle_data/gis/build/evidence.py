@@ -6,10 +6,8 @@ Nothing is judged here. Memory grows with the number of issues and statements, n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from heapq import merge
-from itertools import groupby
 from typing import Any, Literal
 
 from angle_data.gis.build.facts import (
@@ -168,13 +166,12 @@ def scan_store(
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
     for repo in found.repos.values():
         found.mentions[repo.id], forms = set(), FormLines()
-        for thread in _threads(found, store, repo):
-            issue = thread.issue
+        for issue in store.issues(repo.id):
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
-                found.outside.add(thread.here)
+                found.outside.add((repo.id, issue.number))
             else:
-                _read_thread(found, thread, selection.strategy)
+                _read_thread(found, store, repo, issue, selection.strategy)
                 if not (issue.is_pull or issue.gone):
                     forms.add(issue.body)
             tell(repo.name)
@@ -199,8 +196,12 @@ def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """An issue and what happened there, in the order of time; `marks` has the last one with each target."""
+    """An issue and what happened there, in the order of time.
 
+    `marks` has the last mark or unmark with each target, `facts` what label and reason say.
+    """
+
+    here: Node
     repo: Repo
     issue: Issue
     comments: list[Comment]
@@ -208,48 +209,31 @@ class _Thread:
     marks: dict[_Target, Event]
     facts: Facts
 
-    @property
-    def here(self) -> Node:
-        return self.repo.id, self.issue.number
 
-
-def _threads(found: Scan, store: Store, repo: Repo) -> Iterator[_Thread]:
-    """Yield the threads of a repository by the number of their issue."""
-    streams = (read(repo.id) for read in (store.issues, store.comments, store.events))
-    rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
-    for _, group in groupby(rows, key=lambda row: row.number):
-        own = list(group)
-        issue = next((row for row in own if isinstance(row, Issue)), None)
-        events = [row for row in own if isinstance(row, Event)]
-        marks = {
-            _key(found, event.target_repo or repo.name, event.target_number): event
-            for event in events
-            if event.kind in ("marked", "unmarked") and event.target_number is not None
-        }
-        if issue is not None:
-            labelled = any(map(is_duplicate_label, issue.labels))
-            facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
-            comments = [row for row in own if isinstance(row, Comment)]
-            yield _Thread(repo, issue, comments, events, marks, facts)
-
-
-def _read_thread(found: Scan, thread: _Thread, strategy: str) -> None:
-    repo, issue, here = thread.repo, thread.issue, thread.here
-    marked = thread.facts.resolved
-    found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, marked)
-    found.comments += len(thread.comments)
-    texts = (issue.title, issue.body, *(comment.body for comment in thread.comments))
-    named = {int(number) for text in texts for number in _MENTION.findall(text)}
-    for event in thread.events:
-        if event.target_number is not None and (event.target_repo or repo.name).lower() in repo.names:
-            named.add(event.target_number)
+def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str) -> None:
+    here, comments = (repo.id, issue.number), list(store.comments(repo.id, [issue.number]))
+    events, marks = list(store.events(repo.id, [issue.number])), dict[_Target, Event]()
+    named = {int(number) for text in (issue.title, issue.body) for number in _MENTION.findall(text)}
+    named.update(int(number) for comment in comments for number in _MENTION.findall(comment.body))
+    for event in events:
+        if event.target_number is not None:
+            target = event.target_repo or repo.name
+            if target.lower() in repo.names:
+                named.add(event.target_number)
+            if event.kind in ("marked", "unmarked"):
+                marks[_key(found, target, event.target_number)] = event
     found.mentions[repo.id].update(pack(number, issue.number) for number in named)
+    labelled = any(map(is_duplicate_label, issue.labels))
+    facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
+    found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, facts.resolved)
+    found.comments += len(comments)
     if issue.is_pull:
         return
+    thread = _Thread(here, repo, issue, comments, events, marks, facts)
     said, denied = _read_comments(found, thread, strategy) if strategy != "events" else ([], [])
-    marks = _read_marks(found, thread, denied) if strategy != "comments" else []
-    found.statements += [*marks, *said]
-    found.denied += [*(mark for mark in marks if mark.withdrawn == "unmarked"), *denied]
+    read = _read_marks(found, thread, denied) if strategy != "comments" else []
+    found.statements += [*read, *said]
+    found.denied += [*(mark for mark in read if mark.withdrawn == "unmarked"), *denied]
 
 
 def _read_marks(found: Scan, thread: _Thread, denied: Iterable[Statement]) -> list[Statement]:

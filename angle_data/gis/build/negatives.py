@@ -131,7 +131,7 @@ class Candidates:
         return not (head is None or head.is_pull or head.gone or node in self._unresolved)
 
     def tied(self, one: Node, other: Node) -> bool:
-        """Whether two issues are in one cluster, over copies of texts too, or a link that stands ties them."""
+        """Whether two issues are in one cluster, over copies of texts too, or tied by a link that stands."""
         return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
