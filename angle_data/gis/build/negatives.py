@@ -334,38 +334,35 @@ class Bm25:
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
         keys, lengths = array("q"), array("I")
-        parts = [np.zeros((3, 0), dtype=np.uint32)]  # word, document, how often
+        parts = []  # word, document, how often
         for position, (key, text) in enumerate(texts):
             hashed = _terms(text)
             found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
             keys.append(key)
             lengths.append(len(hashed))
             parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
-        self._keys = np.array(keys)
+        self._keys, length = np.array(keys), np.array(lengths, dtype=np.float64)
         flat, documents, counts = np.concatenate(parts, axis=1)
         order = np.argsort(flat, kind="stable")
         self._documents, often = documents[order], counts[order].astype(np.float64)
-        length = np.array(lengths, dtype=np.float64)
-        mean = max(float(length.mean()), 1.0) if len(length) else 1.0
-        norm = _K1 * (1 - _B + _B * length / mean)
+        norm = _K1 * (1 - _B + _B * length / max(float(length.mean()), 1.0))
         self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
-        self._terms, self._starts = np.unique(flat[order], return_index=True)
-        self._ends = np.append(self._starts[1:], len(flat))
+        self._terms, starts = np.unique(flat[order], return_index=True)
+        self._starts = np.append(starts, len(flat))
+        self._often = np.diff(self._starts)  # texts that have a term
         self._distinct = lru_cache(_RECENT)(lambda text: np.unique(np.array(_terms(text), dtype=np.uint32)))
 
     def rank(self, text: str, most: int) -> list[int]:
         """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
         wanted = self._distinct(text)
-        places = np.searchsorted(self._terms, wanted)
-        inside = places < len(self._terms)
-        places = places[inside][self._terms[places[inside]] == wanted[inside]]
-        sizes = self._ends[places] - self._starts[places]
+        places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
+        places = places[self._terms[places] == wanted]
+        often = self._often[places]
         limit = max(_RARE, int(_COMMON * len(self._keys)))
-        places = places[np.argsort(sizes, kind="stable")][: int((sizes <= limit).sum())][:_WORDS_A_QUERY]
+        places = places[np.argsort(often, kind="stable")][: int((often <= limit).sum())][:_WORDS_A_QUERY]
         scores = np.zeros(len(self._keys))
         for place in places:
-            own = slice(self._starts[place], self._ends[place])
-            count = int(self._ends[place] - self._starts[place])
+            own, count = slice(self._starts[place], self._starts[place + 1]), self._often[place]
             worth = np.log(1 + (len(self._keys) - count + 0.5) / (count + 0.5))
             scores[self._documents[own]] += worth * self._weights[own]
         found = np.flatnonzero(scores)
@@ -381,7 +378,7 @@ class Bm25:
 
         def worth(found: Any) -> float:
             places = np.minimum(np.searchsorted(self._terms, found), len(self._terms) - 1)
-            often = np.where(self._terms[places] == found, self._ends[places] - self._starts[places], 1)
+            often = np.where(self._terms[places] == found, self._often[places], 1)
             return float(np.log(len(self._keys) / often).sum())
 
         return worth(np.intersect1d(mine, theirs)) / max(worth(np.union1d(mine, theirs)), 1e-9)
