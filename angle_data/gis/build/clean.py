@@ -154,11 +154,8 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-LONGEST = 20_000
-"""Characters of a text; what goes beyond are logs, as a rule."""
-
-CUT = "\n\n[cut]"
-"""What stands at the end of a text that was longer."""
+LONGEST = 20_000  # characters of a text; what goes beyond are logs, as a rule
+CUT = "\n\n[cut]"  # the end of a text that was longer
 
 
 def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:

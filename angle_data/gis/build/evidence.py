@@ -148,10 +148,7 @@ def pack(one: int, other: int) -> int:
 
 
 def scan_store(
-    store: Store,
-    tell: Callable[[str], None] = lambda name: None,
-    *,
-    selection: Selection | None = None,
+    store: Store, tell: Callable[[str], None] = lambda name: None, *, selection: Selection | None = None
 ) -> Scan:
     """Read what `selection` takes of the store; `tell` gets the name of the repository after each issue.
 
@@ -272,11 +269,12 @@ def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[St
         return [], []
     remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
     said = read_thread(remarks, name, issue.number, hosts=hosts)
+    standing = [(_key(found, item.link.repo, item.link.number), item) for item in said.standing]
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
     originals = marked | {
-        _key(found, item.link.repo, item.link.number)
-        for item in said.standing
+        key
+        for key, item in standing
         if item.link.certainty == "explicit"
         and item.link.direction == "this_is_dup_of"
         and comments[item.comment].author_association in WRITE_ROLES
@@ -285,7 +283,6 @@ def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[St
     unmarks = [(key, event) for key, event in thread.marks.items() if event.kind == "unmarked"]
     unmarked = {key: event.created_at for key, event in unmarks if strategy == "both"}
     yes = confirmed_guesses(said, remarks, issue.author)
-    guessed = {_key(found, item.link.repo, item.link.number) for item in said.standing}
     statements: list[Statement] = []
     for index, item in enumerate(said.links):
         link, comment = item.link, comments[item.comment]
@@ -295,13 +292,15 @@ def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[St
             continue
         key = _key(found, link.repo, link.number)
         # Of several guesses none is backed by a label.
-        elsewhere = key not in originals if originals else link.certainty != "explicit" and len(guessed) > 1
+        elsewhere = (
+            key not in originals if originals else link.certainty != "explicit" and len(dict(standing)) > 1
+        )
         facts = Facts(association=comment.author_association, bot=is_program(comment.author))
         if link.direction == "this_is_dup_of":  # or else what is known of this issue backs nothing
             facts = replace(
-                facts,
-                labelled=thread.facts.labelled,
-                state_reason=thread.facts.state_reason,
+                thread.facts,
+                association=facts.association,
+                bot=facts.bot,
                 admitted=not item.comment or comment.author == issue.author is not None,
                 closed_by_writer=closed_by_writer(comment, issue, thread.events),
                 event=key in marked,

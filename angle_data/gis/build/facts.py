@@ -18,14 +18,12 @@ from angle_data.gis.comments.reading import WRITE_ROLES, Remark, Thread, is_prog
 from angle_data.gis.comments.references import find_references
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
-CLOSED_WITHIN_S = 600
-"""A close by the statement's writer this many seconds before or after the comment corroborates it."""
+CLOSED_WITHIN_S = 600  # before or after the comment, a close by its writer corroborates it
 
 _LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", re.IGNORECASE)
 _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
 
-GUESSES = frozenset({"duplicate", "same", "identity"})
-"""Families of statements that can be guessed and then confirmed."""
+_GUESSES = frozenset({"duplicate", "same", "identity"})  # families that can be guessed and then confirmed
 
 # Finds: "Yes, it is. Closing." "Correct, same thing."
 _YES = re.compile(
@@ -101,7 +99,7 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
     if facts.event:
         return Rank.EVENT
     if link.certainty == "tentative":
-        acted = facts.closed_by_writer and link.family in GUESSES
+        acted = facts.closed_by_writer and link.family in _GUESSES
         settled = (facts.resolved or acted) and (facts.bot or facts.association in WRITE_ROLES)
         return Rank.CONFIRMED if facts.confirmed or settled else Rank.TENTATIVE
     if facts.association in WRITE_ROLES:
@@ -134,7 +132,7 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
     found: set[int] = set()
     for index, item in enumerate(thread.links):
         link, guesser = item.link, remarks[item.comment][0]
-        if link.certainty == "explicit" or link.family not in GUESSES or guesses[item.comment] > 1:
+        if link.certainty == "explicit" or link.family not in _GUESSES or guesses[item.comment] > 1:
             continue
         later = enumerate(remarks[item.comment + 1 :], start=item.comment + 1)
         others = (n for n, (login, *_) in later if login != guesser and not is_program(login))

@@ -19,13 +19,10 @@ from angle_data.text import normalise, stable_hash
 
 Grams = np.ndarray[Any, np.dtype[np.uint64]]
 
-NEAR = 0.9
-"""The Jaccard index from which two texts count as near-identical."""
-
+NEAR = 0.9  # the Jaccard index from which two texts count as near-identical
 _N, _BANDS, _ROWS = 5, 16, 4
+# Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times.
 _PARTS, _LEAST_EQUAL = 256, 200
-"""Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times."""
-
 _RECENT = 4_096
 
 

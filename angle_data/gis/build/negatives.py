@@ -192,19 +192,14 @@ def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> list
 
 
 def draw_negatives(
-    positives: Mapping[str, list[Pair]],
-    candidates: Candidates,
-    denied: Iterable[Pair],
-    *,
-    ratio: float,
-    seed: int,
+    positives: Mapping[str, list[Pair]], c: Candidates, denied: Iterable[Pair], *, ratio: float, seed: int
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
     """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
     `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
     `no_hard_partner` (a random one may be drawn instead), `no_partner`, `denial_` with a key of `DENIALS`.
     """
-    c, anchors = candidates, dict[str, list[Pair]]()
+    anchors: dict[str, list[Pair]] = {}
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
     wanted = {name: round(ratio * len(positives[name])) for name in order}
     hard = {name: round(_HARD * wanted[name]) for name in order}

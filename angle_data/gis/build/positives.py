@@ -21,8 +21,7 @@ from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
 
-HUB = 30
-"""A larger cluster is a hub, such as an epic and its parts: only its links count, not the closure."""
+HUB = 30  # a larger cluster is a hub, such as an epic and its parts: only its links count, not the closure
 
 DROPPED = {
     "closure": "two duplicates of one original; no more of these are taken than there are links",
