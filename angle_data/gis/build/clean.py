@@ -9,6 +9,7 @@ calls the issue itself a duplicate, in English. Every pattern is linear in the l
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import zip_longest
@@ -163,7 +164,12 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
 
     `forms` are the lines of its repository's issue forms (see `forms.FormLines`), which go.
     """
-    title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
+    title = " ".join(_lines(title).split())
+    # Tags such as `[duplicate]` and `DUPLICATE - `, and the statement that it may hold.
+    title = _AFTER.sub("", _BEFORE.sub("", _TAG.sub("", title).strip()))
+    for start, end in _statements(title)[:1]:
+        title = (title[:start] + title[end:]).strip(" -–—:,")
+    title = _prose(_SHOUTED.sub("", title)).strip()
     # Prose and what stands between: a block of code, its fence, or None for a comment.
     pieces = _PIECE.split(_lines(body))
     prose = (_prose(without_forms(piece, forms)) for piece in pieces[::3])
@@ -194,7 +200,18 @@ def _prose(text: str) -> str:
         return text
     for pattern in (_FOLD, _BOX, _PROMISE, _FOOTER):
         text = pattern.sub("", text)
-    text = _mask_references(_cut_statements(_cut_sections(text)))
+    # Lists of linked issues, and fields that speak of duplicates.
+    if "uplica" in text or "UPLICA" in text or "ink" in text:
+        for pattern in (_LINKED, _RELATION, _FIELD):
+            text = pattern.sub("", text)
+    # The sentences that say that the issue is, or is not, a duplicate.
+    for _ in range(_ROUNDS):
+        if not (spans := _statements(text)):
+            break
+        text = _without(text, spans)
+    for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
+        if found.number:
+            text = f"{text[: found.start]}[issue]{text[found.end :]}"
     text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
     return _SAID.sub("", _code(text, prose=True))
 
@@ -230,40 +247,6 @@ def _without_empty_sections(text: str) -> str:
     return "\n".join(reversed(kept))
 
 
-def _mask_references(text: str) -> str:
-    """Return `text` with `[issue]` for every reference to an issue or pull request."""
-    for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
-        if found.number:
-            text = f"{text[: found.start]}[issue]{text[found.end :]}"
-    return text
-
-
-def _cut_sections(text: str) -> str:
-    """Return `text` without lists of linked issues and fields that speak of duplicates."""
-    if "uplica" not in text and "UPLICA" not in text and "ink" not in text:
-        return text
-    for pattern in (_LINKED, _RELATION, _FIELD):
-        text = pattern.sub("", text)
-    return text
-
-
-def _cut_tags(title: str) -> str:
-    """Return a title without tags such as `[duplicate]` and `DUPLICATE - `, and the statement it may hold."""
-    title = _AFTER.sub("", _BEFORE.sub("", _TAG.sub("", title).strip()))
-    for start, end in _statements(title)[:1]:
-        title = (title[:start] + title[end:]).strip(" -–—:,")
-    return _SHOUTED.sub("", title)
-
-
-def _cut_statements(text: str) -> str:
-    """Return `text` without the sentences that say that the issue is, or is not, a duplicate."""
-    for _ in range(_ROUNDS):
-        if not (spans := _statements(text)):
-            break
-        text = _without(text, spans)
-    return text
-
-
 def _statements(text: str) -> list[tuple[int, int]]:
     spans = [match.span() for match in _LEAKS.finditer(text)] if _HINT.search(text) else []
     if may_refer(text):
@@ -275,16 +258,11 @@ def _statements(text: str) -> list[tuple[int, int]]:
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
     """Cut the sentences around the spans; of one without an end, what is near."""
-    edges = [(0, 0), *(match.span() for match in _EDGE.finditer(text)), (len(text), len(text))]
-    parts: list[str] = []
-    last = position = 0
+    ends = [0, *(match.end() for match in _EDGE.finditer(text)), len(text)]
+    parts, last = list[str](), 0
     for start, end in spans:
-        while position + 1 < len(edges) and edges[position + 1][1] <= start:
-            position += 1
-        closing = position
-        while closing + 1 < len(edges) and edges[closing][1] < end:
-            closing += 1
-        first, after = max(edges[position][1], start - _FARTHEST), min(edges[closing][1], end + _FARTHEST)
+        first = max(ends[bisect_right(ends, start) - 1], start - _FARTHEST)
+        after = min(ends[bisect_left(ends, end)], end + _FARTHEST)
         if first >= last:
             parts.append(text[last:first])
         last = max(last, after)
@@ -310,5 +288,6 @@ class Texts:
                 yield issue, clean_text(issue.title, issue.body, self._forms.get(repo_id, ()))
 
     def _clean(self, node: Node) -> str:
-        issues = self._store.issues(node[0], [node[1]])
-        return "".join(clean_text(one.title, one.body, self._forms.get(node[0], ())) for one in issues)
+        for issue in self._store.issues(node[0], [node[1]]):
+            return clean_text(issue.title, issue.body, self._forms.get(node[0], ()))
+        return ""
