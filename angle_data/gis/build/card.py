@@ -44,6 +44,7 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     """
     splits, lexical = report["splits"], report["lexical"]
     ids_only = report["options"]["ids_only"]
+    until = ", ".join(f"{name} until {last}" for name, last in report["periods"].items() if last)
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     tables = {
         "front": front_matter(
@@ -71,7 +72,9 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         ),
         "left_out": _left_out(report),
         "checks": ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in report["checks"].items()),
-        "periods": _periods(report["periods"]),
+        "periods": f"\n  Every issue of a split was opened in its period: {until}, then the rest."
+        if until
+        else "",
     }
     fixed = {"limit": LIMIT, "longest": LONGEST, "form_share": SHARE, "form_lines": FORMS}
     count = len(report["repositories"])
@@ -170,8 +173,3 @@ def _left_out(report: Mapping[str, Any]) -> str:
         if count
     ]
     return table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
-
-
-def _periods(found: Mapping[str, str | None]) -> str:
-    until = ", ".join(f"{name} until {last}" for name, last in found.items() if last)
-    return f"\n  Every issue of a split was opened in its period: {until}, then the rest." if until else ""

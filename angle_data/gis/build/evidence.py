@@ -322,14 +322,14 @@ def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[St
         )  # fmt: skip
     if not originals and not said.links:
         statements += _read_bare_reference(found, thread, comments[1:])
+    # What reporters expect of their own reports is no evidence.
+    denials = ((item.link, comments[item.comment]) for item in said.denials if item.comment)
     denied = [
         Statement(
-            thread.here, item.link.repo, item.link.number, item.link.direction, "comment", item.link.family,
-            Rank.STATED, comments[item.comment].url, comments[item.comment].created_at,
-            Facts(association=comments[item.comment].author_association),
+            thread.here, link.repo, link.number, link.direction, "comment", link.family, Rank.STATED,
+            comment.url, comment.created_at, Facts(association=comment.author_association),
         )
-        for item in said.denials
-        if item.comment  # what reporters expect of their own reports is no evidence
+        for link, comment in denials
     ]  # fmt: skip
     return statements, denied
 

@@ -141,7 +141,10 @@ class Candidates:
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False
-        if any(jaccard(self._words(kin), self._words(other)) >= _TOO_ALIKE for kin in self._kin(one)):
+        # With one, some of its cluster, the originals first.
+        members = self._members.get(self._clusters.every.leader(one), set()) - {one}
+        kin = [one, *sorted(members, key=lambda node: (node not in self.originals, node))[:_COMPARED]]
+        if any(jaccard(self._words(node), self._words(other)) >= _TOO_ALIKE for node in kin):
             return False
         if other not in self.places and any(self.tied(one, copy) for copy in self._near.neighbours(other)):
             return False
@@ -165,11 +168,6 @@ class Candidates:
         self._said.add(unordered(one, other))
         pair = Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
         self.found[split].append(pair)
-
-    def _kin(self, node: Node) -> list[Node]:
-        """An issue and some of its cluster, the originals first."""
-        members = self._members.get(self._clusters.every.leader(node), set()) - {node}
-        return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
 
     @cached_property
     def by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
