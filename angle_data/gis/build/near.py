@@ -94,7 +94,7 @@ class NearTexts:
         places = sorted({place for bucket in _buckets(signature) for place in self._buckets.get(bucket, ())})
         equal = (self._signatures[places] == signature.astype("u4")).sum(axis=1) if places else ()
         alike = (self._nodes[place] for place, n in zip(places, equal, strict=True) if n >= _LEAST_EQUAL)
-        others = (other for other in alike if other not in (node, copy))
+        others = (other for other in alike if other != copy)
         found += (other for other in others if overlap(own, self._grams(other)) >= NEAR)
         return found, key, signature
 
