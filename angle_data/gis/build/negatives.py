@@ -37,8 +37,8 @@ from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
 
+# Shares of what is wanted; the random ones are what the others lack.
 _DENIED, _HARD, _MOST_RANDOM = 0.1, 0.6, 1 / 3
-"""Shares of what is wanted; the random ones are what the others lack."""
 
 DENIALS = {
     "outlived": "the other issue is fixed and this one still happens, which may be the same all the same",
