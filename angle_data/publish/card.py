@@ -1,7 +1,4 @@
-"""The data set card: YAML that tells `datasets` where the splits are, and tables that people read.
-
-A pure function of the pairs and of what their maker says about them.
-"""
+"""The data set card: front matter for the hub, tables for people, and what the maker of the pairs says."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ _PURPOSE = "| `purpose` | string | what the set is for: to keep `opposites` apar
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card says beyond the statistics: a title, a summary, and one line per item of the lists.
-
-    `making` tells how the pairs were made, `limits` what they are not good for.
-    """
+    """What a card says beyond the statistics: how the pairs were made, what they are not good for."""
 
     title: str
     summary: str

@@ -33,11 +33,8 @@ def write_rows(
 ) -> None:
     """Write `splits` to `directory` in place of an earlier data set, as `folder.replace_dataset` does.
 
-    No split may be empty. `card` is called for the content of `README.md` when all rows are written, with the
-    folder that becomes `directory`, to which it may add `figures/*.png`.
-
-    Raises:
-        InputError: `directory` is a file, holds files that such a data set does not, or cannot be written.
+    `card` is called for the content of `README.md` when all rows are written, with the folder that becomes
+    `directory`, to which it may add files.
     """
     import pyarrow as pa
     from pyarrow import parquet

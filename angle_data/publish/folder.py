@@ -41,21 +41,14 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
 
     Of a link, the folder that it leads to is replaced. What a killed process left beside it is cleared first.
     When anything fails or is interrupted, the earlier data set stays or is put back. One process may write.
-
-    Raises:
-        InputError: `directory` is a file or a link to nothing, or cannot be written.
     """
-    link = directory
-    if link.is_symlink():
-        directory = Path(os.path.realpath(link))
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory} is a file; give another folder")
+    link, directory = directory, Path(os.path.realpath(directory)) if directory.is_symlink() else directory
+    prefix = f".{directory.name}.writing-"
     try:
-        prefix = f".{directory.name}.writing-"
         for leftover in sorted(directory.parent.glob(f"{glob.escape(prefix)}*")):
             _clear(leftover, directory)
-        if link.is_symlink() and not directory.exists():
-            raise InputError(f"{link} is a link to {directory}, which is not there; correct the link")
+        if os.path.lexists(link) and not directory.is_dir():
+            raise InputError(f"{link} is a file, or a link to nothing; give another folder")
         directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.parent))
     except OSError as error:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from angle_data.console import Progress
-from angle_data.errors import AngleError, InputError, MissingExtraError
+from angle_data.errors import AngleError, InputError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
@@ -26,12 +28,9 @@ from angle_data.gis.build.report import (
     Measures,
     check_splits,
     cluster_counts,
-    crawl_state,
     draw_lengths,
     link_counts,
-    negative_counts,
     pair_counts,
-    positive_counts,
     token_counter,
 )
 from angle_data.gis.build.splits import place_issues
@@ -58,22 +57,48 @@ class GisSummary:
 def build_gis(config: GisConfig) -> GisSummary:
     """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`; the card shows the figures.
 
-    Raises:
-        InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
+    An `InputError` if there is no store, nothing in it makes a pair, or an option cannot be met.
     """
     measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
+    dataset, figure = config.out / "dataset", "figures/token-lengths.png"
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress:
             scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=selection)
         texts = Texts(store, scan.forms)
-        state = crawl_state(store, scan.repos.values())
-        unfinished = [name for name, found in state.items() if found["read"] == "unfinished"]
+        crawl: dict[str, dict[str, Any]] = {}
+        for repo in scan.repos.values():
+            stored = {name: store.count(name, repo.id) for name in ("issues", "comments")}
+            crawl[repo.name] = {**stored, "read": store.standing(repo)}
+        unfinished = [name for name, found in crawl.items() if found["read"] == "unfinished"]
         if unfinished:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
             log.warning("not read to the end: %s; run without --no-crawl to go on there", names)
         splits, report = _pairs(config, scan, texts)
-        report = {"options": _options(config, selection), **report, "crawl": state}
-        return _write(config, scan, texts, measures, splits, report)
+        report = {"options": _options(config, selection), **report, "crawl": crawl}
+
+        def card(folder: Path) -> str:
+            report.update(measures.summary())
+            drawn = draw_lengths(config.out / figure, measures.lengths, report["tokens"])
+            if drawn:
+                (folder / "figures").mkdir()
+                shutil.copyfile(config.out / figure, folder / figure)
+            write_forms(folder, {scan.repos[repo].name: lines for repo, lines in scan.forms.items()})
+            return render_gis_card(report, figures=[Path(figure).name] if drawn else [])
+
+        rows = {name: _rows(config, scan, texts, measures, name, pairs) for name, pairs in splits.items()}
+        write_rows(dataset, rows, IDS_COLUMNS if config.ids_only else COLUMNS, card)
+    write_json(config.out / "report.json", report)
+    links, pairs = report["links"], report["pairs"]
+    counts = {
+        "links_accepted": links["accepted"],
+        **{f"links_{status}": sum(links[status].values()) for status in ("tentative", "rejected")},
+        "clusters": report["clusters"]["clusters"],
+        "pairs_left_out": sum(pairs["dropped"].values()),
+        "positives": pairs["kept"],
+        "negatives": report["negatives"]["kept"],
+        **{name: found["pairs"] for name, found in report["splits"].items()},
+    }
+    return GisSummary(counts, dataset, report)
 
 
 def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
@@ -86,7 +111,11 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     )
     if not pairs:
         _write_audit(config.out / "audit", scan, links, dropped)
-        raise InputError(_nothing(config, scan))
+        raise InputError(
+            f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with {scan.comments} "
+            "comments; see audit/ for what was rejected, check --repos and --archive, or crawl more; "
+            f"left out: {', '.join(scan.left_out) or 'none'}"
+        )
     # Which issue is in which split.
     clusters.denied, denials_dropped = denied_pairs(scan)
     near, shares = NearTexts(texts), check_ratios(config.ratios)
@@ -109,51 +138,30 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     negatives, vain = draw_negatives(
         positives, candidates, clusters.denied, ratio=config.negatives, seed=config.seed
     )
+    vain += Counter({f"denial_{reason}": count for reason, count in denials_dropped.items()})
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
         log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
+    kept, lost = sum(map(len, positives.values())), Counter(reason for reason, _ in dropped)
+    lost += Counter(hub=hubs)
     report: dict[str, Any] = {
         "left_out": scan.left_out,
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
         "links": link_counts(links),
         "clusters": cluster_counts(clusters),
-        "pairs": positive_counts(positives, dropped, hubs),
-        "negatives": negative_counts(negatives, vain, denials_dropped),
+        "pairs": {"possible": kept + lost.total(), "kept": kept, "dropped": dict(sorted(lost.items()))},
+        "negatives": {"kept": sum(map(len, negatives.values())), "dropped": dict(sorted(vain.items()))},
         "splits": pair_counts(splits),
-        "periods": places.periods.to_dict() if places.periods else {},
+        "periods": places.periods,
         "checks": check_splits(splits, clusters, texts),
     }
     if any(report["checks"].values()):
-        found = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["checks"].items() if n)
         raise AngleError(
-            f"nothing written, for the splits are not apart ({found}); please report this defect"
+            f"nothing written, for the splits are not apart {report['checks']}; please report this defect"
         )
     return splits, report
-
-
-def _write(
-    config: GisConfig,
-    scan: Scan,
-    texts: Texts,
-    measures: Measures,
-    splits: Mapping[str, list[Pair]],
-    report: dict[str, Any],
-) -> GisSummary:
-    """Write the data set, and the report with what the rows measure."""
-
-    def card(folder: Path) -> str:
-        report.update(measures.summary())
-        figures = _draw(config.out / "figures", folder, measures, report)
-        write_forms(folder, {scan.repos[repo].name: lines for repo, lines in scan.forms.items()})
-        return render_gis_card(report, figures=figures)
-
-    rows = {name: _rows(config, scan, texts, measures, name, pairs) for name, pairs in splits.items()}
-    dataset = config.out / "dataset"
-    write_rows(dataset, rows, IDS_COLUMNS if config.ids_only else COLUMNS, card)
-    write_json(config.out / "report.json", report)
-    return GisSummary(_summary(report), dataset, report)
 
 
 def _rows(
@@ -161,100 +169,44 @@ def _rows(
 ) -> Iterator[Row]:
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
-        one, other = texts.get(pair.one), texts.get(pair.other)
-        row = {
-            "text1": one,
-            "text2": other,
+        row: Row = {
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
-            "number1": pair.one[1],
-            "number2": pair.other[1],
-            "url1": scan.url(pair.one),
-            "url2": scan.url(pair.other),
-            "created1": scan.heads[pair.one].created_at,
-            "created2": scan.heads[pair.other].created_at,
             "kind": pair.kind,
             "evidence": pair.evidence,
             "evidence_url": pair.evidence_url,
             "cluster": f"{scan.repos[pair.cluster[0]].name}#{pair.cluster[1]}",
         }
+        for side, node in (("1", pair.one), ("2", pair.other)):
+            row |= {f"text{side}": texts.get(node), f"created{side}": scan.heads[node].created_at}
+            row |= {f"number{side}": node[1], f"url{side}": scan.url(node)}
         measures.add(split, row)
         if config.ids_only:
-            del row["text1"], row["text2"]
-            row |= {"hash1": content_id(one), "hash2": content_id(other)}
+            row |= {f"hash{side}": content_id(row.pop(f"text{side}")) for side in "12"}
         yield row
 
 
-def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str, Any]) -> tuple[str, ...]:
-    """Draw the lengths, beside the data set and in its folder for the card; return the name of the figure."""
-    name = "token-lengths.png"
-    try:
-        draw_lengths(figures / name, measures.lengths, report["tokens"])
-    except MissingExtraError as error:
-        log.warning("no figures: %s", error)
-        return ()
-    (dataset / "figures").mkdir()
-    shutil.copyfile(figures / name, dataset / "figures" / name)
-    return (name,)
-
-
 def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list[tuple[str, Pair]]) -> None:
-    for status, name in (("accepted", "links"), ("tentative", "tentative")):
-        found = (link.to_dict(scan) for link in links if link.status == status)
-        write_jsonl(folder / f"{name}.jsonl", found)
-    rejected = [link.to_dict(scan) for link in links if link.status == "rejected"]
-    pairs = [
+    pairs = (
         {"status": "rejected", "reason": reason, "source": "pair", "evidence": pair.evidence,
          "duplicate": scan.url(pair.one), "canonical": scan.url(pair.other)}
         for reason, pair in dropped
-    ]  # fmt: skip
-    write_jsonl(folder / "rejected.jsonl", [*rejected, *pairs])
+    )  # fmt: skip
+    for status, name in (("accepted", "links"), ("tentative", "tentative"), ("rejected", "rejected")):
+        found = (link.to_dict(scan) for link in links if link.status == status)
+        write_jsonl(folder / f"{name}.jsonl", chain(found, pairs if status == "rejected" else ()))
 
 
 def _options(config: GisConfig, selection: Selection) -> dict[str, Any]:
-    names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only")
-    chosen = {name: getattr(config, name) for name in names} | {"ratios": list(config.ratios)}
-    chosen |= asdict(selection) | {"repos": selection.repos and list(selection.repos)}
-    return {**chosen, "command": _command(chosen)}
-
-
-def _command(options: Mapping[str, Any]) -> str:
-    """The command that builds the same from the same store."""
+    """The options that decide what is built, and the command that builds the same from the same store."""
+    names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only", "ratios")
+    chosen = {name: getattr(config, name) for name in names} | asdict(selection)
     usual = {field.name: field.default for field in fields(GisConfig)}
-    parts = ["angle-data gis --no-crawl --out FOLDER"]
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        if name == "repos" and value is not None:
-            parts.append(f"{option} LIST")
-        elif name == "ratios" and tuple(value) != usual[name]:
-            parts.append(f"{option} {','.join(f'{share:g}' for share in value)}")
-        elif value is True:
-            parts.append(option)
-        elif name == "seed" or (name not in ("repos", "ratios") and value != usual[name]):
-            parts.append(f"{option} {value}")
-    return " ".join(parts)
-
-
-def _nothing(config: GisConfig, scan: Scan) -> str:
-    left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
-    if not scan.heads and not scan.outside:
-        return (
-            f"{config.out / STORE_NAME} holds no issues of these repositories; check --repos and, with "
-            f"--archive, that it names dumps of GitHub's events, one JSON object a line{left_out}"
-        )
-    return (
-        f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
-        f"{scan.comments} comments; see audit/ for what was rejected, and crawl more{left_out}"
-    )
-
-
-def _summary(report: Mapping[str, Any]) -> dict[str, int]:
-    links, splits = report["links"], report["splits"]
-    counts = {
-        "links_accepted": links["accepted"],
-        **{f"links_{status}": sum(links[status].values()) for status in ("tentative", "rejected")},
-        "clusters": report["clusters"]["clusters"],
-        "pairs_left_out": sum(report["pairs"]["dropped"].values()),
-        **{name: sum(found[name] for found in splits.values()) for name in ("positives", "negatives")},
-    }
-    return {**counts, **{name: found["pairs"] for name, found in splits.items()}}
+    command = "angle-data gis --no-crawl --out FOLDER"
+    for name, value in chosen.items():
+        if name == "seed" or value != usual[name]:
+            shown = ",".join(f"{share:g}" for share in value) if name == "ratios" else value
+            shown = "LIST" if name == "repos" else shown
+            command += f" --{name.replace('_', '-')}" + ("" if value is True else f" {shown}")
+    listed = {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+    return {**listed, "command": command}

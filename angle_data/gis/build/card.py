@@ -1,7 +1,4 @@
-"""The card of a data set of issue pairs: how to load it, what it holds, how it came about, what it lacks.
-
-A pure function of the report of a build; the text is in `card.md.txt`, and the tables are made here.
-"""
+"""The card of a data set of issue pairs: its text is in `card.md.txt`, its tables come from the report."""
 
 from __future__ import annotations
 
@@ -34,10 +31,9 @@ _NEGATIVES = {
 }
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
-
-# Of train, validation and test: positives, negatives, texts over 512 tokens in percent.
-_PAPER = {"train": (9_457, 9_108, 61.03), "validation": (774, 773, 60.85), "test": (807, 741, 60.50)}
-_PAPER_OVERLAP = {"duplicates": (26, 16, 13), "non-duplicates": (22, 12, 9)}
+# Of each split: positives + negatives, texts over 512 tokens in percent.
+_PAPER = {"train": ("9,457 + 9,108", 61.03), "validation": ("774 + 773", 60.85), "test": ("807 + 741", 60.50)}
+_PAPER_OVERLAP = {"duplicates": "26, 16, 13", "non-duplicates": "22, 12, 9"}
 _PAPER_REPOSITORIES, _PAPER_UNCLEAR = 55, 7
 
 
@@ -46,48 +42,43 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
 
     `report` is what `report.json` holds, `figures` are names of files in `figures/` beside the card.
     """
-    splits, links = report["splits"], report["links"]
-    options, tokens = report["options"], report["tokens"]
-    ids_only, total = options["ids_only"], sum(found["pairs"] for found in splits.values())
+    splits, lexical = report["splits"], report["lexical"]
+    ids_only = report["options"]["ids_only"]
+    until = ", ".join(f"{name} until {last}" for name, last in report["periods"].items() if last)
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
-    return template.format(
-        front=front_matter(total, "duplicate-detection", _NO_LICENCE),
-        repository_count=len(report["repositories"]),
-        ids_note=IDS_NOTE if ids_only else "",
-        columns=columns_table(IDS_COLUMNS if ids_only else COLUMNS),
-        sizes=table(
+    tables = {
+        "front": front_matter(
+            sum(found["pairs"] for found in splits.values()), "duplicate-detection", _NO_LICENCE
+        ),
+        "ids_note": IDS_NOTE if ids_only else "",
+        "columns": columns_table(IDS_COLUMNS if ids_only else COLUMNS),
+        "sizes": table(
             ("split", *_COUNTS),
             ((name, *(f"{found.get(count, 0):,}" for count in _COUNTS)) for name, found in splits.items()),
         ),
-        tokenizer=tokens["tokenizer"],
-        limit=LIMIT,
-        lengths=_lengths(tokens),
-        error_rates=_error_rates(report.get("error_rates", ())),
-        paper=_paper(report),
-        samples=_samples(report["samples"]),
-        command=options["command"],
-        form_share=SHARE,
-        form_lines=FORMS,
-        texts_cut=report["texts_cut"],
-        longest=LONGEST,
-        lexical=table(
+        "lengths": _lengths(report["tokens"]),
+        "error_rates": _error_rates(report.get("error_rates", ())),
+        "paper": _paper(report),
+        "samples": _samples(report["samples"]),
+        "lexical": table(
             ("negatives", "rare words count more", "all words alike"),
-            ((kind, found["rare"], found["plain"]) for kind, found in report["lexical"].items()),
+            ((kind, found["rare"], found["plain"]) for kind, found in lexical.items()),
         ),
-        repositories=_repositories(report),
-        repositories_left_out=_repositories_left_out(report["left_out"]),
-        figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
-        evidence=table(
-            ("evidence", "count"), ((f"`{name}`", f"{n:,}") for name, n in links["by_evidence"].items())
+        "repositories": _repositories(report),
+        "figures": "".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
+        "evidence": table(
+            ("evidence", "count"),
+            ((f"`{name}`", f"{n:,}") for name, n in report["links"]["by_evidence"].items()),
         ),
-        statements=links["statements"],
-        accepted=links["accepted"],
-        left_out=_left_out(report),
-        checks=", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report["checks"].items()),
-        max_pairs=options["max_pairs_per_cluster"],
-        split_by=options["split_by"],
-        periods=_periods(report["periods"]),
-    )
+        "left_out": _left_out(report),
+        "checks": ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in report["checks"].items()),
+        "periods": f"\n  Every issue of a split was opened in its period: {until}, then the rest."
+        if until
+        else "",
+    }
+    fixed = {"limit": LIMIT, "longest": LONGEST, "form_share": SHARE, "form_lines": FORMS}
+    count = len(report["repositories"])
+    return template.format(**{**report, **tables, **fixed, "repository_count": count})
 
 
 def columns_table(columns: Mapping[str, str]) -> str:
@@ -97,11 +88,8 @@ def columns_table(columns: Mapping[str, str]) -> str:
 
 def _lengths(tokens: Mapping[str, Any]) -> str:
     found = {name: row for name, row in tokens.items() if name != "tokenizer"}
-    head: Mapping[str, Any] = next(iter(found.values()), {})
-    return table(
-        ("split", *(column.replace("_", " ") for column in head)),
-        ((name, *row.values()) for name, row in found.items()),
-    )
+    head = (column.replace("_", " ") for column in next(iter(found.values())))
+    return table(("split", *head), ((name, *row.values()) for name, row in found.items()))
 
 
 def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
@@ -123,7 +111,6 @@ def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
-    """What reading a sample found; how to do that where nobody did."""
     if rates:
         return f"{error_table(rates)}\n\nIn the paper's sample {_PAPER_UNCLEAR} % were not clearly right."
     return (
@@ -133,19 +120,15 @@ def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _paper(report: Mapping[str, Any]) -> str:
-    """Sizes, long texts and overlaps beside those of the paper's data set."""
     splits, tokens, overlap = report["splits"], report["tokens"], report["overlap"]
     rows: list[tuple[object, ...]] = [("repositories", len(report["repositories"]), _PAPER_REPOSITORIES)]
-    for name, (positives, negatives, long) in _PAPER.items():
-        found = splits.get(name, {})
-        ours = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
-        rows.append((f"{name}: positives + negatives", ours, f"{positives:,} + {negatives:,}"))
-        rows.append(
-            (f"{name}: texts over {LIMIT}", tokens.get(name, {}).get(f"texts_over_{LIMIT}", ""), long)
-        )
+    for name, (pairs, long) in _PAPER.items():
+        found, ours = splits.get(name, {}), tokens.get(name, {}).get(f"texts_over_{LIMIT}", "")
+        here = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
+        rows += [(f"{name}: positives + negatives", here, pairs), (f"{name}: texts over {LIMIT}", ours, long)]
     for name, paper in _PAPER_OVERLAP.items():
-        ours = ", ".join(map(str, overlap.get(name, {}).values()))
-        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", ours, ", ".join(map(str, paper))))
+        shares = ", ".join(map(str, overlap.get(name, {}).values()))
+        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", shares, paper))
     return table(("", "here", "paper"), rows)
 
 
@@ -172,21 +155,15 @@ def _repositories(report: Mapping[str, Any]) -> str:
          *(f"{crawl[name][what]:,}" for what in ("issues", "comments")), crawl[name]["read"])
         for name in (*pairs, *sorted(crawl.keys() - pairs))
     )  # fmt: skip
-    return table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
-
-
-def _repositories_left_out(found: Mapping[str, str]) -> str:
-    """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
-    if not found:
-        return ""
-    listed = table(("repository", "reason"), found.items())
-    return f"\nRepositories left out, because they could not be read:\n\n{listed}\n"
+    found = table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
+    if report["left_out"]:
+        listed = table(("repository", "reason"), report["left_out"].items())
+        found += f"\n\nRepositories left out, because they could not be read:\n\n{listed}"
+    return found
 
 
 def _left_out(report: Mapping[str, Any]) -> str:
-    """A table of what was left out: statements, positive pairs, and negative pairs wanted or said."""
-    links, known = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
-    meanings = {reason: text.removeprefix("tentative: ") for reason, text in known.items()}
+    links, meanings = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
     parts = {"tentative": links["tentative"], "rejected": links["rejected"]}
     parts |= {"pair": report["pairs"]["dropped"], "negative pair": report["negatives"]["dropped"]}
     rows = [
@@ -196,8 +173,3 @@ def _left_out(report: Mapping[str, Any]) -> str:
         if count
     ]
     return table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
-
-
-def _periods(found: Mapping[str, str | None]) -> str:
-    until = ", ".join(f"{name} until {last}" for name, last in found.items() if last)
-    return f"\n  Every issue of a split was opened in its period: {until}, then the rest." if until else ""

@@ -3,18 +3,16 @@
 References to other issues are masked, and sentences that speak of duplicates are cut: many issues were
 edited to say so, or come from another tracker with a list of links. The grammar that reads the comments
 decides what is a reference and what a statement. A sentence that names no issue is recognised only where it
-calls the issue itself a duplicate, in English. Keys of other trackers are no references.
-
-Template residue, folds, colours, attachments and encoded blobs go; secrets and people's addresses are
-scrubbed; code and logs stay, up to a limit. A pure function of the issue. Every pattern is linear in the
-length of the text or bounded.
+calls the issue itself a duplicate, in English. Every pattern is linear in the length of the text or bounded.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import zip_longest
 
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.forms import without_forms
@@ -27,7 +25,7 @@ from angle_data.text import whole_characters, words
 
 _PIECE = re.compile(
     r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
-    r"|(?P<comment><!--.*?(?:-->|\Z))",
+    r"|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _PROMISES = r"search|duplicat|existing issue|I agree|I have (?:read|checked|verified)|I've (?:read|checked)"
@@ -157,12 +155,8 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-
-LONGEST = 20_000
-"""Characters of a text; what goes beyond are logs, as a rule."""
-
-CUT = "\n\n[cut]"
-"""What stands at the end of a text that was longer."""
+LONGEST = 20_000  # characters of a text; what goes beyond are logs, as a rule
+CUT = "\n\n[cut]"  # the end of a text that was longer
 
 
 def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
@@ -170,17 +164,18 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
 
     `forms` are the lines of its repository's issue forms (see `forms.FormLines`), which go.
     """
-    title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
-    body = _lines(body)
-    parts: list[str] = []
-    last = 0
-    for match in _PIECE.finditer(body):
-        parts.append(_prose(without_forms(body[last : match.start()], forms)))
-        if match["comment"] is None:
-            parts.append(_code(match["code"]))
-        last = match.end()
-    parts.append(_prose(without_forms(body[last:], forms)))
-    body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
+    title = " ".join(_lines(title).split())
+    # Tags such as `[duplicate]` and `DUPLICATE - `, and the statement that it may hold.
+    title = _AFTER.sub("", _BEFORE.sub("", _TAG.sub("", title).strip()))
+    for start, end in _statements(title)[:1]:
+        title = (title[:start] + title[end:]).strip(" -–—:,")
+    title = _prose(_SHOUTED.sub("", title)).strip()
+    # Prose and what stands between: a block of code, its fence, or None for a comment.
+    pieces = _PIECE.split(_lines(body))
+    prose = (_prose(without_forms(piece, forms)) for piece in pieces[::3])
+    code = (_code(piece or "") for piece in pieces[1::3])
+    parts = "".join(part for both in zip_longest(prose, code, fillvalue="") for part in both)
+    body = _BLANKS.sub("\n\n", _without_empty_sections(parts)).strip()
     text = f"{title}\n\n{body}".strip()
     if len(text) <= LONGEST:
         return text
@@ -205,7 +200,18 @@ def _prose(text: str) -> str:
         return text
     for pattern in (_FOLD, _BOX, _PROMISE, _FOOTER):
         text = pattern.sub("", text)
-    text = _mask_references(_cut_statements(_cut_sections(text)))
+    # Lists of linked issues, and fields that speak of duplicates.
+    if "uplica" in text or "UPLICA" in text or "ink" in text:
+        for pattern in (_LINKED, _RELATION, _FIELD):
+            text = pattern.sub("", text)
+    # The sentences that say that the issue is, or is not, a duplicate.
+    for _ in range(_ROUNDS):
+        if not (spans := _statements(text)):
+            break
+        text = _without(text, spans)
+    for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
+        if found.number:
+            text = f"{text[: found.start]}[issue]{text[found.end :]}"
     text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
     return _SAID.sub("", _code(text, prose=True))
 
@@ -241,46 +247,6 @@ def _without_empty_sections(text: str) -> str:
     return "\n".join(reversed(kept))
 
 
-def _mask_references(text: str) -> str:
-    """Return `text` with `[issue]` for every reference to an issue or pull request."""
-    if not may_refer(text):
-        return text
-    parts: list[str] = []
-    last = 0
-    for found in find_references(text, _HERE):
-        if found.number:
-            parts += (text[last : found.start], "[issue]")
-            last = found.end
-    return "".join((*parts, text[last:]))
-
-
-def _cut_sections(text: str) -> str:
-    """Return `text` without lists of linked issues and fields that speak of duplicates."""
-    if "uplica" not in text and "UPLICA" not in text and "ink" not in text:
-        return text
-    for pattern in (_LINKED, _RELATION, _FIELD):
-        text = pattern.sub("", text)
-    return text
-
-
-def _cut_tags(title: str) -> str:
-    """Return a title without tags such as `[duplicate]` and `DUPLICATE - `, and the statement it may hold."""
-    title = _AFTER.sub("", _BEFORE.sub("", _TAG.sub("", title).strip()))
-    for start, end in _statements(title):
-        title = (title[:start] + title[end:]).strip(" -–—:,")
-        break
-    return _SHOUTED.sub("", title)
-
-
-def _cut_statements(text: str) -> str:
-    """Return `text` without the sentences that say that the issue is, or is not, a duplicate."""
-    for _ in range(_ROUNDS):
-        if not (spans := _statements(text)):
-            break
-        text = _without(text, spans)
-    return text
-
-
 def _statements(text: str) -> list[tuple[int, int]]:
     spans = [match.span() for match in _LEAKS.finditer(text)] if _HINT.search(text) else []
     if may_refer(text):
@@ -292,16 +258,11 @@ def _statements(text: str) -> list[tuple[int, int]]:
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
     """Cut the sentences around the spans; of one without an end, what is near."""
-    edges = [(0, 0), *(match.span() for match in _EDGE.finditer(text)), (len(text), len(text))]
-    parts: list[str] = []
-    last = position = 0
+    ends = [0, *(match.end() for match in _EDGE.finditer(text)), len(text)]
+    parts, last = list[str](), 0
     for start, end in spans:
-        while position + 1 < len(edges) and edges[position + 1][1] <= start:
-            position += 1
-        closing = position
-        while closing + 1 < len(edges) and edges[closing][1] < end:
-            closing += 1
-        first, after = max(edges[position][1], start - _FARTHEST), min(edges[closing][1], end + _FARTHEST)
+        first = max(ends[bisect_right(ends, start) - 1], start - _FARTHEST)
+        after = min(ends[bisect_left(ends, end)], end + _FARTHEST)
         if first >= last:
             parts.append(text[last:first])
         last = max(last, after)
@@ -311,10 +272,9 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class Texts:
-    """Cleaned texts, read from the store when asked for; the last few thousand are kept in memory.
+    """Cleaned texts, read from the store when asked for; `get` returns an empty one if there is none.
 
-    `forms` has the lines of issue forms that go, by repository id. `get` returns the cleaned text of an
-    issue, an empty one if it is not stored.
+    `forms` has the lines of issue forms that go, by repository id.
     """
 
     def __init__(self, store: Store, forms: Mapping[int, Collection[str]] | None = None) -> None:
@@ -325,11 +285,9 @@ class Texts:
         """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue, self._text(issue)
+                yield issue, clean_text(issue.title, issue.body, self._forms.get(repo_id, ()))
 
     def _clean(self, node: Node) -> str:
-        issue = next(self._store.issues(node[0], [node[1]]), None)
-        return "" if issue is None else self._text(issue)
-
-    def _text(self, issue: Issue) -> str:
-        return clean_text(issue.title, issue.body, self._forms.get(issue.repo_id, ()))
+        for issue in self._store.issues(node[0], [node[1]]):
+            return clean_text(issue.title, issue.body, self._forms.get(node[0], ()))
+        return ""

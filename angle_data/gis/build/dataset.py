@@ -55,7 +55,7 @@ def replace_card(directory: Path, card: str) -> None:
 
 
 def write_forms(folder: Path, forms: Mapping[str, Mapping[str, int]]) -> None:
-    """Write the lines of issue forms that were removed, by repository, each with the issues it stood in."""
+    """Write the lines that `forms.FormLines` found, by repository."""
     found = ({"repo": repo, "line": line, "issues": n} for repo in forms for line, n in forms[repo].items())
     write_jsonl(folder / FORMS, found)
 
@@ -69,15 +69,10 @@ def read_forms(directory: Path) -> dict[str, dict[str, int]]:
 
 
 def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (split, row) of a data set written by `publish.dataset.write_rows`.
-
-    Raises:
-        InputError: The folder holds no data set of issue pairs.
-    """
-    files = {split: directory / data_file(split) for split in sorted(SPLITS)}
-    files = {split: path for split, path in files.items() if path.exists()}
-    if not files:
+    """Yield (split, row) of a data set of issue pairs; an `InputError` if the folder holds none."""
+    splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
+    if not splits:
         raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
-    for split, path in files.items():
-        for _, row in read_table(path, require=list(_COMMON)):
+    for split in splits:
+        for _, row in read_table(directory / data_file(split), require=list(_COMMON)):
             yield split, row

@@ -1,16 +1,13 @@
 """Reads the store once, thread by thread, and collects who calls which issues duplicates, and what backs it.
 
-Nothing is judged here; the raw facts stand beside every statement. Memory grows with the number of issues
-and statements, not with the number or length of comments.
+Nothing is judged here. Memory grows with the number of issues and statements, not with that of comments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from heapq import merge
-from itertools import groupby
 from typing import Any, Literal
 
 from angle_data.gis.build.facts import (
@@ -45,10 +42,7 @@ _Target = tuple[int | str, int]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the build needs to know of an issue beside its text.
-
-    `marked`: a label or the state calls it a duplicate, of whatever issue.
-    """
+    """What the build needs to know of an issue beside its text; `marked`: label or state say duplicate."""
 
     created_at: str
     labels: tuple[str, ...]
@@ -93,12 +87,12 @@ class Statement:
 
     @property
     def duplicate(self) -> Node:
-        """The first end."""
+        """The first of `ends`."""
         return self.ends[0]
 
     @property
     def canonical(self) -> Node:
-        """The second end."""
+        """The second of `ends`."""
         return self.ends[1]
 
     @property
@@ -154,15 +148,11 @@ def pack(one: int, other: int) -> int:
 
 
 def scan_store(
-    store: Store,
-    tell: Callable[[str], None] = lambda name: None,
-    *,
-    selection: Selection | None = None,
+    store: Store, tell: Callable[[str], None] = lambda name: None, *, selection: Selection | None = None
 ) -> Scan:
-    """Read the part of the store that `selection` takes, all of it by default.
+    """Read what `selection` takes of the store; `tell` gets the name of the repository after each issue.
 
-    `tell` gets the name of the repository after each issue. A repository that GitHub no longer shows
-    (404, 410, 451) is left out, whatever the store holds of it.
+    A repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -173,13 +163,12 @@ def scan_store(
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
     for repo in found.repos.values():
         found.mentions[repo.id], forms = set(), FormLines()
-        for thread in _threads(found, store, repo):
-            issue = thread.issue
+        for issue in store.issues(repo.id):
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
-                found.outside.add(thread.here)
+                found.outside.add((repo.id, issue.number))
             else:
-                _read_thread(found, thread, selection)
+                _read_thread(found, store, repo, issue, selection.strategy)
                 if not (issue.is_pull or issue.gone):
                     forms.add(issue.body)
             tell(repo.name)
@@ -190,26 +179,26 @@ def scan_store(
 def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
     """Return the repositories that count, by id, and note in `found.left_out` why others do not."""
     failures = store.failures()
-    chosen: dict[int, Repo] = {repo.id: repo for repo in store.repos()}
-    if selection.repos is None:
-        found.left_out |= failures
-    else:
+    listed: dict[str, Repo | None] = {repo.name: repo for repo in store.repos()} | dict.fromkeys(failures)
+    if selection.repos is not None:
         listed = {name: store.named(name) for name in selection.repos}
-        chosen = {repo.id: repo for repo in listed.values() if repo is not None}
-        missing = [name for name, repo in listed.items() if repo is None]
-        found.left_out |= {name: failures.get(name, "error:not crawled") for name in missing}
-    found.left_out |= {repo.name: repo.status for repo in chosen.values() if repo.status.startswith(_GONE)}
-    found.left_out = {name: why.removeprefix("error:") for name, why in sorted(found.left_out.items())}
-    return [repo for _, repo in sorted(chosen.items()) if repo.name not in found.left_out]
+    chosen = {repo.id: repo for repo in listed.values() if repo is not None}
+    left_out = {
+        name: failures.get(name, "error:not crawled") for name, repo in listed.items() if repo is None
+    }
+    left_out |= {repo.name: repo.status for repo in chosen.values() if repo.status.startswith(_GONE)}
+    found.left_out = {name: why.removeprefix("error:") for name, why in sorted(left_out.items())}
+    return [repo for _, repo in sorted(chosen.items()) if repo.name not in left_out]
 
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """An issue with all that was written and happened there, in the order of time.
+    """An issue and what happened there, in the order of time.
 
-    `marks` holds the last mark or unmark with each target, `facts` what label and reason say of the issue.
+    `marks` has the last mark or unmark with each target, `facts` what label and reason say.
     """
 
+    here: Node
     repo: Repo
     issue: Issue
     comments: list[Comment]
@@ -217,113 +206,84 @@ class _Thread:
     marks: dict[_Target, Event]
     facts: Facts
 
-    @property
-    def here(self) -> Node:
-        return self.repo.id, self.issue.number
 
-
-def _threads(found: Scan, store: Store, repo: Repo) -> Iterator[_Thread]:
-    """Yield the threads of a repository by the number of their issue."""
-    streams = (read(repo.id) for read in (store.issues, store.comments, store.events))
-    rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
-    for _, group in groupby(rows, key=lambda row: row.number):
-        issue, comments, events = None, list[Comment](), list[Event]()
-        for row in group:
-            if isinstance(row, Issue):
-                issue = row
-            elif isinstance(row, Comment):
-                comments.append(row)
-            else:
-                events.append(row)
-        marks = {
-            _key(found, event.target_repo or repo.name, event.target_number): event
-            for event in events
-            if event.kind in ("marked", "unmarked") and event.target_number is not None
-        }
-        if issue is not None:
-            labelled = any(map(is_duplicate_label, issue.labels))
-            facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
-            yield _Thread(repo, issue, comments, events, marks, facts)
-
-
-def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
-    repo, issue, here = thread.repo, thread.issue, thread.here
-    marked = thread.facts.resolved
-    found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, marked)
-    found.comments += len(thread.comments)
-    texts = (issue.title, issue.body, *(comment.body for comment in thread.comments))
-    named = {int(number) for text in texts for number in _MENTION.findall(text)}
-    for event in thread.events:
-        if event.target_number is not None and (event.target_repo or repo.name).lower() in repo.names:
-            named.add(event.target_number)
+def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str) -> None:
+    here, comments = (repo.id, issue.number), list(store.comments(repo.id, [issue.number]))
+    events, marks = list(store.events(repo.id, [issue.number])), dict[_Target, Event]()
+    named = {int(number) for text in (issue.title, issue.body) for number in _MENTION.findall(text)}
+    named.update(int(number) for comment in comments for number in _MENTION.findall(comment.body))
+    for event in events:
+        if event.target_number is not None:
+            target = event.target_repo or repo.name
+            if target.lower() in repo.names:
+                named.add(event.target_number)
+            if event.kind in ("marked", "unmarked"):
+                marks[_key(found, target, event.target_number)] = event
     found.mentions[repo.id].update(pack(number, issue.number) for number in named)
+    labelled = any(map(is_duplicate_label, issue.labels))
+    facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
+    found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, facts.resolved)
+    found.comments += len(comments)
     if issue.is_pull:
         return
-    statements, denied = len(found.statements), len(found.denied)
-    unmarked = _read_events(found, thread) if selection.strategy != "comments" else {}
-    if selection.strategy != "events":
-        _read_comments(found, thread, unmarked)
-        _withdraw_marks(found, statements, denied)
+    thread = _Thread(here, repo, issue, comments, events, marks, facts)
+    said, denied = _read_comments(found, thread, strategy) if strategy != "events" else ([], [])
+    read = _read_marks(found, thread, denied) if strategy != "comments" else []
+    found.statements += [*read, *said]
+    found.denied += [*(mark for mark in read if mark.withdrawn == "unmarked"), *denied]
 
 
-def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
-    """Note the outcome of GitHub's marks; return when each target was unmarked for good."""
-    here, name, url = thread.here, thread.repo.name, found.url(thread.here)
-    unmarked: dict[_Target, str] = {}
-    for key, event in thread.marks.items():
-        repo = event.target_repo or name
-        standing = event.kind == "marked"
-        if not standing:
-            unmarked[key] = event.created_at
-        withdrawn = _reopened(thread, event.created_at) if standing else "unmarked"
-        said = Statement(
-            here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, url, event.created_at,
-            replace(thread.facts, labelled=False, event=standing), withdrawn=withdrawn,
-        )  # fmt: skip
-        found.statements.append(said)
-        if not standing:
-            found.denied.append(said)
-    return unmarked
-
-
-def _withdraw_marks(found: Scan, statements: int, denied: int) -> None:
-    """Withdraw each mark that a write role denied afterwards; the thread begins at these positions."""
+def _read_marks(found: Scan, thread: _Thread, denied: Iterable[Statement]) -> list[Statement]:
+    """Return what became of GitHub's marks; a write role that denied one afterwards took it back."""
+    marks, url = list[Statement](), found.url(thread.here)
     denials = {
         _key(found, one.target_repo, one.target_number): one.created_at
-        for one in found.denied[denied:]
+        for one in denied
         if one.facts.association in WRITE_ROLES
     }
-    for place, said in enumerate(found.statements[statements:], start=statements):
-        key = _key(found, said.target_repo, said.target_number)
-        if said.source == "event" and not said.withdrawn and said.created_at < denials.get(key, ""):
-            found.statements[place] = replace(said, withdrawn="retracted")
+    for key, event in thread.marks.items():
+        standing = event.kind == "marked"
+        withdrawn = _reopened(thread, event.created_at) if standing else "unmarked"
+        if not withdrawn and event.created_at < denials.get(key, ""):
+            withdrawn = "retracted"
+        facts = replace(thread.facts, labelled=False, event=standing)
+        marks.append(
+            Statement(
+                thread.here, event.target_repo or thread.repo.name, key[1], "this_is_dup_of", "event",
+                "event", Rank.EVENT, url, event.created_at, facts, withdrawn=withdrawn,
+            )
+        )  # fmt: skip
+    return marks
 
 
-def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -> None:
-    """Note what the issue and its comments say; `unmarked` cancels what was written before a mark went."""
-    name, number, hosts = thread.repo.name, thread.issue.number, hosts_of(found.web)
-    issue = thread.issue  # its own text is the first comment
+def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[Statement], list[Statement]]:
+    """Return what the issue and its comments state, and what the comments deny."""
+    issue, name, hosts = thread.issue, thread.repo.name, hosts_of(found.web)
+    # Its own text is the first comment.
     opening = Comment(
-        0, issue.repo_id, number, issue.author, issue.author_association, issue.text, issue.created_at,
-        issue.updated_at, found.url(thread.here),
+        0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text,
+        issue.created_at, issue.updated_at, found.url(thread.here),
     )  # fmt: skip
-    comments = [opening]
-    comments += [comment for comment in thread.comments if comment.minimized not in _HIDDEN]
+    comments = [opening, *(comment for comment in thread.comments if comment.minimized not in _HIDDEN)]
     if not any(may_refer(comment.body) for comment in comments):
-        return
+        return [], []
     remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
-    said = read_thread(remarks, name, number, hosts=hosts)
+    said = read_thread(remarks, name, issue.number, hosts=hosts)
+    standing = [(_key(found, item.link.repo, item.link.number), item) for item in said.standing]
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
     originals = marked | {
-        _key(found, item.link.repo, item.link.number)
-        for item in said.standing
+        key
+        for key, item in standing
         if item.link.certainty == "explicit"
         and item.link.direction == "this_is_dup_of"
         and comments[item.comment].author_association in WRITE_ROLES
     }
-    yes = confirmed_guesses(said, remarks, thread.issue.author)
-    guessed = {_key(found, item.link.repo, item.link.number) for item in said.standing}
+    # An unmark cancels what was written before it.
+    unmarks = [(key, event) for key, event in thread.marks.items() if event.kind == "unmarked"]
+    unmarked = {key: event.created_at for key, event in unmarks if strategy == "both"}
+    yes = confirmed_guesses(said, remarks, issue.author)
+    statements: list[Statement] = []
     for index, item in enumerate(said.links):
         link, comment = item.link, comments[item.comment]
         # People compare, ask and quote much in an issue's own text.
@@ -332,15 +292,17 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
             continue
         key = _key(found, link.repo, link.number)
         # Of several guesses none is backed by a label.
-        elsewhere = key not in originals if originals else link.certainty != "explicit" and len(guessed) > 1
+        elsewhere = (
+            key not in originals if originals else link.certainty != "explicit" and len(dict(standing)) > 1
+        )
         facts = Facts(association=comment.author_association, bot=is_program(comment.author))
         if link.direction == "this_is_dup_of":  # or else what is known of this issue backs nothing
             facts = replace(
-                facts,
-                labelled=thread.facts.labelled,
-                state_reason=thread.facts.state_reason,
-                admitted=not item.comment or comment.author == thread.issue.author is not None,
-                closed_by_writer=closed_by_writer(comment, thread.issue, thread.events),
+                thread.facts,
+                association=facts.association,
+                bot=facts.bot,
+                admitted=not item.comment or comment.author == issue.author is not None,
+                closed_by_writer=closed_by_writer(comment, issue, thread.events),
                 event=key in marked,
                 elsewhere=elsewhere,
                 confirmed=index in yes,
@@ -351,50 +313,45 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
             withdrawn = "unmarked"
         else:
             withdrawn = _reopened(thread, comment.created_at)
-        found.statements.append(
+        statements.append(
             Statement(
                 thread.here, link.repo, link.number, link.direction, "comment" if item.comment else "body",
                 link.kind, rank(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
                 item.disputed,
             )
         )  # fmt: skip
-    for denial in said.denials:
-        link, comment = denial.link, comments[denial.comment]
-        # What reporters expect of their own reports is no evidence.
-        if denial.comment:
-            found.denied.append(
-                Statement(
-                    thread.here, link.repo, link.number, link.direction, "comment", link.family, Rank.STATED,
-                    comment.url, comment.created_at, Facts(association=comment.author_association),
-                )
-            )  # fmt: skip
     if not originals and not said.links:
-        _read_bare_reference(found, thread, comments[1:])
+        statements += _read_bare_reference(found, thread, comments[1:])
+    # What reporters expect of their own reports is no evidence.
+    denials = ((item.link, comments[item.comment]) for item in said.denials if item.comment)
+    denied = [
+        Statement(
+            thread.here, link.repo, link.number, link.direction, "comment", link.family, Rank.STATED,
+            comment.url, comment.created_at, Facts(association=comment.author_association),
+        )
+        for link, comment in denials
+    ]  # fmt: skip
+    return statements, denied
 
 
-def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) -> None:
-    """Note the one number that people entitled to it leave on an issue that is labelled a duplicate."""
+def _read_bare_reference(found: Scan, thread: _Thread, comments: Iterable[Comment]) -> list[Statement]:
+    """Return the one number that people entitled to it leave on an issue that is labelled a duplicate."""
     issue = thread.issue
     if not thread.facts.resolved or issue.state == "open":
-        return
-    entitled = [
-        comment
-        for comment in comments
-        if comment.author_association in WRITE_ROLES or comment.author in (issue.closed_by, issue.author)
-    ]
-    named = bare_reference(
-        (comment.body for comment in entitled), thread.repo.name, issue.number, hosts_of(found.web)
-    )
-    if named is not None:
-        repo, number, position = named
-        comment = entitled[position]
-        facts = replace(thread.facts, association=comment.author_association)
-        found.statements.append(
-            Statement(
-                thread.here, repo, number, "this_is_dup_of", "comment", "label", Rank.CORROBORATED,
-                comment.url, comment.created_at, facts, withdrawn=_reopened(thread, comment.created_at),
-            )
-        )  # fmt: skip
+        return []
+    people = (issue.closed_by, issue.author)
+    entitled = [one for one in comments if one.author_association in WRITE_ROLES or one.author in people]
+    named = bare_reference(entitled, thread.repo.name, issue.number, hosts_of(found.web))
+    if named is None:
+        return []
+    repo, number, comment = named
+    facts = replace(thread.facts, association=comment.author_association)
+    return [
+        Statement(
+            thread.here, repo, number, "this_is_dup_of", "comment", "label", Rank.CORROBORATED,
+            comment.url, comment.created_at, facts, withdrawn=_reopened(thread, comment.created_at),
+        )
+    ]  # fmt: skip
 
 
 def _key(found: Scan, repo: str, number: int) -> _Target:
@@ -402,10 +359,7 @@ def _key(found: Scan, repo: str, number: int) -> _Target:
 
 
 def _reopened(thread: _Thread, since: str) -> str:
-    """Why a statement made at `since` fell when the issue was opened again afterwards, empty if it did not.
-
-    `reopened`: it stands open; `completed`: it was solved for itself, and no label says otherwise.
-    """
+    """Why a statement made at `since` fell when the issue was opened again (see `links.REASONS`), or ""."""
     issue = thread.issue
     changes = [event for event in thread.events if event.kind in ("closed", "reopened")]
     reopened = any(event.kind == "reopened" and event.created_at >= since for event in changes)

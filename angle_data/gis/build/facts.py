@@ -6,6 +6,7 @@ Also what no single comment gives: a guess that somebody confirms, and a bare nu
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,18 +15,15 @@ from enum import IntEnum
 from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.reading import WRITE_ROLES, Remark, Thread, is_program
-from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.comments.references import find_references
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
-CLOSED_WITHIN_S = 600
-"""A close by the statement's writer this many seconds before or after the comment corroborates it."""
+CLOSED_WITHIN_S = 600  # before or after the comment, a close by its writer corroborates it
 
 _LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", re.IGNORECASE)
 _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
 
-
-GUESSES = frozenset({"duplicate", "same", "identity"})
-"""Families of statements that can be guessed and then confirmed."""
+_GUESSES = frozenset({"duplicate", "same", "identity"})  # families that can be guessed and then confirmed
 
 # Finds: "Yes, it is. Closing." "Correct, same thing."
 _YES = re.compile(
@@ -101,7 +99,7 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
     if facts.event:
         return Rank.EVENT
     if link.certainty == "tentative":
-        acted = facts.closed_by_writer and link.family in GUESSES
+        acted = facts.closed_by_writer and link.family in _GUESSES
         settled = (facts.resolved or acted) and (facts.bot or facts.association in WRITE_ROLES)
         return Rank.CONFIRMED if facts.confirmed or settled else Rank.TENTATIVE
     if facts.association in WRITE_ROLES:
@@ -113,13 +111,13 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
 
 def closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
     """Whether the writer of a comment closed the issue within `CLOSED_WITHIN_S` of it."""
-    if comment.author is None or not comment.created_at:
+    if comment.author is None:
         return False
     times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
-    if issue.closed_by == comment.author:
-        times.append(issue.closed_at or "")
+    if issue.closed_by == comment.author and issue.closed_at:
+        times.append(issue.closed_at)
     written = datetime.fromisoformat(comment.created_at)
-    apart = (abs((datetime.fromisoformat(time) - written).total_seconds()) for time in times if time)
+    apart = (abs((datetime.fromisoformat(time) - written).total_seconds()) for time in times)
     return any(seconds <= CLOSED_WITHIN_S for seconds in apart)
 
 
@@ -130,14 +128,14 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
     write role, and say yes to the only guess of that comment, with nothing against it.
     """
     against = thread.taking_back | {denial.comment for denial in thread.denials}
+    guesses = Counter(item.comment for item in thread.links)
     found: set[int] = set()
     for index, item in enumerate(thread.links):
         link, guesser = item.link, remarks[item.comment][0]
-        alone = sum(other.comment == item.comment for other in thread.links) == 1
-        if link.certainty == "explicit" or link.family not in GUESSES or not alone:
+        if link.certainty == "explicit" or link.family not in _GUESSES or guesses[item.comment] > 1:
             continue
-        later = range(item.comment + 1, len(remarks))
-        others = (n for n in later if remarks[n][0] != guesser and not is_program(remarks[n][0]))
+        later = enumerate(remarks[item.comment + 1 :], start=item.comment + 1)
+        others = (n for n, (login, *_) in later if login != guesser and not is_program(login))
         answer = next(others, None)
         if answer is None or answer in against:
             continue
@@ -150,17 +148,12 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
 
 
 def bare_reference(
-    bodies: Iterable[str], repo: str, number: int, hosts: frozenset[str]
-) -> tuple[str, int, int] | None:
-    """Return (repository, number, position of the body) of the one issue that `bodies` name, saying no more.
-
-    None where no body does, or where they name several.
-    """
-    found: dict[tuple[str, int], tuple[str, int, int]] = {}
-    for position, body in enumerate(bodies):
-        if not may_refer(body):
-            continue
-        text = own_words(body)
+    comments: Iterable[Comment], repo: str, number: int, hosts: frozenset[str]
+) -> tuple[str, int, Comment] | None:
+    """Return (repository, number, comment) of the issue that comments name, saying no more, if it is one."""
+    found: dict[tuple[str, int], tuple[str, int, Comment]] = {}
+    for comment in comments:
+        text = own_words(comment.body)
         references = find_references(text, repo, hosts)
         rest, last = "", 0
         for one in references:
@@ -169,5 +162,5 @@ def bare_reference(
             continue
         for one in references:
             if one.number and one.target != (repo.casefold(), number):
-                found.setdefault(one.target, (one.repo, one.number, position))
+                found.setdefault(one.target, (one.repo, one.number, comment))
     return next(iter(found.values())) if len(found) == 1 else None

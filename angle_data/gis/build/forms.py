@@ -6,9 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
-SHARE = 0.05
-"""A line in more than this share of a repository's issues is one of its forms'."""
-
+SHARE = 0.05  # a line in more than this share of a repository's issues is one of its forms'
 _LEAST = 10  # issues with the line, so that a small repository's bug is no form
 _DISTINCT = 100_000  # lines in memory
 _LONGEST = 300

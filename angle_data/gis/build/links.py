@@ -1,8 +1,7 @@
-"""Judges every statement: accepted, tentative or rejected, with the reason.
+"""Judges every statement: accepted (see `facts.Rank`), tentative or rejected, with the reason.
 
-Accepted are marks of GitHub, outright words of people with write access or of the duplicate's own author, and
-those of others that something backs (see `evidence`). A link leads from a duplicate to the issue it
-duplicates, both ends resolved: renamed repositories by id, transferred issues to where they went.
+A link leads from a duplicate to the issue it duplicates, both ends resolved: renamed repositories by id,
+transferred issues to where they went.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from angle_data.gis.build.evidence import Node, Scan, Statement, Status
 from angle_data.gis.build.facts import Rank
 
 REASONS: dict[str, str] = {
-    "guess": "tentative: a guess or a question",
-    "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
-    "disputed": "tentative: somebody objected",
+    "guess": "a guess or a question",
+    "unbacked": "stated outright by someone without write access, and nothing backs it",
+    "disputed": "somebody objected",
     "retracted": "the writer or somebody with write access took it back",
     "unmarked": "the mark was removed later",
     "reopened": "the duplicate was opened again afterwards and stands open",
@@ -56,7 +55,25 @@ class Pair:
 
 def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Statement]:
     """Return every statement, judged, in their order; `cross_repo` allows ends in two repositories."""
-    return [_judge(scan, said, texts, cross_repo=cross_repo) for said in scan.statements]
+    judged: list[Statement] = []
+    for said in scan.statements:
+        here, lost = resolve(scan, scan.repos[said.here[0]].name, said.here[1])
+        other, lost_too = resolve(scan, said.target_repo, said.target_number)
+        if here is None or other is None:
+            reason = said.withdrawn or lost or lost_too
+            judged.append(replace(said, status="rejected", reason=reason))
+            continue
+        ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
+        reason = said.withdrawn or _fault(scan, said, (here, other), texts, cross_repo=cross_repo)
+        status: Status = "rejected" if reason else "tentative"
+        if not reason and said.rank is Rank.TENTATIVE:
+            reason = "guess"
+        elif not reason and said.disputed and said.rank is not Rank.EVENT:
+            reason = "disputed"
+        elif not reason and said.rank is Rank.STATED:
+            reason = "unbacked"
+        judged.append(replace(said, status=status if reason else "accepted", reason=reason, ends=ends))
+    return judged
 
 
 def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
@@ -89,10 +106,7 @@ def unordered(one: Node, other: Node) -> tuple[Node, Node]:
 
 
 def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
-    """Return the issue that a name and number lead to, and why there is none (a key of `REASONS`).
-
-    Transferred issues are followed; pull requests are found like issues.
-    """
+    """Return the issue or pull request that a name and number lead to, or why there is none (a reason)."""
     repo_id = scan.names.get(repo.lower())
     if repo_id is None:
         return None, "unknown_repository"
@@ -113,27 +127,8 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
     return None, "outside" if node in scan.outside else "missing"
 
 
-def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Statement:
-    here, lost = resolve(scan, scan.repos[said.here[0]].name, said.here[1])
-    other, lost_too = resolve(scan, said.target_repo, said.target_number)
-    reason = said.withdrawn or lost or lost_too
-    if here is None or other is None:
-        return replace(said, status="rejected", reason=reason)
-    ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
-    reason = reason or _fault(scan, said, (here, other), texts, cross_repo=cross_repo)
-    doubt = ""
-    if said.rank is Rank.TENTATIVE:
-        doubt = "guess"
-    elif said.disputed and said.rank is not Rank.EVENT:
-        doubt = "disputed"
-    elif said.rank is Rank.STATED:
-        doubt = "unbacked"
-    status: Status = "rejected" if reason else "tentative" if doubt else "accepted"
-    return replace(said, status=status, reason=reason or doubt, ends=ends)
-
-
 def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *, cross_repo: bool) -> str:
-    """The first reason against a link between the commented issue and the other, empty if there is none."""
+    """The first reason against a link between the commented issue and the other, or ""."""
     here, other = ends
     if here == other:
         return "itself"

@@ -8,40 +8,40 @@ bands of 4 a pair at 0.9 is missed once in 26 million times, and less the more a
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import Node
 from angle_data.text import normalise, stable_hash
 
-if TYPE_CHECKING:
-    import numpy as np
+Grams = np.ndarray[Any, np.dtype[np.uint64]]
 
-    Grams = np.ndarray[Any, np.dtype[np.uint64]]
-
-NEAR = 0.9
-"""The Jaccard index from which two texts count as near-identical."""
-
+NEAR = 0.9  # the Jaccard index from which two texts count as near-identical
 _N, _BANDS, _ROWS = 5, 16, 4
+# Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times.
 _PARTS, _LEAST_EQUAL = 256, 200
-"""Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times."""
-
 _RECENT = 4_096
 
 
 def grams(text: str) -> Grams:
     """Return the distinct character 5-grams of the normalised text as sorted 64-bit hashes."""
-    return _grams(normalise(text))
+    text = normalise(text)
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
+    count = max(len(codes) - _N + 1, 1)
+    if len(codes) < _N:
+        codes = np.pad(codes, (0, _N - len(codes)))
+    hashes = np.zeros(count, dtype=np.uint64)
+    for offset in range(_N):
+        hashes = hashes * np.uint64(0x100000001B3) + codes[offset : offset + count]
+    return np.unique(hashes * np.uint64(0x9E3779B97F4A7C15))
 
 
 def overlap(one: Grams, other: Grams) -> float:
     """Return the Jaccard index of two sets of `grams`."""
-    import numpy as np
-
-    few, many = (one, other) if len(one) <= len(other) else (other, one)
-    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
-    shared = int(np.count_nonzero(many[places] == few))
+    shared = len(np.intersect1d(one, other, assume_unique=True))
     return shared / (len(one) + len(other) - shared)
 
 
@@ -52,8 +52,6 @@ class NearTexts:
     """
 
     def __init__(self, texts: Texts) -> None:
-        import numpy as np
-
         self.groups: DisjointSets[Node] = DisjointSets()
         self._texts = texts
         self._copies: dict[int, Node] = {}
@@ -76,54 +74,30 @@ class NearTexts:
             self.groups.join(node, other)
         if key not in self._copies:
             self._copies[key] = node
-            self._index(node, signature)
+            place = len(self._nodes)
+            if place == len(self._signatures):
+                self._signatures = np.concatenate([self._signatures, np.zeros_like(self._signatures)])
+            self._signatures[place] = signature
+            self._nodes.append(node)
+            for bucket in _buckets(signature):
+                self._buckets.setdefault(bucket, []).append(place)
         return found
 
     def _find(self, node: Node) -> tuple[list[Node], int, Grams]:
         """Return the neighbours of an issue, and the hash and the signature of its text."""
-        text = normalise(self._texts.get(node))
-        key, own = stable_hash(text), _grams(text)
+        key, own = stable_hash(normalise(self._texts.get(node))), self._grams(node)
         mixed = self._factors * (own ^ (own >> 29))[None, :]
         signature: Grams = (mixed ^ (mixed >> 31)).min(axis=1)
         copy = self._copies.get(key)
         found = [] if copy is None or copy == node else [copy]
-        like = (other for other in self._like(signature) if other not in (node, copy))
-        found += (other for other in like if overlap(own, self._grams(other)) >= NEAR)
+        # Of those that share a bucket, most are of one template and not near.
+        places = sorted({place for bucket in _buckets(signature) for place in self._buckets.get(bucket, ())})
+        equal = (self._signatures[places] == signature.astype("u4")).sum(axis=1) if places else ()
+        alike = (self._nodes[place] for place, n in zip(places, equal, strict=True) if n >= _LEAST_EQUAL)
+        others = (other for other in alike if other != copy)
+        found += (other for other in others if overlap(own, self._grams(other)) >= NEAR)
         return found, key, signature
 
-    def _like(self, signature: Grams) -> list[Node]:
-        """The indexed issues that may be near; of those that share a bucket, most of one template are not."""
-        shared = {place for key in _keys(signature) for place in self._buckets.get(key, ())}
-        places = sorted(shared)
-        equal = (self._signatures[places] == signature.astype("u4")).sum(axis=1) if places else ()
-        return [
-            self._nodes[place] for place, parts in zip(places, equal, strict=True) if parts >= _LEAST_EQUAL
-        ]
 
-    def _index(self, node: Node, signature: Grams) -> None:
-        import numpy as np
-
-        place = len(self._nodes)
-        if place == len(self._signatures):
-            self._signatures = np.concatenate([self._signatures, np.zeros_like(self._signatures)])
-        self._signatures[place] = signature
-        self._nodes.append(node)
-        for key in _keys(signature):
-            self._buckets.setdefault(key, []).append(place)
-
-
-def _keys(signature: Grams) -> list[tuple[int, bytes]]:
+def _buckets(signature: Grams) -> list[tuple[int, bytes]]:
     return [(band, signature[band * _ROWS : (band + 1) * _ROWS].tobytes()) for band in range(_BANDS)]
-
-
-def _grams(text: str) -> Grams:
-    import numpy as np
-
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
-    count = max(len(codes) - _N + 1, 1)
-    if len(codes) < _N:
-        codes = np.pad(codes, (0, _N - len(codes)))
-    hashes = np.zeros(count, dtype=np.uint64)
-    for offset in range(_N):
-        hashes = hashes * np.uint64(0x100000001B3) + codes[offset : offset + count]
-    return np.unique(hashes * np.uint64(0x9E3779B97F4A7C15))

@@ -19,9 +19,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cached_property, lru_cache
-from itertools import zip_longest
+from itertools import cycle, islice, zip_longest
 from typing import Any
 from zlib import crc32
+
+import numpy as np
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
@@ -35,11 +37,8 @@ from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
 
-SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.6, "random": 0.3}
-"""Kind of negative -> share wanted. What the first two lack is drawn at random, up to `MOST_RANDOM`."""
-
-MOST_RANDOM = 1 / 3
-"""Largest share of random negatives among those wanted."""
+# Shares of what is wanted; the random ones are what the others lack.
+_DENIED, _HARD, _MOST_RANDOM = 0.1, 0.6, 1 / 3
 
 DENIALS = {
     "outlived": "the other issue is fixed and this one still happens, which may be the same all the same",
@@ -82,7 +81,8 @@ class Candidates:
     An issue without a place takes that of the first pair it is used in, unless a near-identical text already
     has another one. `places` has the issues of positive pairs and grows; `near` indexes the texts
     of all issues that have a place. `uses` counts in how many negative pairs an issue is the partner. With
-    periods, an issue fits only the split in whose period it was opened.
+    periods, an issue fits only the split in whose period it was opened. `found` are the pairs drawn by split,
+    `dropped` counts what was wanted in vain.
     """
 
     def __init__(
@@ -97,6 +97,8 @@ class Candidates:
         self.scan, self.texts, self.places = scan, texts, places.splits
         self.originals, self.positive = clusters.originals, clusters.issues
         self.uses: Counter[Node] = Counter()
+        self.found: defaultdict[str, list[Pair]] = defaultdict(list)
+        self.dropped: Counter[str] = Counter()
         self._clusters, self._near, self._timely = clusters, near, places.timely
         self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node)))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
@@ -129,23 +131,20 @@ class Candidates:
         return not (head is None or head.is_pull or head.gone or node in self._unresolved)
 
     def tied(self, one: Node, other: Node) -> bool:
-        """Whether two issues belong to one cluster, be it over copies of their texts, or a link ties them.
-
-        A link that stands is enough, kept or not.
-        """
+        """Whether two issues are in one cluster, over copies of texts too, or tied by a link that stands."""
         return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
-        """Whether two issues may make a negative pair in `split`, where `other` then has its place.
-
-        Nothing ties them, their texts differ, and they are no pair yet.
-        """
+        """Whether two issues may make a negative pair in `split`, where `other` then has its place."""
         said = unordered(one, other) in self._said
         if said or self.tied(one, other) or self.scan.mentioned(one, other):
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False
-        if any(jaccard(self._words(kin), self._words(other)) >= _TOO_ALIKE for kin in self._kin(one)):
+        # With one, some of its cluster, the originals first.
+        members = self._members.get(self._clusters.every.leader(one), set()) - {one}
+        kin = [one, *sorted(members, key=lambda node: (node not in self.originals, node))[:_COMPARED]]
+        if any(jaccard(self._words(node), self._words(other)) >= _TOO_ALIKE for node in kin):
             return False
         if other not in self.places and any(self.tied(one, copy) for copy in self._near.neighbours(other)):
             return False
@@ -155,34 +154,23 @@ class Candidates:
         """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
         if not self._timely(self.scan.heads[node].created_at, split):
             return False
-        if node in self.places:
-            return self.places[node] == split
-        if any(self.places[other] != split for other in self._near.neighbours(node)):
-            return False
-        self.places[node] = split
-        for other in self._near.add(node):
-            self._alike.join(node, other)
-        return True
+        if node not in self.places:
+            if any(self.places[other] != split for other in self._near.neighbours(node)):
+                return False
+            self.places[node] = split
+            for other in self._near.add(node):
+                self._alike.join(node, other)
+        return self.places[node] == split
 
-    def pair(self, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> Pair:
-        """Return the two as a negative pair, in which `other` is the partner, and note that they are one."""
+    def take(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
+        """Note the two as a negative pair, in which `other` is the partner."""
         self.uses.update((other,))
         self._said.add(unordered(one, other))
-        return Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
-
-    def around(self, split: str, repo_id: int, created_at: str) -> tuple[list[Node], list[Node]]:
-        """Return issues of positive pairs, and others, that fit `split`: those opened around a time first."""
-        others = _around(self._by_age[repo_id, ""], created_at, 4 * _WINDOW)
-        free = [node for node in others if self.places.get(node, split) == split]
-        return _around(self._by_age[repo_id, split], created_at, _WINDOW), free[:_WINDOW]
-
-    def _kin(self, node: Node) -> list[Node]:
-        """An issue and some of its cluster, the originals first."""
-        members = self._members.get(self._clusters.every.leader(node), set()) - {node}
-        return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
+        pair = Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
+        self.found[split].append(pair)
 
     @cached_property
-    def _by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
+    def by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
         """Issues in the order of age, by repository and split; those of no positive pair under split ""."""
         found: defaultdict[tuple[int, str], list[tuple[str, Node]]] = defaultdict(list)
         for created_at, node in sorted((head.created_at, node) for node, head in self.scan.heads.items()):
@@ -202,145 +190,127 @@ def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> list
 
 
 def draw_negatives(
-    positives: Mapping[str, list[Pair]],
-    candidates: Candidates,
-    denied: Iterable[Pair],
-    *,
-    ratio: float,
-    seed: int,
+    positives: Mapping[str, list[Pair]], c: Candidates, denied: Iterable[Pair], *, ratio: float, seed: int
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
     """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
     `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
-    `no_hard_partner` (a random one may be drawn instead), `no_partner`, and `denial_` with a key of `DENIALS`
-    for pairs in `denied`.
+    `no_hard_partner` (a random one may be drawn instead), `no_partner`, `denial_` with a key of `DENIALS`.
     """
-    draw = _Draw(candidates, seed)
+    anchors: dict[str, list[Pair]] = {}
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
     wanted = {name: round(ratio * len(positives[name])) for name in order}
+    hard = {name: round(_HARD * wanted[name]) for name in order}
+    for name in order:  # every pair as often as any other
+        pairs = sorted(positives[name], key=lambda p: stable_hash(f"{seed} anchor {p.one} {p.other}"))
+        anchors[name] = list(islice(cycle(pairs), wanted[name]))
     denied = sorted(denied, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
+    _take_denied(c, denied, {name: int(_DENIED * wanted[name]) for name in order})
+    _take_hard(c, [(name, pair) for name in order for pair in anchors[name][: hard[name]]], seed)
     for name in order:
-        draw.take_denied(name, denied, int(SHARES["explicit_non_duplicate"] * wanted[name]))
-    draw.count_denied(denied)
-    hard = {name: round(SHARES["hard"] * wanted[name]) for name in order}
-    anchors = {name: _anchors(positives[name], wanted[name], seed) for name in order}
-    draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
-    for name in order:
-        missing = min(wanted[name] - len(draw.found[name]), round(MOST_RANDOM * wanted[name]))
+        missing = min(wanted[name] - len(c.found[name]), round(_MOST_RANDOM * wanted[name]))
         for anchor in (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing]:
-            draw.take(name, anchor, "random", draw.like_the_original(name, anchor))
-        draw.dropped["no_partner"] += wanted[name] - len(draw.found[name])
-    return {name: draw.found[name] for name in positives}, +draw.dropped
+            _take_first(c, name, anchor, "random", _like_the_original(c, name, anchor, seed))
+        c.dropped["no_partner"] += wanted[name] - len(c.found[name])
+    return {name: c.found[name] for name in positives}, +c.dropped
 
 
-def _anchors(positives: list[Pair], count: int, seed: int) -> list[Pair]:
-    """`count` positive pairs in random order, each as often as any other."""
-    order = sorted(positives, key=lambda pair: stable_hash(f"{seed} anchor {pair.one} {pair.other}"))
-    times = -(-count // len(order)) if order else 0
-    return (order * times)[:count]
+def _take_denied(c: Candidates, denied: Iterable[Pair], most: Mapping[str, int]) -> None:
+    """Take pairs for every split, those first whose issues occur in positive pairs; count the others."""
+    left = list(denied)
 
+    def fault(pair: Pair) -> str:
+        if not (c.usable(pair.one) and c.usable(pair.other)):
+            return "unusable"
+        return "tied" if c.tied(pair.one, pair.other) else ""
 
-class _Draw:
-    """The pairs drawn so far."""
-
-    def __init__(self, candidates: Candidates, seed: int) -> None:
-        self._candidates, self._seed = candidates, seed
-        self.found: defaultdict[str, list[Pair]] = defaultdict(list)
-        self.dropped: Counter[str] = Counter()
-
-    def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
-        """Take pairs that may lie in `split`, those first whose issues occur in positive pairs."""
-        c = self._candidates
-        fit = [p for p in denied if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+    for split, limit in most.items():
+        fit = [pair for pair in left if not fault(pair)]
         for p in sorted(fit, key=lambda pair: -len({pair.one, pair.other} & c.positive)):
-            if len(self.found[split]) < most and c.place(p.one, split) and c.place(p.other, split):
-                self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
+            if len(c.found[split]) < limit and c.place(p.one, split) and c.place(p.other, split):
+                c.take(split, p.one, p.other, p.kind, p.evidence, p.evidence_url)
+                left.remove(p)
+    for p in left:
+        apart = len({c.places.get(node) for node in (p.one, p.other)} - {None}) > 1
+        c.dropped[f"denial_{fault(p) or ('two_splits' if apart else 'enough')}"] += 1
 
-    def count_denied(self, denied: Iterable[Pair]) -> None:
-        """Count why pairs said to be no duplicates were not taken."""
-        c, taken = self._candidates, {(p.one, p.other) for pairs in self.found.values() for p in pairs}
-        for p in denied:
-            places = {c.places.get(node) for node in (p.one, p.other)} - {None}
-            if (p.one, p.other) in taken:
-                continue
-            if not (c.usable(p.one) and c.usable(p.other)):
-                reason = "unusable"
-            elif c.tied(p.one, p.other):
-                reason = "tied"
-            else:
-                reason = "two_splits" if len(places) > 1 else "enough"
-            self.dropped[f"denial_{reason}"] += 1
 
-    def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
-        """Give every anchor, with its split, a partner near by words or subject; a repository at a time."""
-        c, by_repo = self._candidates, defaultdict[int, list[tuple[str, Pair]]](list)
-        for split, anchor in anchors:
-            by_repo[anchor.one[0]].append((split, anchor))
-        for repo_id, own in sorted(by_repo.items()):
-            about: dict[int, str] = {}
+def _take_hard(c: Candidates, anchors: Iterable[tuple[str, Pair]], seed: int) -> None:
+    """Give every anchor, with its split, a partner near by words or subject; a repository at a time."""
+    by_repo = defaultdict[int, list[tuple[str, Pair]]](list)
+    for split, anchor in anchors:
+        by_repo[anchor.one[0]].append((split, anchor))
+    for repo_id, own in sorted(by_repo.items()):
+        about: dict[int, str] = {}
+        words, subjects = Bm25(_texts(c, repo_id, about)), Bm25(about.items())
+        for split, anchor in own:
+            numbers = words.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
+            near = _ranked(c, anchor, "bm25", numbers)
+            numbers = subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)
+            near += _ranked(c, anchor, "subject", numbers)
+            _take_first(c, split, anchor, "hard", sorted(near, key=_preference(c, anchor, words, seed)))
+        log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
-            def texts(repo_id: int = repo_id, about: dict[int, str] = about) -> Iterator[tuple[int, str]]:
-                for issue, text in c.texts.of_repository(repo_id):
-                    if (repo_id, issue.number) in c.scan.heads:
-                        about[issue.number] = _subjects(issue, text)
-                        yield issue.number, text
 
-            words = Bm25(texts())
-            subjects = Bm25(about.items())
-            for split, anchor in own:
-                one = c.texts.get(anchor.one)
-                near = [
-                    *self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
-                    *self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
-                ]
-                self.take(split, anchor, "hard", sorted(near, key=self._preference(anchor, words)))
-            log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
+def _texts(c: Candidates, repo_id: int, about: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a repository by number, and note in `about` what each is about."""
+    for issue, text in c.texts.of_repository(repo_id):
+        if (repo_id, issue.number) in c.scan.heads:
+            about[issue.number] = _subjects(issue, text)
+            yield issue.number, text
 
-    def take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
-        """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
-        for node, evidence in partners:
-            if self._candidates.fits(anchor.one, node, split):
-                self.found[split].append(self._candidates.pair(anchor.one, node, kind, evidence))
-                return
-        self.dropped["no_hard_partner"] += kind == "hard"
 
-    def _near(self, anchor: Pair, how: str, numbers: Iterable[int]) -> list[tuple[Node, str]]:
-        """The issues of `numbers` in the ranks that count, with the evidence."""
-        c = self._candidates
-        # Its own cluster would take up ranks; it is left out before they are counted.
-        ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if not c.tied(anchor.one, node)]
-        near = [(node, f"{how}:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
-        return near[_FIRST_RANK - 1 :]
+def _take_first(
+    c: Candidates, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]
+) -> None:
+    """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
+    for node, evidence in partners:
+        if c.fits(anchor.one, node, split):
+            c.take(split, anchor.one, node, kind, evidence)
+            return
+    c.dropped["no_hard_partner"] += kind == "hard"
 
-    def _preference(self, anchor: Pair, index: Bm25) -> Callable[[tuple[Node, str]], Any]:
-        """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
-        c, one = self._candidates, self._candidates.texts.get(anchor.one)
-        target = index.overlap(one, c.texts.get(anchor.other))
 
-        def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
-            node = item[0]
-            apart = abs(index.overlap(one, c.texts.get(node)) - target)
-            return node not in c.positive, apart, c.uses[node], self._shuffle(anchor, node)
+def _ranked(c: Candidates, anchor: Pair, how: str, numbers: Iterable[int]) -> list[tuple[Node, str]]:
+    """The issues of `numbers` in the ranks that count, with the evidence."""
+    # Its own cluster would take up ranks; it is left out before they are counted.
+    nodes = [(anchor.one[0], number) for number in numbers]
+    nodes = [node for node in nodes if not c.tied(anchor.one, node)]
+    near = [(node, f"{how}:{rank}") for rank, node in enumerate(nodes[:_LAST_RANK], start=1)]
+    return near[_FIRST_RANK - 1 :]
 
-        return preference
 
-    def like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
-        """Yield partners that resemble an anchor's original in age and labels, the likest first."""
-        c, original = self._candidates, self._candidates.scan.heads[anchor.other]
-        labels = set(original.labels)
+def _preference(c: Candidates, anchor: Pair, index: Bm25, seed: int) -> Callable[[tuple[Node, str]], Any]:
+    """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
+    one = c.texts.get(anchor.one)
+    target = index.overlap(one, c.texts.get(anchor.other))
 
-        def preference(node: Node) -> tuple[int, bool, int, bool, int]:
-            head = c.scan.heads[node]
-            months = abs(_month(head.created_at) - _month(original.created_at))
-            unlike = labels.isdisjoint(head.labels)
-            return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
+    def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
+        apart = abs(index.overlap(one, c.texts.get(item[0])) - target)
+        return item[0] not in c.positive, apart, c.uses[item[0]], _shuffle(seed, anchor, item[0])
 
-        for nodes in c.around(split, anchor.one[0], original.created_at):
-            yield from ((node, "random") for node in sorted(nodes, key=preference))
+    return preference
 
-    def _shuffle(self, anchor: Pair, node: Node) -> int:
-        return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
+
+def _like_the_original(c: Candidates, split: str, anchor: Pair, seed: int) -> Iterator[tuple[Node, str]]:
+    """Yield partners that resemble an anchor's original in age and labels, those of positive pairs first."""
+    original, repo_id = c.scan.heads[anchor.other], anchor.one[0]
+
+    def preference(node: Node) -> tuple[int, bool, int, bool, int]:
+        head = c.scan.heads[node]
+        months = abs(_month(head.created_at) - _month(original.created_at))
+        unlike = set(original.labels).isdisjoint(head.labels)
+        return months, node not in c.originals, c.uses[node], unlike, _shuffle(seed, anchor, node)
+
+    positive = _around(c.by_age[repo_id, split], original.created_at, _WINDOW)
+    others = _around(c.by_age[repo_id, ""], original.created_at, 4 * _WINDOW)
+    free = [node for node in others if c.places.get(node, split) == split]
+    for nodes in (positive, free[:_WINDOW]):
+        yield from ((node, "random") for node in sorted(nodes, key=preference))
+
+
+def _shuffle(seed: int, anchor: Pair, node: Node) -> int:
+    return stable_hash(f"{seed} {anchor.one} {anchor.other} {node}")
 
 
 def _month(created_at: str) -> int:
@@ -352,48 +322,40 @@ class Bm25:
     """Ranks texts by BM25 (Robertson & Zaragoza 2009, https://doi.org/10.1561/1500000019).
 
     An inverted index in flat arrays, about a kilobyte a text: only the first 200 words count, and words are
-    hashed, so that memory does not grow with the vocabulary. Made of (key, text); keys are integers in
-    ascending order, such as issue numbers.
+    hashed, so that memory does not grow with the vocabulary. Made of (key, text), the keys ascending.
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
-        import numpy as np
-
         keys, lengths = array("q"), array("I")
-        parts = [np.zeros((3, 0), dtype=np.uint32)]  # word, document, how often
+        parts = []  # word, document, how often
         for position, (key, text) in enumerate(texts):
             hashed = _terms(text)
             found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
             keys.append(key)
             lengths.append(len(hashed))
             parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
-        self._keys = np.array(keys)
+        self._keys, length = np.array(keys), np.array(lengths, dtype=np.float64)
         flat, documents, counts = np.concatenate(parts, axis=1)
         order = np.argsort(flat, kind="stable")
         self._documents, often = documents[order], counts[order].astype(np.float64)
-        length = np.array(lengths, dtype=np.float64)
-        mean = max(float(length.mean()), 1.0) if len(length) else 1.0
-        norm = _K1 * (1 - _B + _B * length / mean)
+        norm = _K1 * (1 - _B + _B * length / max(float(length.mean()), 1.0))
         self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
-        self._terms, self._starts = np.unique(flat[order], return_index=True)
-        self._ends = np.append(self._starts[1:], len(flat))
+        self._terms, starts = np.unique(flat[order], return_index=True)
+        self._starts = np.append(starts, len(flat))
+        self._often = np.diff(self._starts)  # texts that have a term
         self._distinct = lru_cache(_RECENT)(lambda text: np.unique(np.array(_terms(text), dtype=np.uint32)))
 
     def rank(self, text: str, most: int) -> list[int]:
         """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
-        import numpy as np
-
         wanted = self._distinct(text)
-        places = np.searchsorted(self._terms, wanted)
-        inside = places < len(self._terms)
-        places = places[inside][self._terms[places[inside]] == wanted[inside]]
-        sizes = self._ends[places] - self._starts[places]
+        places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
+        places = places[self._terms[places] == wanted]
+        often = self._often[places]
         limit = max(_RARE, int(_COMMON * len(self._keys)))
-        places = places[np.argsort(sizes, kind="stable")][: int((sizes <= limit).sum())][:_WORDS_A_QUERY]
+        places = places[np.argsort(often, kind="stable")][: int((often <= limit).sum())][:_WORDS_A_QUERY]
         scores = np.zeros(len(self._keys))
         for place in places:
-            own = slice(self._starts[place], self._ends[place])
-            count = int(self._ends[place] - self._starts[place])
+            own, count = slice(self._starts[place], self._starts[place + 1]), self._often[place]
             worth = np.log(1 + (len(self._keys) - count + 0.5) / (count + 0.5))
             scores[self._documents[own]] += worth * self._weights[own]
         found = np.flatnonzero(scores)
@@ -405,13 +367,11 @@ class Bm25:
 
     def overlap(self, one: str, other: str) -> float:
         """Return the Jaccard index of the two texts' words, weighted by how rare they are."""
-        import numpy as np
-
         mine, theirs = self._distinct(one), self._distinct(other)
 
         def worth(found: Any) -> float:
             places = np.minimum(np.searchsorted(self._terms, found), len(self._terms) - 1)
-            often = np.where(self._terms[places] == found, self._ends[places] - self._starts[places], 1)
+            often = np.where(self._terms[places] == found, self._often[places], 1)
             return float(np.log(len(self._keys) / often).sum())
 
         return worth(np.intersect1d(mine, theirs)) / max(worth(np.union1d(mine, theirs)), 1e-9)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, groupby
+from math import comb
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
@@ -20,8 +21,7 @@ from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
 
-HUB = 30
-"""A larger cluster is a hub, such as an epic and its parts: only its links count, not the closure."""
+HUB = 30  # a larger cluster is a hub, such as an epic and its parts: only its links count, not the closure
 
 DROPPED = {
     "closure": "two duplicates of one original; no more of these are taken than there are links",
@@ -97,48 +97,34 @@ def positive_pairs(
         known = {unordered(pair.one, pair.other) for pair in found}
         strong = [edge for edge in own if not edge.weak]
         if sizes[leader] > HUB:
-            hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
+            hubs += sum(comb(count, 2) for count in Counter(edge.canonical for edge in strong).values())
         else:
             more = [p for p in _siblings(strong, leader) if unordered(p.one, p.other) not in known]
             more.sort(key=lambda pair: _shuffle(seed, pair.one, pair.other))
             dropped += [("closure", pair) for pair in more[len(found) :]]
             found += more[: len(found)]
-        kept = _without_copies(found, texts, dropped)
+        kept, copied = list[Pair](), False
+        for pair in found:
+            near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
+            if near and copied:
+                dropped.append(("near_identical", pair))
+            else:
+                kept.append(pair)
+            copied = copied or near
         dropped += [("cluster_cap", pair) for pair in kept[most:]]
         pairs += kept[:most]
     return pairs, dropped, hubs
 
 
-def _by_original(edges: Iterable[Statement]) -> list[list[Statement]]:
-    """The edges of each original, one for each duplicate."""
-    found: defaultdict[Node, dict[Node, Statement]] = defaultdict(dict)
-    for edge in edges:
-        found[edge.canonical].setdefault(edge.duplicate, edge)
-    return [list(found[original].values()) for original in sorted(found)]
-
-
 def _siblings(edges: Iterable[Statement], leader: Node) -> list[Pair]:
     """Pairs of duplicates of the same original, each pair of issues once."""
     found: dict[tuple[Node, Node], Pair] = {}
-    for duplicates in _by_original(edges):
+    by_original = sorted(edges, key=lambda edge: edge.canonical)
+    for _, duplicates in groupby(by_original, key=lambda edge: edge.canonical):
         for one, other in combinations(duplicates, 2):
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", one.url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())
-
-
-def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pair]]) -> list[Pair]:
-    """Keep the first pair whose texts are nearly the same, and add the others to `dropped`."""
-    kept: list[Pair] = []
-    copied = False
-    for pair in pairs:
-        near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
-        if near and copied:
-            dropped.append(("near_identical", pair))
-        else:
-            kept.append(pair)
-        copied = copied or near
-    return kept
 
 
 def _shuffle(seed: int, *nodes: Node) -> int:

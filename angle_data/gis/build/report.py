@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,50 +21,40 @@ from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.gis.crawl.rows import Repo
-from angle_data.gis.crawl.store import Store
-from angle_data.text import content_id, jaccard, stable_hash, words
+from angle_data.text import content_id, jaccard, words
 
-LIMIT = 512
-"""Tokens that the common encoders read; the paper's long texts have more."""
+log = logging.getLogger("angle")
 
-USUAL = "google-bert/bert-base-uncased"
-"""The tokenizer of the paper's backbone, by its name on the hub."""
-
+LIMIT = 512  # tokens that the common encoders read; the paper's long texts have more
+USUAL = "google-bert/bert-base-uncased"  # the tokenizer of the paper's backbone, by its name on the hub
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
-
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
 _SAMPLES, _EXCERPT = 3, 160
 
 
 def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, Callable[[str], int]]:
-    """Return the name of the tokenizer and a function that counts the tokens of a text.
+    """Return the name of the tokenizer and a function that counts the tokens of a text, special ones aside.
 
-    `tokenizer` is a `tokenizer.json`, a folder that holds one such as that of a model, a model's name on the
-    hub, or `estimate`. None is `USUAL` where its file is in the hub's cache, or may be fetched (`fetch`), and
-    `ESTIMATE` elsewhere. Special tokens are not counted.
-
-    Raises:
-        InputError: There is no such file or it is no tokenizer.
-        MissingExtraError: The library that reads it is not installed.
+    `tokenizer` is a `tokenizer.json`, a folder that holds one, a model's name on the hub, or `estimate`. None
+    is `USUAL` where its file is in the hub's cache, or may be fetched (`fetch`), and `ESTIMATE` elsewhere.
     """
+    estimate = ESTIMATE, lambda text: len(_TOKEN.findall(text))
     if tokenizer == "estimate":
-        return ESTIMATE, _estimate
+        return estimate
     named = tokenizer or USUAL
-    path = Path(named)
-    path = path / "tokenizer.json" if path.is_dir() else path
+    path = Path(named, "tokenizer.json") if Path(named).is_dir() else Path(named)
     try:
         from huggingface_hub import hf_hub_download
         from tokenizers import Tokenizer
 
-        if not path.is_file():
-            cached = not (fetch or tokenizer)
-            path = Path(hf_hub_download(named, "tokenizer.json", local_files_only=cached))
+        is_here = path.is_file()
+        if not is_here:
+            path = Path(hf_hub_download(named, "tokenizer.json", local_files_only=not (fetch or tokenizer)))
         loaded = Tokenizer.from_file(str(path))
     except Exception as error:  # noqa: BLE001 - the libraries raise what they like
         if tokenizer is None:
-            return ESTIMATE, _estimate
+            return estimate
         if isinstance(error, ImportError):
             raise MissingExtraError("--tokenizer", "train") from None
         why = str(error).partition("\n")[0]
@@ -73,70 +64,17 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
         ) from None
     loaded.no_truncation()
     loaded.no_padding()
-    name = named if not Path(named).exists() else path.parent.name or str(path)
+    name = path.parent.name or str(path) if is_here else named
     return name, lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
-
-
-def _estimate(text: str) -> int:
-    return sum(1 for _ in _TOKEN.finditer(text))
-
-
-@dataclass
-class Lexical:
-    """How well the overlap of words alone tells duplicates from others, on the first `_COMPARED` pairs.
-
-    The score of a pair is the Jaccard index of its two sets of words, as they are or each weighted by how
-    rare it is among the texts (inverse document frequency).
-    """
-
-    pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
-    texts: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    def add(self, row: Row) -> None:
-        """Take a row with texts into account."""
-        if len(self.pairs) < _COMPARED:
-            one, other = (self._words(row[column]) for column in ("text1", "text2"))
-            self.pairs.append((row["kind"], one, other))
-
-    def _words(self, text: str) -> frozenset[int]:
-        key = stable_hash(text)
-        if key not in self.texts:
-            self.texts[key] = frozenset(crc32(word.encode()) for word in words(text))
-        return self.texts[key]
-
-    def areas(self) -> dict[str, dict[str, float]]:
-        """Return the area under the ROC curve of positives against each kind of negative; 0.5 is chance.
-
-        `rare` lets rare words count more, `plain` counts all words alike.
-        """
-        often = Counter(word for found in self.texts.values() for word in found)
-        rare = {word: math.log(len(self.texts) / count) for word, count in often.items()}
-        found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        for name, weight in (("rare", rare), ("plain", dict.fromkeys(often, 1.0))):
-            scores = self._scores(weight)
-            positives = sorted(scores.pop("duplicate", []))
-            for kind in sorted(scores) if positives else ():
-                found[kind][name] = round(_area(positives, scores[kind]), 3)
-        return dict(found)
-
-    def _scores(self, weight: Mapping[int, float]) -> dict[str, list[float]]:
-        scores: defaultdict[str, list[float]] = defaultdict(list)
-        for kind, one, other in self.pairs:
-            whole = math.fsum(weight[word] for word in one | other)
-            scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
-        return scores
-
-
-def _area(positives: list[float], others: list[float]) -> float:
-    """The chance that a positive has a higher score than another; `positives` in order."""
-    above = (bisect_left(positives, score) + bisect_right(positives, score) for score in others)
-    whole = 2 * len(positives) * len(others)
-    return (whole - sum(above)) / whole
 
 
 @dataclass
 class Measures:
-    """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split."""
+    """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split.
+
+    `pairs` are the kinds and sets of words (as hashes) of the first `_COMPARED` rows, `texts` the sets that
+    these have, by text.
+    """
 
     tokenizer: str
     count: Callable[[str], int]
@@ -144,30 +82,37 @@ class Measures:
     overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    lexical: Lexical = field(default_factory=Lexical)
+    pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
+    texts: dict[str, frozenset[int]] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
     samples: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
-        self.lengths[split].extend((self.count(row["text1"]), self.count(row["text2"])))
-        one, other = row["text1"].casefold().split(), row["text2"].casefold().split()
+        label, texts = row["label"], (row["text1"], row["text2"])
+        self.lengths[split].extend(map(self.count, texts))
+        one, other = (text.casefold().split() for text in texts)
         for n in (1, 2, 3):
-            self.overlaps[row["label"]][n - 1] += jaccard(_ngrams(one, n), _ngrams(other, n))
-        self.labels[row["label"]] += 1
-        self.lexical.add(row)
-        self.cut |= {content_id(row[text]) for text in ("text1", "text2") if row[text].endswith(CUT)}
-        self.repositories[row["repo"]]["positives" if row["label"] else "negatives"] += 1
+            self.overlaps[label][n - 1] += jaccard(_ngrams(one, n), _ngrams(other, n))
+        self.labels[label] += 1
+        self.cut |= {content_id(text) for text in texts if text.endswith(CUT)}
+        self.repositories[row["repo"]]["positives" if label else "negatives"] += 1
         if len(self.samples[row["kind"]]) < _SAMPLES:
             self.samples[row["kind"]].append(row)
+        if len(self.pairs) < _COMPARED:
+            for text in texts:
+                found = frozenset(crc32(word.encode()) for word in words(text))
+                self.texts.setdefault(content_id(text), found)
+            one_bag, other_bag = (self.texts[content_id(text)] for text in texts)
+            self.pairs.append((row["kind"], one_bag, other_bag))
 
     def summary(self) -> dict[str, Any]:
         """Return what the rows have in common; shares and means are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
         statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `lexical` see `Lexical.areas`; `texts_cut` how many texts were longer than `clean.LONGEST`; `samples`
-        the first pairs of each kind, whose order is random.
+        `texts_cut` how many texts were longer than `clean.LONGEST`; `samples` the first pairs of each kind,
+        whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
@@ -180,43 +125,54 @@ class Measures:
                 }
                 for label in sorted(self.labels, reverse=True)
             },
-            "lexical": self.lexical.areas(),
+            "lexical": self._lexical(),
             "texts_cut": len(self.cut),
             "samples": {kind: list(map(_sample, rows)) for kind, rows in sorted(self.samples.items())},
         }
 
+    def _lexical(self) -> dict[str, dict[str, float]]:
+        """How well the overlap of words alone tells duplicates from each kind of negative.
+
+        The area under the ROC curve, where 0.5 is chance. The score of a pair is the Jaccard index of its two
+        sets of words, which count alike (`plain`) or by their inverse document frequency (`rare`).
+        """
+        often = Counter(word for bag in self.texts.values() for word in bag)
+        rare = {word: math.log(len(self.texts) / count) for word, count in often.items()}
+        found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        for name, weight in (("rare", rare), ("plain", dict.fromkeys(often, 1.0))):
+            scores: defaultdict[str, list[float]] = defaultdict(list)
+            for kind, one, other in self.pairs:
+                whole = math.fsum(weight[word] for word in one | other)
+                scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
+            positives = sorted(scores.pop("duplicate", []))
+            for kind, others in sorted(scores.items()) if positives else ():
+                # Twice the comparisons that a positive loses; a draw is lost by half.
+                lost = sum(bisect_left(positives, score) + bisect_right(positives, score) for score in others)
+                whole = 2 * len(positives) * len(others)
+                found[kind][name] = round((whole - lost) / whole, 3)
+        return dict(found)
+
 
 def _sample(row: Row) -> dict[str, str]:
     """What the card shows of a pair; a data set without texts has no excerpts."""
-    texts = (" ".join(row.get(name, "").split()) for name in ("text1", "text2"))
-    excerpts = (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} ..." for text in texts)
-    return {
-        **{name: row[name] for name in ("url1", "url2", "evidence", "evidence_url")},
-        **dict(zip(("excerpt1", "excerpt2"), excerpts, strict=True)),
-    }
-
-
-def crawl_state(store: Store, repos: Iterable[Repo]) -> dict[str, dict[str, Any]]:
-    """Return for each repository how many issues and comments are stored, and its `Store.standing`."""
-    found: dict[str, dict[str, Any]] = {}
-    for repo in repos:
-        issues, comments = store.count("issues", repo.id), store.count("comments", repo.id)
-        found[repo.name] = {"issues": issues, "comments": comments, "read": store.standing(repo)}
+    found = {name: row[name] for name in ("url1", "url2", "evidence", "evidence_url")}
+    for side in "12":
+        text = " ".join(row.get(f"text{side}", "").split())
+        found[f"excerpt{side}"] = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} ..."
     return found
 
 
-def link_counts(links: Iterable[Statement]) -> dict[str, Any]:
+def link_counts(links: Sequence[Statement]) -> dict[str, Any]:
     """Return how many statements were accepted, and the others by reason; they add up to `statements`."""
     by_status: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:
         by_status[link.status][link.reason or link.evidence] += 1
-    accepted = by_status["accepted"]
     return {
-        "statements": sum(sum(found.values()) for found in by_status.values()),
-        "accepted": sum(accepted.values()),
+        "statements": len(links),
+        "accepted": by_status["accepted"].total(),
         "tentative": _sorted(by_status["tentative"]),
         "rejected": _sorted(by_status["rejected"]),
-        "by_evidence": _sorted(accepted),
+        "by_evidence": _sorted(by_status["accepted"]),
     }
 
 
@@ -225,23 +181,6 @@ def cluster_counts(clusters: Clusters) -> dict[str, int]:
     sizes = [size for size in clusters.sizes().values() if size > 1]
     hubs = sum(size > HUB for size in sizes)
     return {"clusters": len(sizes), "issues": sum(sizes), "largest": max(sizes, default=0), "hubs": hubs}
-
-
-def positive_counts(
-    positives: Mapping[str, list[Pair]], dropped: Iterable[tuple[str, Pair]], hubs: int
-) -> dict[str, Any]:
-    """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
-    counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
-    kept = sum(map(len, positives.values()))
-    return {"possible": kept + counts.total(), "kept": kept, "dropped": dict(sorted(counts.items()))}
-
-
-def negative_counts(
-    negatives: Mapping[str, list[Pair]], vain: Counter[str], denials: Counter[str]
-) -> dict[str, Any]:
-    """Return how many negative pairs there are, and by reason what was wanted in `vain` or makes none."""
-    dropped = vain + Counter({f"denial_{reason}": count for reason, count in denials.items()})
-    return {"kept": sum(map(len, negatives.values())), "dropped": dict(sorted(dropped.items()))}
 
 
 def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int]]:
@@ -275,22 +214,20 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
 
 
 def _lengths(found: array[int]) -> dict[str, float]:
-    ordered = sorted(found)
-    pairs = list(zip(found[::2], found[1::2], strict=True))
+    ordered, longer = sorted(found), list(map(max, found[::2], found[1::2]))
+
+    def over(lengths: Collection[int]) -> float:
+        return round(100 * sum(length > LIMIT for length in lengths) / len(lengths), 2)
+
     return {
         "texts": len(found),
         "mean": round(sum(found) / len(found), 1),
         "median": ordered[len(ordered) // 2],
         "p95": ordered[int(0.95 * (len(ordered) - 1))],
         "max": ordered[-1],
-        f"texts_over_{LIMIT}": _percent(length > LIMIT for length in found),
-        f"pairs_with_a_text_over_{LIMIT}": _percent(max(pair) > LIMIT for pair in pairs),
+        f"texts_over_{LIMIT}": over(ordered),
+        f"pairs_with_a_text_over_{LIMIT}": over(longer),
     }
-
-
-def _percent(said: Iterable[bool]) -> float:
-    values = list(said)
-    return round(100 * sum(values) / max(len(values), 1), 2)
 
 
 def _ngrams(words: list[str], n: int) -> frozenset[str]:
@@ -301,13 +238,14 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
-    """Draw the lengths of every split, the middle half and nine tenths; `tokens` as in a report."""
+def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> bool:
+    """Draw the lengths of every split, the middle half and nine tenths; False if that is not installed."""
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("drawing them", "figures") from None
+        log.warning("no figures: %s", MissingExtraError("drawing them", "figures"))
+        return False
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
     figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
@@ -319,3 +257,4 @@ def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mappi
     axes.set_title(tokens["tokenizer"], fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", metadata={"Software": None})
+    return True

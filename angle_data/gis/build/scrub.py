@@ -8,7 +8,6 @@ password in plain prose is not recognised, and neither are people's names outsid
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 _SHAPES = re.compile(
     r"""-----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]{0,30}PRIVATE\ KEY-----|\Z)
@@ -48,33 +47,7 @@ _START = rf"(?![\[(<${{%*./~\\])(?!{_NO_VALUE})(?![\w.]*[(\[])"
 _MIXED = r"(?=[^\s\"'<>,;]{0,60}\d)(?=[^\s\"'<>,;]{0,60}[A-Za-z])"
 _UNLIKE_NAMES = r"(?!\S{0,60}(?:pass|secret|token|key|env|conf|self|this|arg|param))"
 _VALUE = r"[^\s\"'<>,;()\[\]{}`]{%s,512}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """What to replace; a match needs one of `hints`, in lower case; `bare` rules are not for code."""
-
-    pattern: re.Pattern[str]
-    by: str
-    hints: tuple[str, ...] = ()
-    bare: bool = False
-
-
-def _rule(pattern: str, by: str, *hints: str, bare: bool = False) -> _Rule:
-    return _Rule(re.compile(pattern, re.IGNORECASE | re.MULTILINE), by, hints, bare)
-
-
-def _secret(pattern: str, *hints: str) -> _Rule:
-    """What follows the first group is a secret."""
-    return _rule(pattern, r"\1[secret]", *hints)
-
-
-def _login(pattern: str, *hints: str, bare: bool = False) -> _Rule:
-    """What follows the first group is a user's name."""
-    return _rule(pattern, r"\1[user]", *hints, bare=bare)
-
-
-_TELLING = ("pass", "pwd", "secret", "key", "token", "auth")
+_TELLING = "pass|pwd|secret|key|token|auth"
 _GITHUB = r"(?<![\w.-])(?:www\.)?(?:github|ghe)\.[\w-]{2,40}(?:\.[\w-]{2,40}){0,3}(?::\d{2,5})?/"
 _PAGES = (
     r"about|apps|contact|docs|enterprise|explore|features|login|marketplace|notifications|orgs|pricing|search"
@@ -85,62 +58,71 @@ _ROBOTS = (
     r"\b(?![\w.-])"
 )
 
-_RULES = (
-    # name = "value", whatever is in the quotes; name=value as in a shell; name: value with a digit in it.
-    _secret(
-        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}([\"'`]))(?!\2){_START}[^\s\"'`]{{4,512}}(?=\2)",
-        *_TELLING,
+# What stands there -> patterns, each with hints of which a match needs one, in lower case.
+_PATTERNS = {
+    r"\1[secret]": (
+        # name = "value", whatever is in the quotes; name=value as in a shell; name: value with a digit in it.
+        (
+            _TELLING,
+            rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}([\"'`]))(?!\2){_START}[^\s\"'`]{{4,512}}(?=\2)",
+        ),
+        (_TELLING, rf"((?:{_NAMES})=){_START}{_UNLIKE_NAMES}{_VALUE % 8}(?![(\[])"),
+        (_TELLING, rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}){_START}{_MIXED}{_VALUE % 6}"),
+        ("token", rf"(\btoken[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?){_START}{_MIXED}[\w.+/=-]{{16,512}}"),
+        (
+            "-pass|-token|-secret|-api|-auth|-access",
+            rf"((?<![\w-])--?(?:password|passwd|pass|token|secret|api-?key|(?:auth|access)-token)[ =][\"']?)"
+            rf"{_START}{_MIXED}{_VALUE % 6}",
+        ),
+        # curl -u user:value
+        (
+            "-u",
+            r"(\b(?:curl|wget|https?)\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)"
+            r"(?![$<\[{])[^\s\"'@]{4,200}",
+        ),
+        ("sig", r"(\bsig(?:nature)?=)(?=[^\s&\"']{0,60}\d)[\w%+/=-]{12,512}"),
+        # Authorization: Bearer value
+        (
+            "authorization",
+            r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:\w{2,10} (?!\[)|(?!\[)(?=[^\s\"'<>]{0,80}\d)))"
+            r"[^\s\"'<>$]{8,2048}",
+        ),
+        ("cookie", r"(\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)(?=[\w.-]{1,60}=)[^\n\"']{8,4000}"),
+        # postgres://user:value@host
+        ("@", r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@]{1,100}:[^\s/@]{1,200}(?=@)"),
     ),
-    _secret(rf"((?:{_NAMES})=){_START}{_UNLIKE_NAMES}{_VALUE % 8}(?![(\[])", *_TELLING),
-    _secret(rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}){_START}{_MIXED}{_VALUE % 6}", *_TELLING),
-    _secret(rf"(\btoken[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?){_START}{_MIXED}[\w.+/=-]{{16,512}}", "token"),
-    _secret(
-        rf"((?<![\w-])--?(?:password|passwd|pass|token|secret|api-?key|(?:auth|access)-token)[ =][\"']?)"
-        rf"{_START}{_MIXED}{_VALUE % 6}",
-        *("-pass", "-token", "-secret", "-api", "-auth", "-access"),
+    "[email]": (
+        (
+            "@",
+            r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,20}(?![\w-])",
+        ),
+        # john (at) example.org
+        (
+            "at)|at |at]",
+            r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?at ?[\])] ?[\w-]{1,63}"
+            r"(?: ?(?:\.|[\[(] ?dot ?[\])]) ?[\w-]{1,63}){1,4}",
+        ),
     ),
-    # curl -u user:value
-    _secret(
-        r"(\b(?:curl|wget|https?)\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)"
-        r"(?![$<\[{])[^\s\"'@]{4,200}",
-        "-u",
+    r"\1[user]": (
+        ("/home/|/users/", rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}"),
+        (
+            "users",
+            rf"(\b[a-z]:[\\/]{{1,2}}Users[\\/]{{1,2}})(?!{_ROBOTS})(?!\[)"
+            r"(?:[^\\/\n:*?\"'<>|%$()]{1,64}(?=[\\/])|[^\s\\/:*?\"'<>|%$()]{1,64})",
+        ),
+        (
+            "github.|ghe.",
+            rf"({_GITHUB})(?!\[)(?!(?:{_PAGES})\b)[A-Za-z0-9-]{{1,39}}"
+            r"(?=[\s)>\].,;:'\"?#]|/?$|/[\s)>\],;'\"?#])",
+        ),
     ),
-    _secret(r"(\bsig(?:nature)?=)(?=[^\s&\"']{0,60}\d)[\w%+/=-]{12,512}", "sig"),
-    # Authorization: Bearer value
-    _secret(
-        r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:\w{2,10} (?!\[)|(?!\[)(?=[^\s\"'<>]{0,80}\d)))"
-        r"[^\s\"'<>$]{8,2048}",
-        "authorization",
-    ),
-    _secret(r"(\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)(?=[\w.-]{1,60}=)[^\n\"']{8,4000}", "cookie"),
-    # postgres://user:value@host
-    _secret(r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@]{1,100}:[^\s/@]{1,200}(?=@)", "@"),
-    _rule(
-        r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,20}(?![\w-])",
-        "[email]",
-        "@",
-    ),
-    # john (at) example.org
-    _rule(
-        r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?at ?[\])] ?[\w-]{1,63}"
-        r"(?: ?(?:\.|[\[(] ?dot ?[\])]) ?[\w-]{1,63}){1,4}",
-        "[email]",
-        *("at)", "at ", "at]"),
-    ),
-    _login(
-        rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}", "/home/", "/users/"
-    ),
-    _login(
-        rf"(\b[a-z]:[\\/]{{1,2}}Users[\\/]{{1,2}})(?!{_ROBOTS})(?!\[)"
-        r"(?:[^\\/\n:*?\"'<>|%$()]{1,64}(?=[\\/])|[^\s\\/:*?\"'<>|%$()]{1,64})",
-        "users",
-    ),
-    _login(
-        rf"({_GITHUB})(?!\[)(?!(?:{_PAGES})\b)[A-Za-z0-9-]{{1,39}}(?=[\s)>\].,;:'\"?#]|/?$|/[\s)>\],;'\"?#])",
-        *("github.", "ghe."),
-        bare=True,
-    ),
-)
+}
+_RULES = [
+    (by, hints.split("|"), re.compile(pattern, re.IGNORECASE | re.MULTILINE))
+    for by, found in _PATTERNS.items()
+    for hints, pattern in found
+]
+_CODE_RULES = _RULES[:-1]  # addresses of GitHub stay
 _LOGIN = re.compile(
     r"(`[^`\n]{1,500}`)|(?<![\w.@-])@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:_[A-Za-z0-9-]{0,38})?(?:\[bot\])?"
     r"(?=/@|(?![\w.@-]{0,100}[/(@])(?![\w-]))"
@@ -154,7 +136,7 @@ def scrub(text: str, *, code: bool = False) -> str:
     """
     text = _SHAPES.sub("[secret]", text)
     lowered = text.lower()
-    for rule in _RULES:
-        if not (code and rule.bare) and any(hint in lowered for hint in rule.hints):
-            text = rule.pattern.sub(rule.by, text)
+    for by, hints, pattern in _CODE_RULES if code else _RULES:
+        if any(hint in lowered for hint in hints):
+            text = pattern.sub(by, text)
     return text if code else _LOGIN.sub(lambda match: match[1] or "@user", text)

@@ -1,17 +1,16 @@
 """Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
 Together belong the issues of a cluster and near-identical texts. By `cluster` and `repo` the groups fill the
-shares (`angle_data.splits`). By `time` every split is a stretch of time, such that every pair lies in one of
-them whole: a cluster belongs to the period of its latest issue, a pair of it that reaches back over the
-border is left out, and the borders are placed so that the pairs that remain come near the shares.
+shares (`angle_data.splits`). By `time` every split is a period: a cluster is in that of its latest issue, a
+pair of it that reaches back over the border is left out, and the pairs that remain come near the shares.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise, zip_longest
 
 from angle_data.disjoint import DisjointSets
@@ -27,31 +26,15 @@ _START, _END = "", "~"  # before and after every time stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Periods:
-    """The splits from the oldest to the youngest, and the last moment of each; the last one's is open."""
-
-    splits: tuple[str, ...]
-    borders: tuple[str, ...]
-
-    def split_of(self, created_at: str) -> str:
-        """Return the split in whose period a time lies."""
-        return self.splits[bisect_left(self.borders, created_at)]
-
-    def to_dict(self) -> dict[str, str | None]:
-        """Return the last moment of every split's period; None is open."""
-        return dict(zip_longest(self.splits, self.borders))
-
-
-@dataclass(frozen=True, slots=True)
 class Places:
-    """The split of every issue of a positive pair; with a split by time also the periods."""
+    """The split of every issue of a positive pair; with a split by time also the `find_periods`."""
 
     splits: dict[Node, str]
-    periods: Periods | None = None
+    periods: dict[str, str | None] = field(default_factory=dict)
 
     def timely(self, created_at: str, split: str) -> bool:
         """Whether a time lies in the period of `split`; always where there are no periods."""
-        return self.periods is None or self.periods.split_of(created_at) == split
+        return not self.periods or split_of(self.periods, created_at) == split
 
 
 def place_issues(
@@ -67,10 +50,7 @@ def place_issues(
     """Place every issue that links connect, and index their texts in `near`.
 
     Clusters of which an issue is said to be no duplicate of one of the other go to one split, so that the
-    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is the value of --split-by.
-
-    Raises:
-        InputError: Splits by repository need more repositories than there are.
+    pair can be kept. `shares` sum to 1; `by` is the value of --split-by.
     """
     groups: DisjointSets[Node] = DisjointSets()
     for edge in clusters.edges:
@@ -107,21 +87,24 @@ def _by_time(
     shares: Mapping[str, float],
 ) -> Places:
     """Place every group by its youngest issue."""
-    latest: dict[Node, str] = {}
+    latest: defaultdict[Node, str] = defaultdict(str)
     for node in nodes:
-        leader = groups.leader(node)
-        latest[leader] = max(latest.get(leader, ""), heads[node].created_at)
-
-    def times(pair: Pair) -> tuple[str, str]:
-        oldest = min(heads[pair.one].created_at, heads[pair.other].created_at)
-        return oldest, latest[groups.leader(pair.one)]
-
-    periods = find_periods(map(times, pairs), shares)
-    return Places({node: periods.split_of(latest[groups.leader(node)]) for node in nodes}, periods)
+        latest[groups.leader(node)] = max(latest[groups.leader(node)], heads[node].created_at)
+    times = (
+        (min(heads[pair.one].created_at, heads[pair.other].created_at), latest[groups.leader(pair.one)])
+        for pair in pairs
+    )
+    periods = find_periods(times, shares)
+    return Places({node: split_of(periods, latest[groups.leader(node)]) for node in nodes}, periods)
 
 
-def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) -> Periods:
-    """Return the periods that come nearest to `shares`, the splits in that order.
+def split_of(periods: Mapping[str, str | None], created_at: str) -> str:
+    """Return the split in whose period a time lies."""
+    return next(split for split, last in periods.items() if last is None or created_at <= last)
+
+
+def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) -> dict[str, str | None]:
+    """Return the last moment of each split's period, None for the last, such that they come near `shares`.
 
     A pair is given by when its older issue was opened, and when the youngest issue of its cluster was.
     Nearest: the largest miss in whole percent is the smallest; then more pairs remain.
@@ -132,7 +115,7 @@ def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) 
     if len(times) > _BORDERS:  # as many as are tried, evenly spread; the last is among them
         times = [times[(i + 1) * len(times) // _BORDERS - 1] for i in range(_BORDERS)]
     if len(times) < len(names):
-        return Periods(names[: len(times)], tuple(times[:-1]))
+        return dict(zip_longest(names[: len(times)], times[:-1]))
     # The pairs that begin after a border, by the time that ends their cluster, in order.
     after = {low: [latest for oldest, latest in known if oldest > low] for low in (_START, *times[:-1])}
 
@@ -142,4 +125,5 @@ def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) 
         worst = max(abs(count / total - share) for count, share in zip(kept, shares.values(), strict=True))
         return round(100 * worst), -total
 
-    return Periods(names, min(combinations(times[:-1], len(names) - 1), key=miss))
+    borders = min(combinations(times[:-1], len(names) - 1), key=miss)
+    return dict(zip_longest(names, borders))

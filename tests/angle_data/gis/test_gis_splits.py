@@ -9,7 +9,7 @@ from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.report import check_splits
-from angle_data.gis.build.splits import find_periods
+from angle_data.gis.build.splits import find_periods, split_of
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 WORDS = [f"word{n}" for n in range(200)]
@@ -20,11 +20,11 @@ def test_periods_follow_each_other_and_meet_the_shares():
     periods = find_periods(pairs, SHARES)
     kept = [0, 0, 0]
     for oldest, latest in pairs:
-        first, last = periods.split_of(oldest), periods.split_of(latest)
+        first, last = split_of(periods, oldest), split_of(periods, latest)
         if first == last:
-            kept[periods.splits.index(first)] += 1
-    assert periods.splits == ("train", "validation", "test")
-    assert periods.borders[0] < periods.borders[1]
+            kept[list(periods).index(first)] += 1
+    assert list(periods) == ["train", "validation", "test"]
+    assert periods["train"] < periods["validation"]
     assert kept == [pytest.approx(400, abs=10), pytest.approx(50, abs=10), pytest.approx(50, abs=10)]
 
 
@@ -32,17 +32,17 @@ def test_long_reaches_move_the_borders_until_the_shares_are_met():
     """Every second pair goes back to the first day: it can be kept in the first period alone."""
     pairs = [("2020-000" if n % 2 else f"2020-{n:03}", f"2020-{n:03}") for n in range(400)]
     periods = find_periods(pairs, {"train": 0.5, "test": 0.5})
-    train = sum(latest <= periods.borders[0] for _, latest in pairs)
-    test = sum(oldest > periods.borders[0] for oldest, _ in pairs)
+    train = sum(latest <= periods["train"] for _, latest in pairs)
+    test = sum(oldest > periods["train"] for oldest, _ in pairs)
     assert train == pytest.approx(test, abs=8)
 
 
 def test_a_border_belongs_to_the_older_period_and_few_days_make_few_periods():
     periods = find_periods([("a", "a"), ("b", "b")], SHARES)
-    assert (periods.splits, periods.borders) == (("train", "validation"), ("a",))
-    found = [periods.split_of(time) for time in ("", "a", "aa", "z")]
+    assert list(periods.items()) == [("train", "a"), ("validation", None)]
+    found = [split_of(periods, time) for time in ("", "a", "aa", "z")]
     assert found == ["train", "train", "validation", "validation"]
-    assert find_periods([("a", "a")], SHARES).split_of("z") == "train"
+    assert find_periods([("a", "a")], SHARES) == {"train": None}
 
 
 OVERLAPS = [("abcdefg", "abcdefg", 1), ("abcdefg", "abcdefx", 2 / 4), ("Abc  DEFG.", "abc defg", 1)]

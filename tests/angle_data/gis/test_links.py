@@ -39,7 +39,7 @@ def links_of(folder, *comments, events=(), issues=(), repos=(), cross_repo=False
         links = judge(scan_store(store), Texts(store), cross_repo=cross_repo)
     for link in links:
         assert link.reason in ("", *REASONS)
-        assert (link.status == "tentative") == REASONS.get(link.reason, "").startswith("tentative")
+        assert (link.status == "tentative") == (link.reason in ("guess", "unbacked", "disputed"))
     return [" ".join(map(str, (link.reason or link.evidence, *(e[1] for e in link.ends)))) for link in links]
 
 

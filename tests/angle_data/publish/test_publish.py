@@ -73,7 +73,7 @@ def test_write_dataset_keeps_the_old_one_when_the_new_fails(kept):
 
 def test_write_dataset_refuses_to_replace_a_file(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(InputError, match=r"file is a file; give another folder"):
+    with pytest.raises(InputError, match="file is a file, or a link to nothing; give another folder"):
         write_dataset(tmp_path / "file", {"train": PAIRS}, CARD)
     with pytest.raises(InputError, match=r"cannot write to .*file: File exists; choose another folder"):
         write_dataset(tmp_path / "file" / "set", {"train": PAIRS}, CARD)
