@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from pkgutil import resolve_name
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,6 @@ from angle_data.ensembling.strategies import (
     winner,
 )
 from angle_data.records import Candidate
-from angle_data.resources import load_object
 from angle_data.text import normalise, pair_key
 
 SOURCE = "The disk of the build host is full."
@@ -129,7 +129,7 @@ def test_near_copies_are_flagged_not_dropped(name):
         candidate("Plenty of space remains where we compile.", "antonym"),
         candidate("The disk of our build host is full.", "synonym"),  # as near, but a synonym
     ]
-    outcome = load_object(STRATEGIES[name])(offers_of(rows), NO_GRADES)
+    outcome = resolve_name(STRATEGIES[name])(offers_of(rows), NO_GRADES)
     assert {c.candidate.text for c in outcome.kept if c.flags == ("near_copy",)} == {rows[0].text}
     assert len(outcome.kept) == 3
 
@@ -147,13 +147,13 @@ def test_every_candidate_is_kept_or_dropped_once_in_any_order(name, rows, data):
     keys = sorted({pair_key(row.source, row.text) for row in rows})
     judged = [key for key in keys if data.draw(st.booleans())]
     grades = {key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in judged}
-    outcome = load_object(STRATEGIES[name])(offers_of(rows), grades)
+    outcome = resolve_name(STRATEGIES[name])(offers_of(rows), grades)
     accounted = [asked(c) for c in outcome.kept]
     accounted += [Candidate(*list(r.to_dict().values())[:6]) for r in outcome.dropped]
     assert Counter(accounted) == Counter(rows)
     assert {r.reason for r in outcome.dropped} <= REASONS.keys()
     assert all(0 < c.weight <= 1 for c in outcome.kept)
-    assert load_object(STRATEGIES[name])(offers_of(data.draw(st.permutations(rows))), grades) == outcome
+    assert resolve_name(STRATEGIES[name])(offers_of(data.draw(st.permutations(rows))), grades) == outcome
 
 
 def asked(choice):
@@ -167,7 +167,7 @@ def asked(choice):
 @pytest.mark.parametrize("name", ["principled", "vote"])
 @given(rows=ROWS)
 def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
-    kept_pairs = load_object(STRATEGIES[name])(offers_of(rows), NO_GRADES).kept
+    kept_pairs = resolve_name(STRATEGIES[name])(offers_of(rows), NO_GRADES).kept
     pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in kept_pairs)
     assert all(count == 1 for count in pairs.values())
 
