@@ -208,8 +208,8 @@ class _Thread:
 
 
 def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str) -> None:
-    here, comments = (repo.id, issue.number), list(store.comments(repo.id, [issue.number]))
-    events, marks = list(store.events(repo.id, [issue.number])), dict[_Target, Event]()
+    here, comments = (repo.id, issue.number), list(store.comments(repo.id, issue.number))
+    events, marks = list(store.events(repo.id, issue.number)), dict[_Target, Event]()
     named = {int(number) for text in (issue.title, issue.body) for number in _MENTION.findall(text)}
     named.update(int(number) for comment in comments for number in _MENTION.findall(comment.body))
     for event in events:

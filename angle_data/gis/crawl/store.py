@@ -169,13 +169,13 @@ class Store:
         where = "WHERE repo_id = ? AND number IN (SELECT value FROM json_each(?)) ORDER BY number"
         return self._read(Issue, where, repo_id, json.dumps(list(numbers)))
 
-    def comments(self, repo_id: int | None = None) -> Iterator[Comment]:
-        """Yield comments ordered by (repo_id, number, created_at, id)."""
-        return self._thread(Comment, repo_id)
+    def comments(self, repo_id: int | None = None, number: int | None = None) -> Iterator[Comment]:
+        """Yield comments, of one repository or one issue of it, by (repo_id, number, created_at, id)."""
+        return self._thread(Comment, repo_id, number)
 
-    def events(self, repo_id: int | None = None) -> Iterator[Event]:
-        """Yield events ordered by (repo_id, number, created_at, id)."""
-        return self._thread(Event, repo_id)
+    def events(self, repo_id: int | None = None, number: int | None = None) -> Iterator[Event]:
+        """Yield events, in the order of `comments`."""
+        return self._thread(Event, repo_id, number)
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
@@ -272,11 +272,14 @@ class Store:
             said = f"holds issues of {noted}, and these are of {site}"
             raise InputError(f"{self.path} {said}; give another --out")
 
-    def _thread(self, record: type[Record], repo_id: int | None) -> Iterator[Record]:
-        order = "ORDER BY repo_id, number, created_at, id"
-        if repo_id is None:
-            return self._read(record, order)
-        return self._read(record, f"WHERE repo_id = ? {order}", repo_id)
+    def _thread(
+        self, record: type[Record], repo_id: int | None, number: int | None = None
+    ) -> Iterator[Record]:
+        wanted = {"repo_id = ?": repo_id, "number = ?": number}
+        given = [text for text, value in wanted.items() if value is not None]
+        where = f"WHERE {' AND '.join(given)} " if given else ""
+        values = [value for value in wanted.values() if value is not None]
+        return self._read(record, f"{where}ORDER BY repo_id, number, created_at, id", *values)
 
     def _read(self, record: type[Record], where: str, *values: Any) -> Iterator[Record]:
         for row in self.database.execute(f"SELECT * FROM {_TABLES[record]} {where}", values):
