@@ -18,7 +18,7 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, request_key
+from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.console import duration
 from angle_data.errors import InputError
@@ -96,20 +96,10 @@ class LabelJob(Job):
             prompt = self._prompts[asked]
             parts.append((asked, prompt, self.spec.sampling(schema if prompt.reply == "json" else None)))
         for text in self.texts:
-            if not self.spec.takes(text.text):
-                continue
-            for asked, prompt, sampling in parts:
-                content = prompt.fill({"size": str(size), "text": text.text})
-                messages = ({"role": "user", "content": content},)
-                yield ChatRequest(
-                    key=request_key(self.spec.identity, messages, sampling),
-                    source_id=text.id,
-                    source=text.text,
-                    task=asked,
-                    messages=messages,
-                    model=self.spec.checkpoint,
-                    sampling=sampling,
-                )
+            if self.spec.takes(text.text):
+                for asked, prompt, sampling in parts:
+                    content = prompt.fill({"size": str(size), "text": text.text})
+                    yield self.request(text.id, text.text, asked, content, sampling)
 
     def asks(self, request: ChatRequest) -> bool:
         """Whether a text is one of the pilot, if this is one."""

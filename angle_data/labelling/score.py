@@ -15,10 +15,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.annotators.base import ChatRequest, Sampling, request_key
+from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
@@ -68,18 +67,6 @@ def score(config: ScoreConfig) -> SessionResult:
     return ask_all(ScoreJob(config))
 
 
-def _pair_files(config: ScoreConfig) -> list[Path]:
-    """Return the files of pairs: the candidates of every run folder, then the files given as such."""
-    for run in config.runs:
-        if not run.is_dir():
-            raise InputError(f"{run} is no folder; give files of pairs with --pairs, and run folders without")
-    files = [*map(candidates_file, config.runs), *config.pairs]
-    if not files:
-        raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
-    check_named_once(files)
-    return files
-
-
 class ScoreJob(Job):
     """The requests of a grading run, one for each call, and the grades that follow from the replies.
 
@@ -94,7 +81,10 @@ class ScoreJob(Job):
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
         self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
         self.config = config
-        self._files = _pair_files(config)
+        self._files = [*map(candidates_file, config.runs), *config.pairs]
+        if not self._files:
+            raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
+        check_named_once(self._files)
         self.pairs = PairFile(*self._files, limit=config.limit)
         self.passed_over = {"blank": self.pairs.blank, "repeated": self.pairs.repeated}
         self.run, self.retry_rejected = config.out, config.retry_rejected
@@ -103,7 +93,7 @@ class ScoreJob(Job):
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         _check_authors(config, self.spec)
         self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
-        self._sampling = cache(self._make_sampling)
+        self._schema = cache(lambda count: list_schema("grades", _GRADE, count))
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
         self._asked_alone: dict[int, str] = {}  # rank -> key of the journal's first request about a pair
@@ -227,8 +217,8 @@ class ScoreJob(Job):
         journal answers already.
         """
         requests = self._both_ways(pair)
-        row = journal.row(self._asked_alone.get(pair.rank, ""))
-        if row is not None and row["key"] not in [request.key for request in requests]:
+        known = self._asked_alone.get(pair.rank)
+        if known and known not in [request.key for request in requests] and (row := journal.row(known)):
             requests = self._both_ways(make_pair(*self._texts_of(row)[0]))
         if self.spec.engine == "recorded":  # whose grades are those of either order
             del requests[1:]
@@ -239,15 +229,10 @@ class ScoreJob(Job):
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
-        messages = ({"role": "user", "content": self._prompt.fill({"pairs": "\n\n".join(shown)})},)
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
-        sampling = self._sampling(len(call))
-        key = request_key(self.spec.identity, messages, sampling)
-        return ChatRequest(key, content_id(source), source, "score", messages, self.spec.checkpoint, sampling)
-
-    def _make_sampling(self, count: int) -> Sampling:
-        schema = list_schema("grades", _GRADE, count) if self._prompt.reply == "json" else None
-        return self.spec.sampling(schema)
+        content = self._prompt.fill({"pairs": "\n\n".join(shown)})
+        schema = self._schema(len(call)) if self._prompt.reply == "json" else None
+        return self.request(content_id(source), source, "score", content, self.spec.sampling(schema))
 
     # --- grades ---------------------------------------------------------------------------------------
 
@@ -289,22 +274,23 @@ class ScoreJob(Job):
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote, names = Counter[bool](), {spec.name}
+    wrote, names = Counter[bool](), set[str]()
     grader = model_behind(spec.name, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
         recorded = read_run_file(run)
         for row in read_candidates(run):
             own = spec.name == row.model or same_model(grader, model_behind(row.model, recorded))
             wrote[own] += 1
-            names |= {row.model} if own else set()
-    if not wrote[True]:
-        return
-    other = " and ".join(sorted(names - {spec.name}))
-    called = f"{spec.name} ({grader}, which {other} is, too)" if other else spec.name
-    said = f"{called} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
-    if not wrote[False] and not config.pairs:
-        raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")
-    log.warning("warning: %s; grade with another model", said % f"{wrote[True]} of {wrote.total()}")
+            names |= {row.model} - {spec.name} if own else set()
+    called = f"{spec.name} ({grader}, as {' and '.join(sorted(names))})" if names else spec.name
+    said = (
+        f"{called} wrote {wrote[True]} of {wrote.total()} candidates itself, and its grades of them do not "
+        "count in `ensemble`; grade with another model"
+    )
+    if wrote and not wrote[False] and not config.pairs:
+        raise InputError(said)
+    if wrote[True]:
+        log.warning("warning: %s", said)
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:
@@ -325,8 +311,7 @@ def _raw(key: str, journal: Journal) -> str:
     row, failure = journal.row(key), journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
-    refused = None if row is None else refusal_of(row)
-    return whole_characters(row["reply"] if refused is None else refused) if row is not None else ""
+    return whole_characters(refusal_of(row) or row["reply"]) if row is not None else ""
 
 
 def _read(row: dict[str, Any], count: int) -> list[float | str]:
@@ -338,10 +323,7 @@ def _read(row: dict[str, Any], count: int) -> list[float | str]:
 
 def _warn_if_alike(grades: Counter[float]) -> None:
     """Warn of a grader that says the same of nearly all pairs."""
-    total = grades.total()
-    if total < _ENOUGH:
-        return
-    ((grade, times),) = grades.most_common(1)
-    if times >= _ALL_ALIKE * total:
-        said = "%d of %d grades are %g: this grader does not judge; choose another model or prompt"
-        log.warning(said, times, total, grade)
+    for grade, times in grades.most_common(1):
+        if times >= _ALL_ALIKE * grades.total() and grades.total() >= _ENOUGH:
+            said = "%d of %d grades are %g: this grader does not judge; choose another model or prompt"
+            log.warning(said, times, grades.total(), grade)

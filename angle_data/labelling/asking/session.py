@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from angle_data.annotators.base import Annotator, ChatRequest, Failure
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Sampling, Task, request_key
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
@@ -58,10 +58,7 @@ class Job(ABC):
 
     @abstractmethod
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the requests: lazily, and for the same journal the same in the same order.
-
-        Their keys come from `request_key(spec.identity, messages, sampling)`.
-        """
+        """Yield the requests: lazily, and for the same journal the same in the same order."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -82,21 +79,29 @@ class Job(ABC):
         """Whether this session asks a request that is open."""
         return True
 
+    @abstractmethod
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return further fields of a journal row, from a request without its messages."""
-        return {"task": request.task}
 
+    @abstractmethod
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply, for limits and forecasts before the first one is known."""
-        return len(request.source)
+
+    @abstractmethod
+    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
+        """Whether the journal row of a request is of no use."""
+
+    def request(
+        self, source_id: str, source: str, task: Task, content: str, sampling: Sampling
+    ) -> ChatRequest:
+        """Return the request with this content, see `ChatRequest`."""
+        messages = ({"role": "user", "content": content},)
+        key = request_key(self.spec.identity, messages, sampling)
+        return ChatRequest(key, source_id, source, task, messages, self.spec.checkpoint, sampling)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
         """Return how much of what `kept` counts was asked for in the answered requests, from all counts."""
         return int(counts["kept"] + sum(counts["rejected"].values()))
-
-    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether the journal row of a request is of no use."""
-        return False
 
 
 @dataclass(slots=True)
