@@ -29,15 +29,11 @@ def estimate(text: str) -> float:
     return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
 
 
-def prompt_tokens(request: ChatRequest) -> float:
-    """Guess the tokens of a request's messages, the chat template's included."""
-    return sum(estimate(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
-
-
 def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
+    prompt = sum(estimate(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
     reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
-    return Tokens(prompt_tokens(request), reply)
+    return Tokens(prompt, reply)
 
 
 class Ledger:

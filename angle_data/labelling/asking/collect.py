@@ -43,6 +43,22 @@ _ALIKE = 5
 _TEN = 10
 
 
+def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatRequest, bool]]:
+    """Yield the requests of a job, and whether each is to be asked; those that are count as claimed.
+
+    That is what the journal neither holds nor has under way, and what it holds of no use, if the job wants
+    that asked again: once, and then its key is in `anew`.
+    """
+    for request in filter(job.asks, job.requests(journal)):
+        is_open = journal.claim(request.key)
+        if not is_open and job.retry_rejected and request.key not in anew:
+            row = journal.row(request.key)
+            if row is not None and job.is_rejected(request, row):
+                anew.add(request.key)
+                is_open = True
+        yield request, is_open
+
+
 class Collector:
     """One pass over the open requests of a job; each is checked against the journal as it is pulled.
 
@@ -189,20 +205,14 @@ class Collector:
             yield request
 
     def _open_requests(self, *, again: bool = False) -> Iterator[ChatRequest]:
-        """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
-        journal = self._journal
-        for request in filter(self._job.asks, self._job.requests(journal)):
-            if journal.claim(request.key):
-                yield request
-                continue
-            self._passed += not again
-            if not self.has_reply and (row := journal.row(request.key)) is not None:
+        """Yield what is to be asked, and note what is answered."""
+        for request, is_open in survey(self._job, self._journal, self._anew):
+            if not self.has_reply and (row := self._journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
-            if not self._job.retry_rejected or request.key in self._anew or request.key not in journal:
-                continue
-            if (row := journal.row(request.key)) is not None and self._job.is_rejected(request, row):
-                self._anew.add(request.key)
+            if is_open:
                 yield request
+            else:
+                self._passed += not again
 
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)

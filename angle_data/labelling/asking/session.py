@@ -23,8 +23,8 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, prompt_tokens
-from angle_data.labelling.asking.collect import Collector
+from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens
+from angle_data.labelling.asking.collect import Collector, survey
 from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal
 from angle_data.labelling.asking.runfile import RunFile
 from angle_data.text import counted
@@ -347,19 +347,6 @@ class SessionPlan:
         return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
 
 
-@dataclass(slots=True)
-class _Survey:
-    """One reading of the requests: what is open, and what some answered ones took beside what was guessed."""
-
-    requests: int = 0
-    shared: int = 0
-    open: int = 0
-    guessed: Tokens = NO_TOKENS
-    known: int = 0
-    known_guess: float = 0.0
-    known_tokens: Tokens = NO_TOKENS
-
-
 def plan_all(job: Job) -> SessionPlan:
     """Forecast what `ask_all` would do with this job; reads files only.
 
@@ -370,54 +357,45 @@ def plan_all(job: Job) -> SessionPlan:
         InputError: The settings, the requests or the journal cannot be used.
         MissingExtraError: The engine needs a package that is not installed.
     """
-    spec = job.spec
-    price = price_of(spec)
+    spec, price = job.spec, price_of(job.spec)
     RunFile(job).check()
+    requests = to_ask = shared = known = 0
+    guess = known_guess = known_tokens = NO_TOKENS
+    anew = set[str]()
     with read_journal(job.run, spec.name) as journal:
-        found = _read(job, journal)
+        for request, is_open in survey(job, journal, anew):
+            requests += 1
+            if is_open:
+                to_ask += 1
+                guess += guess_tokens(request, job.reply_chars(request))
+            elif request.key in anew or request.key not in journal:
+                shared += 1
+            row = journal.row(request.key) if known < _SAMPLE else None
+            usage = (row or {}).get("usage") or {}
+            if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
+                known += 1
+                known_guess += guess_tokens(request, 0)
+                known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
         spent = journal.spent
     try:
-        prepare(spec, needed=found.open > 0)
+        prepare(spec, needed=to_ask > 0)
     except CredentialsError as error:
         log.warning("the run itself will end with: %s", error)
-    prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
-    source = "an estimate by characters"
-    if found.known:
-        source = "the service's own counts in the journal"
-        prompt = round(found.guessed.prompt * found.known_tokens.prompt / found.known_guess)
-        completion = round(found.open * found.known_tokens.completion / found.known)
+    prompt, completion = round(guess.prompt), round(guess.completion)
+    if known:
+        prompt = round(guess.prompt * known_tokens.prompt / known_guess.prompt)
+        completion = round(to_ask * known_tokens.completion / known)
     return SessionPlan(
         model=spec.checkpoint,
-        requests=found.requests,
-        from_journal=found.requests - found.open - found.shared,
-        shared=found.shared,
+        requests=requests,
+        from_journal=requests - to_ask - shared,
+        shared=shared,
         prompt_tokens=prompt,
         completion_tokens=completion,
         usd=None if price is None else price.of(prompt, completion),
-        counted_by=source,
+        counted_by="the service's own counts in the journal" if known else "an estimate by characters",
         spent_tokens=spent.total,
         spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
         paid=spec.paid,
         passed_over=dict(job.passed_over),
     )
-
-
-def _read(job: Job, journal: Journal) -> _Survey:
-    found, rejected = _Survey(), set[str]()
-    for request in filter(job.asks, job.requests(journal)):
-        found.requests += 1
-        if not journal.claim(request.key):
-            row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None
-            usage = (row or {}).get("usage") or {}
-            if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-                found.known += 1
-                found.known_guess += prompt_tokens(request)
-                found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
-            anew = row is not None and job.retry_rejected and job.is_rejected(request, row)
-            if not anew or request.key in rejected:
-                found.shared += anew or request.key not in journal
-                continue
-            rejected.add(request.key)
-        found.open += 1
-        found.guessed += guess_tokens(request, job.reply_chars(request))
-    return found
