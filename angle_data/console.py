@@ -178,7 +178,7 @@ class Progress:
                 rich_progress.TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task(self._label, total=self._total, note="")
+            self._task = self._bar.add_task(self._label, total=self._total, completed=self._done, note="")
             self._bar.start()
         return self
 

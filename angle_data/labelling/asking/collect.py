@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import signal
-from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
@@ -31,7 +30,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import counted, whole_characters
+from angle_data.text import whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -75,14 +74,13 @@ class Collector:
     def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
         self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
-        self._replied = False  # in this session
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
-        self._reasons: Counter[tuple[str, str]] = Counter()
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
+        self._progress = Progress(f"{job.command} {job.spec.name}", job.total)
         self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
-        self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
+        self._pulled = 0  # given to the annotator
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
         self._warned = False  # of a reply that came without its tokens
 
@@ -97,13 +95,12 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        label = f"{self._job.command} {self._spec.name}"
         silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
-        with self._interruptible(annotator), Progress(label, self._job.total) as progress:
+        with self._interruptible(annotator), self._progress as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
                 # counted there may be room again, so the annotator is asked for another round.
-                pulled, passed = -1, 0
+                pulled = -1
                 while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
@@ -112,37 +109,38 @@ class Collector:
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("no room for the journal: nothing more is asked")
-                                self.stopped = True
-                                if isinstance(annotator, Retrier):
-                                    annotator.wind_down()
-                            progress.skip(self._passed - passed)
-                            passed = self._passed
+                                self._wind_down(annotator)
                             count = len(self._journal.failures)
                             progress.advance(note=f"{count} failed" if count else "")
                     if self._job.asks_again and self._next is None:
-                        self._open = self._open_requests(again=True)
+                        again = survey(self._job, self._journal, self._anew)
+                        self._open = (request for request, is_open in again if is_open)
             except asyncio.CancelledError:
                 self.stopped = True
             finally:
                 silence.cancel()
-                for (kind, message), count in self._reasons.items():
-                    if count > 1:
-                        log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
 
     def _say_what_for(self) -> None:
         spec = self._spec
-        what = ", ".join(spec.base_urls) or "the OpenAI API"
-        what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
         if spec.loads:
             what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
+        else:
+            what = ", ".join(spec.base_urls) or "the OpenAI API"
+            what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
+
+    def _wind_down(self, annotator: Annotator) -> int:
+        """Ask nothing more, and return how many requests are under way."""
+        self.stopped = True
+        return annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
 
     @property
     def refused_alike(self) -> bool:
         """Whether this session got nothing but refusals, all equal, and more than a few."""
-        kinds = {kind for kind, _ in self._reasons}
-        alike = len(self._reasons) == 1 and kinds <= REFUSED_KINDS - TEXT_KINDS
-        return alike and not self._replied and len(self._failed) >= _ALIKE
+        failures = self._journal.failures.values()
+        kinds = {failure.kind for failure in failures}
+        alike = len({failure.message for failure in failures}) == len(kinds) == 1
+        return alike and kinds <= REFUSED_KINDS - TEXT_KINDS and self.asked == len(failures) >= _ALIKE
 
     def set_aside(self, failed_before: Container[str]) -> list[Failure]:
         """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
@@ -154,23 +152,19 @@ class Collector:
         """
         if not self.has_reply or self.refused_alike:
             return []
-        kinds = {key: self._journal.failures[key].kind for key in self._failed}
-        mute = {key for key, kind in kinds.items() if kind == "no_reply"}
-        again = {key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before}
-        taken = {key for key, kind in kinds.items() if kind in REFUSED_KINDS - {"no_reply"}}
-        taken |= mute if len(mute) <= len(self._journal) else set()
-        taken |= again if len(again) <= max(1, len(self._journal) // _TEN) else set()
-        kept = []
-        for key, request in self._failed.items():
-            if key not in taken:
-                continue
-            failure = self._journal.failures[key]
+        failures, replies = self._journal.failures, len(self._journal)
+        kinds = {key: failures[key].kind for key in self._failed}
+        taken = [key for key, kind in kinds.items() if kind in REFUSED_KINDS - {"no_reply"}]
+        mute = [key for key, kind in kinds.items() if kind == "no_reply"]
+        again = [key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before]
+        taken += mute if len(mute) <= replies else []
+        taken += again if len(again) <= max(1, replies // _TEN) else []
+        for key in taken:
+            failure = failures[key]
             refused = whole_characters(f"{failure.kind}: {failure.message}")
             usage = {"usage": failure.usage} if failure.usage else {}
-            self._write(request, {"reply": "", "refused": refused, **usage})
-            kept.append(self._journal.failures.pop(key))
-        self._failed.clear()
-        return kept
+            self._write(self._failed[key], {"reply": "", "refused": refused, **usage})
+        return [failures.pop(key) for key in taken]
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
         """Yield open requests until one does not fit under the limits beside those in flight.
@@ -204,7 +198,7 @@ class Collector:
             self._pulled += 1
             yield request
 
-    def _open_requests(self, *, again: bool = False) -> Iterator[ChatRequest]:
+    def _open_requests(self) -> Iterator[ChatRequest]:
         """Yield what is to be asked, and note what is answered."""
         for request, is_open in survey(self._job, self._journal, self._anew):
             if not self.has_reply and (row := self._journal.row(request.key)) is not None:
@@ -212,7 +206,7 @@ class Collector:
             if is_open:
                 yield request
             else:
-                self._passed += not again
+                self._progress.skip(1)
 
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
@@ -222,19 +216,16 @@ class Collector:
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
-            reason = outcome.kind, outcome.message
-            self._reasons[reason] += 1
-            if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
-                log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
-        else:
-            self.has_reply = self._replied = True
-            row = {
-                "reply": whole_characters(outcome.text),
-                "finish_reason": outcome.finish_reason,
-                "usage": self._usage(request, guess, outcome),
-                "seconds": round(outcome.seconds, 3),
-            }
-            self._write(request, row)
+            log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
+            return
+        self.has_reply = True
+        row = {
+            "reply": whole_characters(outcome.text),
+            "finish_reason": outcome.finish_reason,
+            "usage": self._usage(request, guess, outcome),
+            "seconds": round(outcome.seconds, 3),
+        }
+        self._write(request, row)
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
@@ -284,8 +275,7 @@ class Collector:
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
-                self.stopped = True
-                waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
+                waiting = self._wind_down(annotator)
                 replies = "1 reply" if waiting == 1 else f"{waiting} replies"
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
