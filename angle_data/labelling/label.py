@@ -67,7 +67,6 @@ class LabelJob(Job):
     """
 
     command = "llm-label"
-    advice = "choose another model or prompt, or ask anew with --retry-rejected"
 
     def __init__(self, config: LabelConfig) -> None:
         self.config = config

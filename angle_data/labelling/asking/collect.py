@@ -30,7 +30,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import whole_characters
+from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -275,8 +275,7 @@ class Collector:
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
-                waiting = self._wind_down(annotator)
-                replies = "1 reply" if waiting == 1 else f"{waiting} replies"
+                replies = counted(self._wind_down(annotator), "reply", "replies")
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
 

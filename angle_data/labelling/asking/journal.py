@@ -25,6 +25,7 @@ from angle_data.annotators.base import Failure
 from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
+from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
@@ -115,7 +116,7 @@ class Journal:
             return StoppedError(
                 f"{path}: there was no room for a moment; run the same command again to go on"
             )
-        replies = "1 reply" if len(lines) == 1 else f"{len(lines)} replies"
+        replies = counted(len(lines), "reply", "replies")
         said = f"{path}: {self._fault and self._fault.strerror}"
         try:
             with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:

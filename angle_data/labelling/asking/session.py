@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Sampling, Task, request_key
@@ -41,20 +40,18 @@ class Job(ABC):
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. `passed_over` counts the rows of the input that are not asked about, by
     reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With `is_pilot`, only
-    what it `asks` is asked, and the rest left to another session. `advice` is what to do about a run with few
-    useful replies, or none. With `asks_again`, `requests` is called again once all are settled, for what
-    follows from the replies.
+    what it `asks` is asked, and the rest left to another session. With `asks_again`, `requests` is called
+    again once all are settled, for what follows from the replies.
     """
 
     command: str
     run: Path
     spec: AnnotatorSpec
-    total: int | None = None
-    passed_over: Mapping[str, int] = MappingProxyType({})
-    retry_rejected: bool = False
+    total: int | None
+    passed_over: dict[str, int]
+    retry_rejected: bool
     is_pilot: bool = False
     asks_again: bool = False
-    advice: str = "choose another model or prompt"
 
     @abstractmethod
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
@@ -193,8 +190,7 @@ def ask_all(job: Job) -> SessionResult:
         runfile.warn_of_changes()
         for why, number in job.passed_over.items():
             if number:
-                level = logging.WARNING if why == "blank" else logging.INFO
-                log.log(level, "%d %s rows skipped", number, why)
+                log.info("%d %s rows skipped", number, why)
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
@@ -245,13 +241,9 @@ def _verdict(
             f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
             f"requests are left; raise the limit and {again} go on"
         )
-    if failed and failed == collector.asked and not collector.has_reply:
+    if failed and failed == collector.asked and (collector.refused_alike or not collector.has_reply):
         recorded = "; check that the file of --replies holds what is asked for" * bool(missing)
         return AnnotatorError(f"every request failed ({failed}), most with {worst}{recorded}")
-    if collector.refused_alike:
-        return AnnotatorError(
-            f"every request that was left is refused alike ({failed}), with {worst}; earlier replies are kept"
-        )
     if missing:
         log.warning("%s without a recorded reply", counted(missing, "request"))
     if failed > missing:
@@ -270,20 +262,19 @@ def _judge_yield(counts: Mapping[str, Any], job: Job, error: BaseException | Non
     if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
         return error
     reasons = Counter(counts["rejected"]).most_common(3)
-    most = ", ".join(f"{name} {count:,}" for name, count in reasons)
-    most = f"most: {most}); see rejected.jsonl, then" if reasons else "the rest is missing);"
-    advice = job.advice if reasons else Job.advice
-    if reasons and reasons[0][0] == "truncated":
+    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "missing sentences"
+    advice = "choose another model or prompt, or ask anew with --retry-rejected"
+    if most.startswith("truncated"):
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
-    elif reasons and reasons[0][0] == NOT_RECORDED:
+    elif most.startswith(NOT_RECORDED):
         advice = "add the others to the file of --replies"
+    then = f"most: {most}); see rejected.jsonl, then {advice}"
     if not counts["kept"]:
-        replies = "1 reply" if answered == 1 else f"{answered:,} replies"
-        return error or AnnotatorError(f"no reply is of use ({replies}, {most} {advice}")
-    share = 100 * counts["kept"] / wanted
-    said = "only %.0f %% of what was asked for is of use (%s of %s; %s %s"
-    log.warning(said, share, f"{counts['kept']:,}", f"{wanted:,}", most, advice)
+        said = f"no reply is of use ({counted(answered, 'reply', 'replies')}, {then}"
+        return error or AnnotatorError(said)
+    share, of = 100 * counts["kept"] / wanted, f"{counts['kept']:,} of {wanted:,}"
+    log.warning("only %.0f %% of what was asked for is of use (%s; %s", share, of, then)
     return error
 
 
@@ -397,5 +388,5 @@ def plan_all(job: Job) -> SessionPlan:
         spent_tokens=spent.total,
         spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
         paid=spec.paid,
-        passed_over=dict(job.passed_over),
+        passed_over=job.passed_over,
     )
