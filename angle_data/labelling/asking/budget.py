@@ -72,9 +72,8 @@ class Ledger:
         total = self.journal.spent + self._in_flight + self._held + self._expected(request, guess)
         if self._max_tokens is not None and total.total > self._max_tokens:
             return False
-        if self._max_usd is None or self.price is None:
-            return True
-        return self.price.of(total.prompt, total.completion) <= self._max_usd
+        usd = self._usd(total)
+        return self._max_usd is None or usd is None or usd <= self._max_usd
 
     def reserve(self, request: ChatRequest, guess: Tokens) -> None:
         """Count a request as in flight."""
@@ -114,18 +113,15 @@ class Ledger:
 
     def usd(self) -> float | None:
         """Return what the whole journal cost at the price of now, None when no price is known."""
-        if self.price is None:
-            return None
-        return self.price.of(self.journal.spent.prompt, self.journal.spent.completion)
+        return self._usd(self.journal.spent)
 
-    def limit_text(self) -> str:
-        """Name the limits that are set, as options."""
-        usd = None if self._max_usd is None else f"--max-usd {self._max_usd:g}"
-        tokens = None if self._max_tokens is None else f"--max-tokens-total {self._max_tokens}"
-        return " and ".join(filter(None, (usd, tokens)))
+    def _usd(self, tokens: Tokens) -> float | None:
+        return None if self.price is None else self.price.of(tokens.prompt, tokens.completion)
 
-    def spent_text(self) -> str:
-        """Say what the run folder took so far."""
+    def __str__(self) -> str:
+        """Name the limits that are set, as options, and what the run folder took so far."""
+        limits = {"--max-usd": self._max_usd, "--max-tokens-total": self._max_tokens}
+        named = " and ".join(f"{name} {most}" for name, most in limits.items() if most is not None)
         usd = self.usd()
         money = "" if usd is None else f"{usd:.4f} USD, "
-        return f"{money}{self.journal.spent.total:,} tokens"
+        return f"{named}: spent {money}{self.journal.spent.total:,} tokens"

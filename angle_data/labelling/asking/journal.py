@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,6 @@ log = logging.getLogger("angle.labelling")
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _NO_ROW = "not a valid journal row"
-_KEY = re.compile(r"[0-9a-f]{32}")
 _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
 
@@ -71,7 +69,10 @@ class Journal:
         self._fault: OSError | None = None
         self._file, self._out = file, out
         self._offsets: dict[int, int] = {}  # hash of the key -> where the row begins, or _CLAIMED
-        self._start = self._end = self._written = self._scan(model)
+        self._start = self._end = self._scan(model)
+        if out is not None:
+            self._mend(out)
+        self._written = self._end
 
     def __contains__(self, key: str) -> bool:
         return self._offsets.get(hash(key), _MISSING) >= 0
@@ -113,18 +114,15 @@ class Journal:
         self._write()
         path, lines = self._file.name, self.unwritten
         if not lines:
-            return StoppedError(
-                f"{path}: there was no room for a moment; run the same command again to go on"
-            )
+            return StoppedError(f"{path}: no room for a moment; run the same command again to go on")
         replies = counted(len(lines), "reply", "replies")
         said = f"{path}: {self._fault and self._fault.strerror}"
         try:
             with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
                 other.write(b"".join(lines))
         except OSError as error:
-            return InputError(
-                f"{said}, and {tempfile.gettempdir()}: {error.strerror}; {replies} are lost; free one"
-            )
+            there = f"{tempfile.gettempdir()}: {error.strerror}"
+            return InputError(f"{said}, and {there}; {replies} are lost; free one")
         then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
         return InputError(f"{said}; {replies} went to {other.name}: {then}")
 
@@ -165,17 +163,15 @@ class Journal:
         while self._file.tell() < self._end:
             yield _parse(self._file.readline())
 
-    def mend(self) -> None:
+    def _mend(self, out: FileIO) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
-        assert self._out is not None, "the journal was opened for reading"
         if self._end < self._file.seek(0, os.SEEK_END):
             log.warning("%s: cut off an incomplete last line", self._file.name)
-            os.truncate(self._out.fileno(), self._end)
+            os.truncate(out.fileno(), self._end)
         elif self._end:
             self._file.seek(-1, os.SEEK_END)
             if self._file.read(1) != b"\n":
-                self._end += self._out.write(b"\n")  # a crash can have lost no more than that
-        self._written = self._end
+                self._end += out.write(b"\n")  # a crash can have lost no more than that
 
     def _scan(self, model: str) -> int:
         """Note the rows of the file, and return where the last whole one ends."""
@@ -220,9 +216,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
         (run / _FILE).open("ab", buffering=0) as out,
         (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
     ):
-        journal = Journal(file, model, out)
-        journal.mend()
-        yield journal
+        yield Journal(file, model, out)
 
 
 @contextmanager
@@ -243,7 +237,6 @@ def _tokens_of(usage: Any) -> Tokens:
 def _parse(line: bytes) -> dict[str, Any]:
     """Read a row; raise ValueError if it is none."""
     row = json.loads(line)
-    fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
-    if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _FIELDS):
         raise ValueError
-    return dict(row)
+    return row

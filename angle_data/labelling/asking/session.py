@@ -238,8 +238,8 @@ def _verdict(
     again = "run the same command again to"
     if collector.limit_reached:
         return StoppedError(
-            f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
-            f"requests are left; raise the limit and {again} go on"
+            f"stopped at {ledger}; {left} of {counts['requests']} requests are left; raise the limit and "
+            f"{again} go on"
         )
     if failed and failed == collector.asked and (collector.refused_alike or not collector.has_reply):
         recorded = "; check that the file of --replies holds what is asked for" * bool(missing)

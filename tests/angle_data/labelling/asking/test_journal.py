@@ -49,7 +49,7 @@ def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
         assert [journal.row(key) for key in KEYS[:3]] == [row(0), row(1), row(2)]
 
 
-BAD = [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+BAD = [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": 1}', b'{"key": "00"}']
 
 
 @pytest.mark.parametrize("bad", BAD)
