@@ -36,6 +36,11 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     return Tokens(prompt, reply)
 
 
+def usd_of(price: Price | None, tokens: Tokens) -> float | None:
+    """Return what tokens cost, None when no price is known."""
+    return None if price is None else price.of(tokens.prompt, tokens.completion)
+
+
 class Ledger:
     """Counts tokens and money, and reserves what requests in flight are expected to take.
 
@@ -72,7 +77,7 @@ class Ledger:
         total = self.journal.spent + self._in_flight + self._held + self._expected(request, guess)
         if self._max_tokens is not None and total.total > self._max_tokens:
             return False
-        usd = self._usd(total)
+        usd = usd_of(self.price, total)
         return self._max_usd is None or usd is None or usd <= self._max_usd
 
     def reserve(self, request: ChatRequest, guess: Tokens) -> None:
@@ -111,17 +116,10 @@ class Ledger:
             return Tokens(prompt * (1.0 + 1.0 / self._replies), most)
         return Tokens(prompt, min(guess.completion * self._ratio.completion, most))
 
-    def usd(self) -> float | None:
-        """Return what the whole journal cost at the price of now, None when no price is known."""
-        return self._usd(self.journal.spent)
-
-    def _usd(self, tokens: Tokens) -> float | None:
-        return None if self.price is None else self.price.of(tokens.prompt, tokens.completion)
-
     def __str__(self) -> str:
         """Name the limits that are set, as options, and what the run folder took so far."""
         limits = {"--max-usd": self._max_usd, "--max-tokens-total": self._max_tokens}
         named = " and ".join(f"{name} {most}" for name, most in limits.items() if most is not None)
-        usd = self.usd()
+        usd = usd_of(self.price, self.journal.spent)
         money = "" if usd is None else f"{usd:.4f} USD, "
         return f"{named}: spent {money}{self.journal.spent.total:,} tokens"

@@ -22,10 +22,10 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens
+from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, usd_of
 from angle_data.labelling.asking.collect import Collector, survey
 from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal
-from angle_data.labelling.asking.runfile import RunFile
+from angle_data.labelling.asking.runfile import begin_run, read_run, warn_of_changes, write_run
 from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
@@ -174,10 +174,8 @@ def ask_all(job: Job) -> SessionResult:
             command goes on. Requests that the service refuses for good do not count as failed.
         KeyboardInterrupt: The user stopped the session; replies so far are kept.
     """
-    spec = job.spec
-    price = price_of(spec)
-    runfile = RunFile(job)
-    runfile.check()
+    spec, price = job.spec, price_of(job.spec)
+    earlier = read_run(job)
     # Before a new folder is made: what cannot start leaves nothing behind.
     begun = (job.run / "journal.jsonl").is_file()
     annotator = prepare(spec, needed=not begun)
@@ -187,7 +185,7 @@ def ask_all(job: Job) -> SessionResult:
         # With nothing to ask, the files can be derived anew without an API key or the engine's package.
         if collector.has_more() and annotator is None:
             annotator = load_annotator(spec)
-        runfile.warn_of_changes()
+        warn_of_changes(job, earlier)
         for why, number in job.passed_over.items():
             if number:
                 log.info("%d %s rows skipped", number, why)
@@ -199,7 +197,7 @@ def ask_all(job: Job) -> SessionResult:
         started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
-            runfile.begin()
+            begin_run(job, earlier)
             try:
                 collector.ask(annotator)
             except (AngleError, KeyboardInterrupt) as stopped:
@@ -222,7 +220,7 @@ def ask_all(job: Job) -> SessionResult:
         finished = error is None and not counts["unanswered"]
         error = _judge_yield(counts, job, error)
         stopped_by = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) if error else None
-        runfile.write(counts, ledger, finished=finished, stopped_by=stopped_by)
+        write_run(job, earlier, ledger, finished=finished, counts=counts, stopped_by=stopped_by)
     if error is not None:
         raise error
     return SessionResult(job.run, spec.name, counts, seconds)
@@ -349,7 +347,7 @@ def plan_all(job: Job) -> SessionPlan:
         MissingExtraError: The engine needs a package that is not installed.
     """
     spec, price = job.spec, price_of(job.spec)
-    RunFile(job).check()
+    read_run(job)
     requests = to_ask = shared = known = 0
     guess = known_guess = known_tokens = NO_TOKENS
     anew = set[str]()
@@ -383,10 +381,10 @@ def plan_all(job: Job) -> SessionPlan:
         shared=shared,
         prompt_tokens=prompt,
         completion_tokens=completion,
-        usd=None if price is None else price.of(prompt, completion),
+        usd=usd_of(price, Tokens(prompt, completion)),
         counted_by="the service's own counts in the journal" if known else "an estimate by characters",
         spent_tokens=spent.total,
-        spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
+        spent_usd=usd_of(price, spent),
         paid=spec.paid,
         passed_over=job.passed_over,
     )
