@@ -79,7 +79,7 @@ class ScoreJob(Job):
 
     def __init__(self, config: ScoreConfig) -> None:
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
-        self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
+        self._prompt = load_prompt(path, {"pairs"})
         self.config = config
         self._files = [*map(candidates_file, config.runs), *config.pairs]
         if not self._files:

@@ -408,7 +408,7 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
         prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
         with pytest.raises(InputError, match="pairs"):
             score(config(tmp_path, server, prompt=prompt))
-        with pytest.raises(InputError, match=f"{tmp_path} is a folder; give a file in it"):
+        with pytest.raises(InputError, match=f"{tmp_path} is a directory; give a file"):
             score(config(tmp_path, server, prompt=tmp_path))
 
 
