@@ -94,7 +94,7 @@ class Ledger:
         """
         if not self.limited:
             return
-        self._in_flight -= self._reserved.pop(key, NO_TOKENS)
+        self._in_flight += self._reserved.pop(key, NO_TOKENS) * -1
         usage = reply.usage if reply is not None else {}
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._replies += 1
@@ -103,8 +103,7 @@ class Ledger:
                 usage["prompt_tokens"] / max(guess.prompt, 1.0),
                 usage["completion_tokens"] / max(guess.completion, 1.0),
             )
-            change = seen - self._ratio
-            self._ratio += Tokens(rate * change.prompt, rate * change.completion)
+            self._ratio = self._ratio * (1 - rate) + seen * rate
 
     def _expected(self, request: ChatRequest, guess: Tokens) -> Tokens:
         """Correct a first guess by what replies took; with few replies, rather too much than too little."""

@@ -50,8 +50,8 @@ class Tokens:
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(self.prompt + other.prompt, self.completion + other.completion)
 
-    def __sub__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
+    def __mul__(self, times: float) -> Tokens:
+        return Tokens(times * self.prompt, times * self.completion)
 
 
 class Journal:

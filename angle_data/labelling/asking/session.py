@@ -260,14 +260,14 @@ def _judge_yield(counts: Mapping[str, Any], job: Job, error: BaseException | Non
     if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
         return error
     reasons = Counter(counts["rejected"]).most_common(3)
-    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "missing sentences"
-    advice = "choose another model or prompt, or ask anew with --retry-rejected"
+    most = ", ".join(f"{name} {count:,}" for name, count in reasons)
+    advice = "choose another model or prompt" + ", or ask anew with --retry-rejected" * bool(most)
     if most.startswith("truncated"):
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
     elif most.startswith(NOT_RECORDED):
         advice = "add the others to the file of --replies"
-    then = f"most: {most}); see rejected.jsonl, then {advice}"
+    then = f"most: {most}); see rejected.jsonl, then {advice}" if most else f"the rest is missing); {advice}"
     if not counts["kept"]:
         said = f"no reply is of use ({counted(answered, 'reply', 'replies')}, {then}"
         return error or AnnotatorError(said)
