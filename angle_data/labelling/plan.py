@@ -134,10 +134,8 @@ def plan_spending(config: LabelConfig, texts: str | None = None) -> SpendingPlan
     job = LabelJob(config)
     price, count = price_of(job.spec), job.texts.count
     if price is None and job.spec.paid and config.budget_usd is not None:
-        raise InputError(
-            f"--budget-usd needs a price, and none is listed for {job.spec.checkpoint}: give --price IN,OUT "
-            "(USD per million tokens)"
-        )
+        who = job.spec.checkpoint
+        raise InputError(f"--budget-usd needs a price, and none is listed for {who}: give --price IN,OUT")
     offers = []
     for way in ways_of(config.purpose):
         takes = _tokens_of(way, config)
