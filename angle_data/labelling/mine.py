@@ -21,7 +21,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 from angle_data.calls import check_least, check_named_once, option, read_paths
@@ -265,7 +265,10 @@ class _Drawn(dict[_Pair, str]):
 
 
 def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int) -> _Drawn:
-    """Draw `n` pairs of `count` texts: near ones, then those between, then random ones for the rest."""
+    """Draw `n` pairs of `count` texts: near ones, then those between, then random ones for the rest.
+
+    Random are first the texts without a pair, then those that stand one, two … places apart in hash order.
+    """
     pools = _pools(neighbours, count, n)
     drawn = _Drawn(count, n)
     wanted = 0.0
@@ -275,7 +278,12 @@ def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int)
     alone = [place for place in range(count) if not drawn.uses[place]]
     pairs = list(zip(alone[::2], [*alone[1::2], 0], strict=False))
     while len(drawn) < n:
-        _take_random(drawn, pairs)
+        steps = range(1, count // 2 + 1)
+        apart = ((place, (place + step) % count) for step in steps for place in range(count))
+        for pair in chain(pairs, apart):
+            if len(drawn) == n:
+                break
+            drawn.take(*pair, "random")
         drawn.cap = count  # so few pairs are left that some texts must take part in more
     return drawn
 
@@ -322,17 +330,6 @@ def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> N
                 band[:] = left
 
 
-def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
-    """Draw the pairs `first`, then those of texts that stand one, two … places apart in hash order."""
-    count = len(drawn.uses)
-    apart = ((place, (place + step) % count) for step in range(1, count // 2 + 1) for place in range(count))
-    for pairs in (first, apart):
-        for pair in pairs:
-            if len(drawn) >= drawn.n:
-                return
-            drawn.take(*pair, "random")
-
-
 # --- written for one text ------------------------------------------------------------------------------
 
 
@@ -349,7 +346,13 @@ def _draw_written(runs: Sequence[Path], n: int, seed: int) -> list[_Row]:
     Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
     each, are no pair, and one of them is in fewer pairs than another sentence.
     """
-    written = _read_written(runs)
+    written: dict[str, dict[str, tuple[str, bool]]] = {}  # by text: each sentence, and whether of degree 1
+    for candidate in chain.from_iterable(map(read_candidates, runs)):
+        key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
+        if key:
+            own = written.setdefault(normalise(candidate.source), {})
+            old = own.get(key, new)
+            own[key] = min(old[0], new[0]), old[1] and new[1]
     order = sorted(written, key=lambda text: (stable_hash(f"{seed}\n{text}"), text))
     queues = deque(_ranked(written[text].values(), seed) for text in order)
     drawn: dict[tuple[str, str], _Row] = {}
@@ -373,16 +376,3 @@ def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[_Row]:
             row = _row_of(seed, one, other, _WRITTEN)
             found.append((row[0] * (_RARER if far or farther else 1), row))
     yield from (row for _, row in sorted(found))
-
-
-def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]]:
-    """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
-    written: dict[str, dict[str, tuple[str, bool]]] = {}
-    for run in runs:
-        for candidate in read_candidates(run):
-            key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
-            if key:
-                own = written.setdefault(normalise(candidate.source), {})
-                old = own.get(key, new)
-                own[key] = min(old[0], new[0]), old[1] and new[1]
-    return written
