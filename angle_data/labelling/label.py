@@ -150,16 +150,13 @@ class LabelJob(Job):
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
-                state, records = self._records(request, journal)
+                state, records = tally.count(request.key, journal), self._records(request, journal)
                 candidates = [record for record in records if isinstance(record, Candidate)]
                 rejections = [record for record in records if isinstance(record, Rejection)]
                 kept.writelines(dumps(record.to_dict()) + "\n" for record in candidates)
                 dropped.writelines(dumps(record.to_dict()) + "\n" for record in rejections)
-                tally.counts.update(("requests", state))
                 tally.counts["kept"] += len(candidates)
                 tally.rejected.update(record.reason for record in rejections)
-                if state == "failed":
-                    tally.failed[journal.failures[request.key].kind] += 1
                 if state == "replied":
                     tally.counts["from_journal"] += journal.held_before(request.key)
                     tally.counts["without_sentence"] += not candidates
@@ -179,26 +176,24 @@ class LabelJob(Job):
             **({**tally.table("missing_degrees"), "degrees": report.counts()} if self._of_degrees else {}),
         }
 
-    def _records(self, request: ChatRequest, journal: Journal) -> tuple[str, list[Candidate | Rejection]]:
-        """Return what became of a request, and what its last reply gives."""
+    def _records(self, request: ChatRequest, journal: Journal) -> list[Candidate | Rejection]:
+        """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
-        by = self.spec.name, request.key
+        by, found = (self.spec.name, request.key), list[Candidate | Rejection]()
         row, failure = journal.row(request.key), journal.failures.get(request.key)
-        state, found = "unanswered", list[Candidate | Rejection]()
         if row is not None and (why := refusal_of(row)) is not None:
-            state = "refused"
             found.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
-            state, raw = "replied", whole_characters(row["reply"])
+            raw = whole_characters(row["reply"])
             for text, reason, degree in self._parse(request, row):
                 if reason is None:
                     found.append(Candidate(*source, text, *by, degree))
                 else:
                     found.append(Rejection(*source, text, *by, reason, raw, degree))
         if failure is not None:
-            state, why = "failed", f"{failure.kind}: {whole_characters(failure.message)}"
+            why = f"{failure.kind}: {whole_characters(failure.message)}"
             found.append(Rejection(*source, "", *by, "request_failed", why))
-        return state, found
+        return found
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         reply, source, ended = row["reply"], request.source, row.get("finish_reason")

@@ -148,14 +148,14 @@ class ScoreJob(Job):
             if key in journal.failures and all(self._alone(pair, journal)[0].key in journal for pair in call):
                 del journal.failures[key], self._shared_calls(journal)[key]  # it was asked pair by pair
                 continue
-            _count(key, journal, tally)
+            tally.count(key, journal)
         shared = self._of_shared(journal)
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for pair in self._wanted():
                 tally.counts["pairs"] += 1
                 due, found = self._follow(pair, shared, journal)
                 for request in due:
-                    _count(request.key, journal, tally)
+                    tally.count(request.key, journal)
                 if found is None:
                     continue
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
@@ -169,6 +169,7 @@ class ScoreJob(Job):
                 row |= {"model": self.spec.name, "key": found.key, "reason": found.grade}
                 dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
         tally.counts["kept"] = grades.total()
+        tally.counts[NOT_RECORDED] = tally.failed.pop(NOT_RECORDED, 0)
         _warn_if_alike(grades)
         return {
             "blank_pairs": self.pairs.blank,
@@ -291,19 +292,6 @@ def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
         raise InputError(said)
     if wrote[True]:
         log.warning("warning: %s", said)
-
-
-def _count(key: str, journal: Journal, tally: Tally) -> None:
-    row, failure = journal.row(key), journal.failures.get(key)
-    tally.counts["requests"] += 1
-    if failure is not None and failure.kind != NOT_RECORDED:
-        tally.failed[failure.kind] += 1
-    elif failure is not None:
-        tally.counts[NOT_RECORDED] += 1
-    elif row is None:
-        tally.counts["unanswered"] += 1
-    else:
-        tally.counts["replied" if refusal_of(row) is None else "refused"] += 1
 
 
 def _raw(key: str, journal: Journal) -> str:

@@ -95,7 +95,13 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
+        who, said = (
+            ", ".join(self._spec.base_urls) or self._spec.engine,
+            "no answer for %.0f s: waiting for %s; ",
+        )
+        said += "it may be loading %s, out of order, or limiting requests"
+        loop, wait = asyncio.get_running_loop(), self._silent_s
+        silence = loop.call_later(wait, log.info, said, wait, who, self._spec.checkpoint)
         with self._interruptible(annotator), self._progress as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
@@ -119,15 +125,6 @@ class Collector:
                 self.stopped = True
             finally:
                 silence.cancel()
-
-    def _say_what_for(self) -> None:
-        spec = self._spec
-        if spec.loads:
-            what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
-        else:
-            what = ", ".join(spec.base_urls) or "the OpenAI API"
-            what += f"; it may be loading {spec.checkpoint}, out of order, or limiting requests"
-        log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 
     def _wind_down(self, annotator: Annotator) -> int:
         """Ask nothing more, and return how many requests are under way."""
@@ -238,11 +235,11 @@ class Collector:
                 "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
             )
             log.warning(said, self._spec.name)
-        counted = {
+        estimated = {
             "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
         }
-        return {**counted, **usage, "estimated": 1}
+        return {**estimated, **usage, "estimated": 1}
 
     def _write(self, request: ChatRequest, answer: dict[str, Any]) -> None:
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}

@@ -24,7 +24,7 @@ from angle_data.errors import AngleError, AnnotatorError, CredentialsError, Miss
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, usd_of
 from angle_data.labelling.asking.collect import Collector, survey
-from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal
+from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal, refusal_of
 from angle_data.labelling.asking.runfile import begin_run, read_run, warn_of_changes, write_run
 from angle_data.text import counted
 
@@ -108,6 +108,17 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+
+    def count(self, key: str, journal: Journal) -> str:
+        """Count a request and what became of it: `replied`, `refused`, `unanswered` or `failed`."""
+        self.counts["requests"] += 1
+        row, failure = journal.row(key), journal.failures.get(key)
+        if failure is not None:
+            self.failed[failure.kind] += 1
+            return "failed"
+        state = "unanswered" if row is None else "replied" if refusal_of(row) is None else "refused"
+        self.counts[state] += 1
+        return state
 
     def table(self, *names: str) -> dict[str, Any]:
         """Return some of the counts in this order; `failed` and `rejected` are tables of their own."""
