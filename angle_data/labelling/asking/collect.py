@@ -40,6 +40,8 @@ log = logging.getLogger("angle.labelling")
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
+_SILENT = "no answer for %.0f s: waiting for %s; it may be loading %s, out of order, or limiting requests"
+_NO_COUNTS = "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
 
 
 def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatRequest, bool]]:
@@ -95,13 +97,9 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        who, said = (
-            ", ".join(self._spec.base_urls) or self._spec.engine,
-            "no answer for %.0f s: waiting for %s; ",
-        )
-        said += "it may be loading %s, out of order, or limiting requests"
+        who = ", ".join(self._spec.base_urls) or f"engine {self._spec.engine}"
         loop, wait = asyncio.get_running_loop(), self._silent_s
-        silence = loop.call_later(wait, log.info, said, wait, who, self._spec.checkpoint)
+        silence = loop.call_later(wait, log.info, _SILENT, wait, who, self._spec.checkpoint)
         with self._interruptible(annotator), self._progress as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
@@ -231,10 +229,7 @@ class Collector:
             return usage
         if not self._warned:
             self._warned = True
-            said = (
-                "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
-            )
-            log.warning(said, self._spec.name)
+            log.warning(_NO_COUNTS, self._spec.name)
         estimated = {
             "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
