@@ -84,8 +84,7 @@ class LabelJob(Job):
         )
         if config.pilot is not None:
             ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))
-            self._last_rank = max(nsmallest(config.pilot, ranks), default=0)
-            self.is_pilot = True
+            self.last_rank = max(nsmallest(config.pilot, ranks), default=0)
         self.passed_over = {"blank": self.texts.blank, "repeated": self.texts.repeated}
         texts = min(self.spec.share_of(self.texts.count), config.pilot or self.texts.count)
         self.total = texts * len(self._asked)
@@ -103,10 +102,6 @@ class LabelJob(Job):
                 for asked, prompt, sampling in parts:
                     content = prompt.fill({"size": str(size), "text": text.text})
                     yield self.request(text.id, text.text, asked, content, sampling)
-
-    def asks(self, request: ChatRequest) -> bool:
-        """Whether a text is one of the pilot, if this is one."""
-        return not self.is_pilot or stable_hash(request.source) <= self._last_rank
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -196,15 +191,12 @@ class LabelJob(Job):
         return found
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
-        reply, source, ended = row["reply"], request.source, row.get("finish_reason")
         polarity = _polarity(request)
-        prompt = self._prompts[polarity or "degrees"].template
+        prompt, ended = self._prompts[polarity or "degrees"].template, row.get("finish_reason")
+        about: dict[str, Any] = {"source": request.source, "finish_reason": ended, "prompt": prompt}
         if polarity is None:
-            return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
-        size = self._size
-        return parse_reply(
-            reply, source=source, finish_reason=ended, size=size, polarity=polarity, prompt=prompt
-        )
+            return parse_degrees(row["reply"], **about)
+        return parse_reply(row["reply"], **about, size=self._size, polarity=polarity)
 
 
 def _polarity(request: ChatRequest) -> Polarity | None:

@@ -21,7 +21,7 @@ from angle_data.annotators.models import price_of
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens, usd_of
+from angle_data.labelling.asking.budget import guess_tokens, usd_of
 from angle_data.labelling.asking.journal import Tokens, read_journal
 from angle_data.labelling.asking.session import Job
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -169,7 +169,7 @@ def _measured(purpose: str) -> dict[str, Any]:
 
 def _tokens_of(way: Way, config: LabelConfig) -> Tokens:
     """Return the tokens that a way takes for one text, by a sample of the texts."""
-    limit, total = min(_SAMPLE, config.limit or _SAMPLE), NO_TOKENS
+    limit, total = min(_SAMPLE, config.limit or _SAMPLE), Tokens()
     sample = replace(config, limit=limit, plan=False, purpose=None, budget_usd=None)
     with tempfile.TemporaryDirectory() as folder:
         run, jobs = Path(folder) / "run", list[tuple[Job, float]]()

@@ -19,10 +19,6 @@ _MARGIN = 1.1
 _SMOOTHING = 0.02
 
 
-NO_TOKENS = Tokens()
-"""Where a sum of tokens starts."""
-
-
 def estimate(text: str) -> float:
     """Guess the tokens of a text from its length: four characters a token, one and a half beyond Latin."""
     narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
@@ -57,8 +53,8 @@ class Ledger:
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
         self._reserved: dict[str, Tokens] = {}
-        self._in_flight = self._held = NO_TOKENS
-        self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
+        self._in_flight = self._held = Tokens()
+        self._ratio = Tokens()  # of what replies took to what was guessed for them
         self._replies = 0
 
     @property
@@ -94,7 +90,7 @@ class Ledger:
         """
         if not self.limited:
             return
-        self._in_flight += self._reserved.pop(key, NO_TOKENS) * -1
+        self._in_flight += self._reserved.pop(key, Tokens()) * -1
         usage = reply.usage if reply is not None else {}
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._replies += 1

@@ -30,7 +30,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import counted, whole_characters
+from angle_data.text import counted, stable_hash, whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -50,7 +50,9 @@ def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatReq
     That is what the journal neither holds nor has under way, and what it holds of no use, if the job wants
     that asked again: once, and then its key is in `anew`.
     """
-    for request in filter(job.asks, job.requests(journal)):
+    for request in job.requests(journal):
+        if job.last_rank is not None and stable_hash(request.source) > job.last_rank:
+            continue
         is_open = journal.claim(request.key)
         if not is_open and job.retry_rejected and request.key not in anew:
             row = journal.row(request.key)

@@ -30,8 +30,7 @@ log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
-_NO_ROW = "not a valid journal row"
-_MISSING, _CLAIMED = -2, -1
+_CLAIMED = -1
 _READ_AHEAD = 1 << 16
 
 
@@ -75,14 +74,14 @@ class Journal:
         self._written = self._end
 
     def __contains__(self, key: str) -> bool:
-        return self._offsets.get(hash(key), _MISSING) >= 0
+        return self._offsets.get(hash(key), _CLAIMED) >= 0
 
     def __len__(self) -> int:
         return self._replies
 
     def held_before(self, key: str) -> bool:
         """Whether the journal held this request already when it was opened."""
-        return 0 <= self._offsets.get(hash(key), _MISSING) < self._start
+        return 0 <= self._offsets.get(hash(key), _CLAIMED) < self._start
 
     def claim(self, key: str) -> bool:
         """Reserve a request for this run; False when it is finished, or claimed by an equal request."""
@@ -146,22 +145,18 @@ class Journal:
 
     def row(self, key: str) -> dict[str, Any] | None:
         """Return the row of a request, None when it is not finished; an `InputError` if it is damaged."""
-        offset = self._offsets.get(hash(key), _MISSING)
+        offset = self._offsets.get(hash(key), _CLAIMED)
         if offset < 0:
             return None
         self._file.seek(offset)
-        try:
-            row = _parse(self._file.readline())
-        except ValueError:
-            name = self._file.name
-            raise InputError(f"{name}: {_NO_ROW} at byte {offset}; repair or remove the line") from None
+        row = _parse(self._file.readline(), f"{self._file.name} at byte {offset}")
         return row if row["key"] == key else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every row in order; a request that was asked anew has several. Not while rows are added."""
         self._file.seek(0)
         while self._file.tell() < self._end:
-            yield _parse(self._file.readline())
+            yield _parse(self._file.readline(), self._file.name)
 
     def _mend(self, out: FileIO) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
@@ -179,12 +174,12 @@ class Journal:
         self._file.seek(0)
         for number, line in enumerate(self._file, start=1):
             try:
-                row = _parse(line)
-            except ValueError:
+                row = _parse(line, f"{path}:{number}")
+            except InputError:
                 # Only a line without its end can be a row cut off by a crash.
-                if not line.endswith(b"\n"):
-                    break
-                raise InputError(f"{path}:{number}: {_NO_ROW}; repair or remove the line") from None
+                if line.endswith(b"\n"):
+                    raise
+                break
             if row["model"] != model:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
@@ -234,9 +229,11 @@ def _tokens_of(usage: Any) -> Tokens:
     return Tokens(*(count if isinstance(count, int) else 0 for count in counts))
 
 
-def _parse(line: bytes) -> dict[str, Any]:
-    """Read a row; raise ValueError if it is none."""
-    row = json.loads(line)
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _FIELDS):
-        raise ValueError
+        raise InputError(f"{where}: not a valid journal row; repair or remove the line")
     return row

@@ -22,7 +22,7 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, usd_of
+from angle_data.labelling.asking.budget import Ledger, guess_tokens, usd_of
 from angle_data.labelling.asking.collect import Collector, survey
 from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal, refusal_of
 from angle_data.labelling.asking.runfile import begin_run, read_run, warn_of_changes, write_run
@@ -39,9 +39,9 @@ class Job(ABC):
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. `passed_over` counts the rows of the input that are not asked about, by
-    reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With `is_pilot`, only
-    what it `asks` is asked, and the rest left to another session. With `asks_again`, `requests` is called
-    again once all are settled, for what follows from the replies.
+    reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`,
+    only sources with hashes up to it are asked about, and the rest left to another session. With
+    `asks_again`, `requests` is called again once all are settled, for what follows from the replies.
     """
 
     command: str
@@ -50,7 +50,7 @@ class Job(ABC):
     total: int | None
     passed_over: dict[str, int]
     retry_rejected: bool
-    is_pilot: bool = False
+    last_rank: int | None = None
     asks_again: bool = False
 
     @abstractmethod
@@ -71,10 +71,6 @@ class Job(ABC):
         Among the counts are `requests`, `replied`, `kept`, `rejected` (reason -> number), `failed` (kind ->
         number) and `unanswered`.
         """
-
-    def asks(self, request: ChatRequest) -> bool:
-        """Whether this session asks a request that is open."""
-        return True
 
     @abstractmethod
     def fields(self, request: ChatRequest) -> dict[str, Any]:
@@ -227,7 +223,7 @@ def ask_all(job: Job) -> SessionResult:
             )
             log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
-        error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
+        error = error or _verdict(job, counts, collector, journal, ledger)
         finished = error is None and not counts["unanswered"]
         error = _judge_yield(counts, job, error)
         stopped_by = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) if error else None
@@ -238,7 +234,7 @@ def ask_all(job: Job) -> SessionResult:
 
 
 def _verdict(
-    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger, *, is_pilot: bool
+    job: Job, counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger
 ) -> AngleError | None:
     """Return the error that an uninterrupted session ends with, None when all is done."""
     failures = journal.failures.values()
@@ -260,7 +256,7 @@ def _verdict(
         return StoppedError(
             f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
-    if left and not is_pilot:
+    if left and job.last_rank is None:
         return StoppedError(f"{counted(left, 'request')} not answered; {again} go on")
     return None
 
@@ -321,7 +317,7 @@ class SessionPlan:
     spent_tokens: float
     spent_usd: float | None
     paid: bool
-    passed_over: dict[str, int] = field(default_factory=dict)
+    passed_over: dict[str, int]
 
     @property
     def to_ask(self) -> int:
@@ -360,7 +356,7 @@ def plan_all(job: Job) -> SessionPlan:
     spec, price = job.spec, price_of(job.spec)
     read_run(job)
     requests = to_ask = shared = known = 0
-    guess = known_guess = known_tokens = NO_TOKENS
+    guess = known_guess = known_tokens = Tokens()
     anew = set[str]()
     with read_journal(job.run, spec.name) as journal:
         for request, is_open in survey(job, journal, anew):

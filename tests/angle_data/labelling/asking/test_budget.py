@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, Tokens
+from angle_data.labelling.asking.budget import Ledger, Tokens
 
 GUESS = Tokens(100.0, 100.0)
 
@@ -15,7 +15,7 @@ def request(number):
     return ChatRequest(f"{number:032x}", "s", "t", "synonym", (), "m", Sampling(0.0, 100))
 
 
-def ledger(limit, spent=NO_TOKENS):
+def ledger(limit, spent=Tokens()):
     return Ledger(SimpleNamespace(spent=spent), None, None, limit)
 
 
