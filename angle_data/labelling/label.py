@@ -25,7 +25,7 @@ from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
 from angle_data.labelling.config import POLARITIES, LabelConfig
-from angle_data.labelling.prompts import Asked, degrees_schema, list_schema, load_prompts
+from angle_data.labelling.prompts import Asked, list_schema, load_prompts, object_schema
 from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
@@ -39,6 +39,7 @@ log = logging.getLogger("angle.labelling")
 _REPLY_STRETCH = 1.3
 _KEY_CHARS = 8  # of JSON around each sentence
 _SIZE, _POLARITY = 2, "both"  # without --size and --polarity
+_SHOWN = 10  # sentences after a pilot
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -59,11 +60,7 @@ def label(config: LabelConfig) -> SessionResult:
 
 
 class LabelJob(Job):
-    """The requests of a labelling run, and the candidates that follow from the replies.
-
-    Raises:
-        InputError: The settings, the texts or the prompts cannot be used.
-    """
+    """The requests of a labelling run, and the candidates that follow from the replies."""
 
     command = "llm-label"
 
@@ -91,8 +88,10 @@ class LabelJob(Job):
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and prompt."""
-        size = self._size
-        schema = degrees_schema() if self._of_degrees else list_schema("sentences", {"type": "string"}, size)
+        size, sentence = self._size, {"type": "string"}
+        schema = list_schema("sentences", sentence, size)
+        if self._of_degrees:
+            schema = object_schema(**{str(degree): sentence for degree in DEGREES})
         parts = []
         for asked in self._asked:
             prompt = self._prompts[asked]
@@ -203,11 +202,6 @@ def _polarity(request: ChatRequest) -> Polarity | None:
     """Return the polarity that a request asks for, None if it asks for degrees."""
     assert request.task != "score", "labelling asks for sentences only"
     return None if request.task == "degrees" else request.task
-
-
-# --- a pilot ---------------------------------------------------------------------------------------------
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,8 @@
 """`angle-data mine`: pairs to be graded, among the user's own texts or among what was written for them.
 
-Neighbours come from shared words, weighed by how rare they are, or from embeddings made by `angle-train
-encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn and is no label:
-
-- `near`: one is among the nearest of the other
-- `between`: they share something, and are no neighbours
-- `random`: any two texts
-- `written`: two sentences that annotators wrote for one text (of run folders, instead of texts)
+Neighbours come from shared words, weighed by how rare they are, or from embeddings. Rows are `text1`, `text2`
+and `kind`, which says how a pair was drawn and is no label: `near` (one is among the nearest of the other),
+`between` (they share something, and are no neighbours), `random`, or `written` (for one text).
 
 Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
 drawn. No text is compared with all others: a word leads to at most `_WINDOW` texts.
@@ -46,8 +42,7 @@ _USUAL = 2_000  # pairs, where no number is asked for
 _WRITTEN = "written"
 _RARER = 3  # a pair with a sentence of degree 1, which is about something else, comes so much later
 
-_Row = tuple[int, str, str, str]
-"""A pair with its place in the file: a hash, the two texts in a direction by it, and the kind."""
+_Row = tuple[int, str, str, str]  # a hash for the place in the file, the texts in a direction by it, the kind
 
 
 _Pair = tuple[int, int]  # places of texts in hash order, the smaller first
@@ -56,11 +51,7 @@ _Near = list[tuple[int, float]]  # the neighbours of a text, nearest first: thei
 
 @dataclass(frozen=True, slots=True)
 class MineConfig:
-    """What to draw from which texts. Checks itself.
-
-    `runs` or `texts` must be given. `n` None draws 2,000 pairs, or all where there are fewer.
-    `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
-    """
+    """What to draw from which texts; `embeddings` has shape (rows of `texts`, D). Checks itself."""
 
     out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
     texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", None)  # noqa: RUF009
@@ -145,9 +136,6 @@ def _among_texts(config: MineConfig, path: Path) -> list[_Row]:
         neighbours = partial(_by_embeddings, config.embeddings, [best[key][1] for key in order], file.rows)
     drawn = _draw(neighbours, count, min(config.n or _USUAL, count * (count - 1) // 2))
     return [_row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
-
-
-# --- neighbours ---------------------------------------------------------------------------------------
 
 
 def _features(text: str) -> set[str]:
@@ -235,9 +223,6 @@ def _by_embeddings(path: Path, rows: Sequence[int], in_file: int, asked: int, mo
             yield _in_order([(other, float(row[other])) for other in others], place, len(vectors))
 
 
-# --- drawing ------------------------------------------------------------------------------------------
-
-
 class _Drawn(dict[_Pair, str]):
     """The pairs drawn so far of the `n` wanted, with their kinds.
 
@@ -269,7 +254,20 @@ def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int)
 
     Random are first the texts without a pair, then those that stand one, two … places apart in hash order.
     """
-    pools = _pools(neighbours, count, n)
+    asked = min(count, max(10 * n, _FEWEST_ASKED))
+    near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
+    far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
+    most = min(count - 1, max(_LISTED, 4 * near))
+    # Places of what lies between in a list of neighbours: dense where they are near, up to the last.
+    between = {min(most - 1, round(near * (most / near) ** (step / far))) for step in range(1, far + 1)}
+    pools: dict[str, dict[_Pair, float]] = {kind: {} for kind in _SHARES}
+    for place, listed in enumerate(neighbours(asked, most)):
+        for rank, (other, similarity) in enumerate(listed):
+            kind = "near" if rank < near else "between" if rank in between else None
+            if kind is not None:
+                pools[kind][min(place, other), max(place, other)] = similarity
+    for pair in pools["near"]:
+        pools["between"].pop(pair, None)
     drawn = _Drawn(count, n)
     wanted = 0.0
     for kind, share in _SHARES.items():
@@ -286,26 +284,6 @@ def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int)
             drawn.take(*pair, "random")
         drawn.cap = count  # so few pairs are left that some texts must take part in more
     return drawn
-
-
-def _pools(
-    neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int
-) -> dict[str, dict[_Pair, float]]:
-    asked = min(count, max(10 * n, _FEWEST_ASKED))
-    near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
-    far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
-    most = min(count - 1, max(_LISTED, 4 * near))
-    # Places of what lies between in a list of neighbours: dense where they are near, up to the last.
-    between = {min(most - 1, round(near * (most / near) ** (step / far))) for step in range(1, far + 1)}
-    pools: dict[str, dict[_Pair, float]] = {kind: {} for kind in _SHARES}
-    for place, listed in enumerate(neighbours(asked, most)):
-        for rank, (other, similarity) in enumerate(listed):
-            kind = "near" if rank < near else "between" if rank in between else None
-            if kind is not None:
-                pools[kind][min(place, other), max(place, other)] = similarity
-    for pair in pools["near"]:
-        pools["between"].pop(pair, None)
-    return pools
 
 
 def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> None:
@@ -328,9 +306,6 @@ def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> N
                     else:
                         drawn.take(*pair, kind)
                 band[:] = left
-
-
-# --- written for one text ------------------------------------------------------------------------------
 
 
 def _row_of(seed: int, one: str, other: str, kind: str) -> _Row:

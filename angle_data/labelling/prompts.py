@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_lines
-from angle_data.records import DEGREES
 from angle_data.resources import packaged_folder
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
@@ -111,8 +110,3 @@ def object_schema(**properties: dict[str, Any]) -> dict[str, Any]:
 def list_schema(name: str, items: dict[str, Any], count: int) -> dict[str, Any]:
     """Return the JSON Schema of the replies to a prompt for JSON: an object with a list of `count` items."""
     return object_schema(**{name: {"type": "array", "items": items, "minItems": count, "maxItems": count}})
-
-
-def degrees_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the reply to a prompt for degrees: a sentence for each, of any length."""
-    return object_schema(**{str(degree): {"type": "string"} for degree in DEGREES})

@@ -42,8 +42,7 @@ _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
 
-Call = tuple[Pair, ...]
-"""The pairs of one request, numbered from 1 in this order."""
+Call = tuple[Pair, ...]  # the pairs of one request, numbered from 1 in this order
 
 
 class _Found(NamedTuple):
@@ -68,11 +67,7 @@ def score(config: ScoreConfig) -> SessionResult:
 
 
 class ScoreJob(Job):
-    """The requests of a grading run, one for each call, and the grades that follow from the replies.
-
-    Raises:
-        InputError: The settings, the pairs or the prompt cannot be used.
-    """
+    """The requests of a grading run, one for each call, and the grades that follow from the replies."""
 
     command = "llm-score"
     asks_again = True
@@ -178,8 +173,6 @@ class ScoreJob(Job):
             **tally.table("pairs", "kept", "rejected"),
         }
 
-    # --- calls ----------------------------------------------------------------------------------------
-
     def _wanted(self) -> Iterator[Pair]:
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
@@ -234,8 +227,6 @@ class ScoreJob(Job):
         content = self._prompt.fill({"pairs": "\n\n".join(shown)})
         schema = self._schema(len(call)) if self._prompt.reply == "json" else None
         return self.request(content_id(source), source, "score", content, self.spec.sampling(schema))
-
-    # --- grades ---------------------------------------------------------------------------------------
 
     def _of_shared(self, journal: Journal) -> dict[int, _Found | None]:
         """Return what is known of each pair of a shared call, None while nothing is; a grade counts most."""

@@ -5,7 +5,9 @@ Tokens are guessed from the length of a text; the few of chat templates count as
 
 from __future__ import annotations
 
-from angle_data.annotators.base import ChatRequest, Held, Reply
+from collections.abc import Mapping
+
+from angle_data.annotators.base import ChatRequest, Held
 from angle_data.annotators.models import Price
 from angle_data.labelling.asking.journal import Journal, Tokens
 
@@ -57,41 +59,29 @@ class Ledger:
         self._ratio = Tokens()  # of what replies took to what was guessed for them
         self._replies = 0
 
-    @property
-    def limited(self) -> bool:
-        """Whether any limit is set; without one nothing needs to be reserved."""
-        return self._max_usd is not None or self._max_tokens is not None
-
     def hold(self, held: Held) -> None:
         """Count requests that earlier sessions have paid for, until the next call; they are not reserved."""
         self._held = Tokens(held.prompt_tokens, held.completion_tokens)
 
-    def affords(self, request: ChatRequest, guess: Tokens) -> bool:
-        """Whether a request with this first guess fits under the limits beside all that is on its way."""
-        if not self.limited:
+    def reserve(self, request: ChatRequest, guess: Tokens) -> bool:
+        """Count a request as in flight, unless it does not fit under the limits beside all on its way."""
+        if self._max_usd is None and self._max_tokens is None:
             return True
-        total = self.journal.spent + self._in_flight + self._held + self._expected(request, guess)
+        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        total = self.journal.spent + self._in_flight + self._held + expected
         if self._max_tokens is not None and total.total > self._max_tokens:
             return False
         usd = usd_of(self.price, total)
-        return self._max_usd is None or usd is None or usd <= self._max_usd
-
-    def reserve(self, request: ChatRequest, guess: Tokens) -> None:
-        """Count a request as in flight."""
-        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        if self._max_usd is not None and usd is not None and usd > self._max_usd:
+            return False
         reserved = Tokens(expected.prompt * _MARGIN, min(expected.completion * _MARGIN, most))
         self._reserved[request.key] = reserved
         self._in_flight += reserved
+        return True
 
-    def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
-        """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
-
-        What the reply took is counted by the journal.
-        """
-        if not self.limited:
-            return
+    def settle(self, key: str, guess: Tokens, usage: Mapping[str, int]) -> None:
+        """Take a request out of flight, and learn from what its reply took; the journal counts that."""
         self._in_flight += self._reserved.pop(key, Tokens()) * -1
-        usage = reply.usage if reply is not None else {}
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._replies += 1
             rate = max(1.0 / self._replies, _SMOOTHING)

@@ -21,6 +21,7 @@ from angle_data.annotators.base import (
     Annotator,
     ChatRequest,
     Failure,
+    Held,
     Holder,
     Reply,
     Retrier,
@@ -169,26 +170,23 @@ class Collector:
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
         """
         first = self._pulled
-        holder = annotator if self._ledger.limited and isinstance(annotator, Holder) else None
-        held = 0
-        if holder is not None:
-            self._ledger.hold(holder.held)
-            held = holder.held.requests
+        holder = annotator if isinstance(annotator, Holder) else None
+        held = Held() if holder is None else holder.held
+        self._ledger.hold(held)
+        left = held.requests
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
             if holder is not None and holder.holds(request.key):
-                held -= 1
-            elif self._ledger.limited:
-                if not self._ledger.affords(request, guess):
-                    if held > 0:
-                        self._next = None  # left to a later session; what is held comes after it
-                        continue
-                    # If even the first request of a round does not fit, there is no room left.
-                    self.limit_reached = self._pulled == first
-                    return
-                self._ledger.reserve(request, guess)
+                left -= 1
+            elif not self._ledger.reserve(request, guess):
+                if left > 0:
+                    self._next = None  # for a later session; what is held comes after it
+                    continue
+                # If even the first request of a round does not fit, there is no room left.
+                self.limit_reached = self._pulled == first
+                return
             self._next = None
             # Without its messages: an annotator may pull all before it answers.
             self._in_flight[request.key] = (replace(request, messages=()), guess)
@@ -208,7 +206,7 @@ class Collector:
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
-        self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
+        self._ledger.settle(outcome.key, guess, outcome.usage if isinstance(outcome, Reply) else {})
         if isinstance(outcome, Failure):
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.prompts import degrees_schema, list_schema, load_prompts
+from angle_data.labelling.prompts import list_schema, load_prompts
 
 FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "test"\n+++\n'
 NO_SIZE = FRONT.replace('"size", ', "")
@@ -31,8 +31,8 @@ def test_sets_that_ask_for_json_show_it_and_put_the_sentence_last(name):
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
         assert prompt.reply == "json"
         shown = json.loads(re.search(r"\{.*\}", rendered)[0])
-        schema = degrees_schema() if asked == "degrees" else list_schema("sentences", {"type": "string"}, 2)
-        assert list(shown) == schema["required"]
+        sentences = list_schema("sentences", {"type": "string"}, 2)["required"]
+        assert list(shown) == (list("54321") if asked == "degrees" else sentences)
         assert rendered.endswith("Sentence: A dog runs.")
 
 
