@@ -63,13 +63,10 @@ class LabelConfig:
 
     def __post_init__(self) -> None:
         if self.plan and self.purpose not in PURPOSES:
-            raise InputError(
-                f"--plan needs --purpose, {' or '.join(PURPOSES)}: must opposites be kept apart, or not?"
-            )
+            purposes = " or ".join(PURPOSES)
+            raise InputError(f"--plan needs --purpose, {purposes}: must opposites be kept apart, or not?")
         if not self.plan and (self.budget_usd is not None or self.purpose is not None):
-            raise InputError(
-                "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
-            )
+            raise InputError("--budget-usd and --purpose are for --plan; a run has --max-usd")
         asked = {name: getattr(self, name) for name in ("size", "polarity", "pilot")}
         asked |= {name: getattr(self.engine, name) for name in ("shard", "max_usd", "max_tokens_total")}
         asked["prompts"] = None if self.prompts == "paper" else self.prompts

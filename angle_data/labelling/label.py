@@ -144,9 +144,8 @@ class LabelJob(Job):
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
-                state, records = tally.count(request.key, journal), self._records(request, journal)
-                candidates = [record for record in records if isinstance(record, Candidate)]
-                rejections = [record for record in records if isinstance(record, Rejection)]
+                state = tally.count(request.key, journal)
+                candidates, rejections = self._records(request, journal)
                 kept.writelines(dumps(record.to_dict()) + "\n" for record in candidates)
                 dropped.writelines(dumps(record.to_dict()) + "\n" for record in rejections)
                 tally.counts["kept"] += len(candidates)
@@ -170,24 +169,24 @@ class LabelJob(Job):
             **({**tally.table("missing_degrees"), "degrees": report.counts()} if self._of_degrees else {}),
         }
 
-    def _records(self, request: ChatRequest, journal: Journal) -> list[Candidate | Rejection]:
+    def _records(self, request: ChatRequest, journal: Journal) -> tuple[list[Candidate], list[Rejection]]:
         """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
-        by, found = (self.spec.name, request.key), list[Candidate | Rejection]()
+        by, kept, dropped = (self.spec.name, request.key), list[Candidate](), list[Rejection]()
         row, failure = journal.row(request.key), journal.failures.get(request.key)
         if row is not None and (why := refusal_of(row)) is not None:
-            found.append(Rejection(*source, "", *by, "refused_by_server", why))
+            dropped.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
             raw = whole_characters(row["reply"])
             for text, reason, degree in self._parse(request, row):
                 if reason is None:
-                    found.append(Candidate(*source, text, *by, degree))
+                    kept.append(Candidate(*source, text, *by, degree))
                 else:
-                    found.append(Rejection(*source, text, *by, reason, raw, degree))
+                    dropped.append(Rejection(*source, text, *by, reason, raw, degree))
         if failure is not None:
             why = f"{failure.kind}: {whole_characters(failure.message)}"
-            found.append(Rejection(*source, "", *by, "request_failed", why))
-        return found
+            dropped.append(Rejection(*source, "", *by, "request_failed", why))
+        return kept, dropped
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)

@@ -77,10 +77,8 @@ class MineConfig:
 
     def __post_init__(self) -> None:
         check_least(self, 1, "n", "limit")
-        if self.texts is None and not self.runs:
-            raise InputError("give --texts FILE, or run folders of llm-label")
-        if self.texts is not None and self.runs:
-            raise InputError("--texts and run folders make two kinds of pairs: give one, then the other")
+        if (self.texts is None) == (not self.runs):
+            raise InputError("give --texts FILE, or run folders of llm-label: each makes its own pairs")
         check_named_once(self.runs)
         if self.runs and (self.limit, self.embeddings, self.text_field) != (None, None, "text"):
             raise InputError("--limit, --embeddings and --text-field are for --texts")
@@ -288,9 +286,7 @@ def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int)
 
 def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> None:
     """Draw until there are so many: a share of each band of similarity, the rest from the highest bands."""
-    if not pool:
-        return
-    low, high = min(pool.values()), max(pool.values())
+    low, high = min(pool.values(), default=0.0), max(pool.values(), default=0.0)
     bands: list[list[_Pair]] = [[] for _ in range(_BANDS)]
     for pair in sorted(pool, key=lambda pair: stable_hash(f"{pair}")):
         bands[min(_BANDS - 1, int(_BANDS * (high - pool[pair]) / ((high - low) or 1.0)))].append(pair)

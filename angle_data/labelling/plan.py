@@ -192,7 +192,7 @@ def _tokens_of(way: Way, config: LabelConfig) -> Tokens:
 
 def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iterator[str]:
     """Yield what carries an offer out, down to the pairs that `fit` takes."""
-    out, engine = config.out, config.engine
+    out = config.out
     field = [] if config.text_field == "text" else ["--text-field", config.text_field]
     identity = [] if config.id_field == "id" else ["--id-field", config.id_field]
     source = ["--texts", texts, *field]
@@ -200,14 +200,15 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         source += ["--limit", f"{offer.texts}"]
     runs: list[str] = []
     for ask in offer.way.asks:
+        engine = config.engine
         polarity = ["--polarity", ask.polarity] if ask.polarity else []
         for number in range(1, ask.models + 1):
-            runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
-            runs[-1] += f"-{number}" if ask.models > 1 else ""
-            other = replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
-            other = other if number > 1 else engine
+            name = (ask.prompts, ask.polarity, f"{number}" if ask.models > 1 else None)
+            runs.append(f"{out / '-'.join(filter(None, name))}")
+            if number > 1:
+                engine = replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
             words = ["llm-label", *source, *identity, "--prompts", ask.prompts, *polarity]
-            yield _shell(*words, *_given(other), "--out", runs[-1])
+            yield _shell(*words, *_given(engine), "--out", runs[-1])
     pairs: list[str] = []
     scores = ["--scores", f"{out / 'grades'}"] if offer.way.graded else []
     if offer.way.mined:
@@ -215,7 +216,7 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         drawn = min(round(offer.way.graded * offer.texts), offer.texts * (offer.texts - 1) // 2)
         yield _shell("mine", *source, "--n", f"{drawn}", "--out", pairs[1])
     if offer.way.graded:
-        grader = _given(engine, but=("temperature", "max_tokens"))  # llm-score has its own
+        grader = _given(config.engine, but=("temperature", "max_tokens"))  # llm-score has its own
         yield _shell("llm-score", *(pairs or runs), *grader, "--out", scores[1])
     assert config.purpose is not None, "LabelConfig wants one beside plan"
     merged = f"{out / 'pairs'}"

@@ -12,6 +12,7 @@ exchanged, which is another question even at temperature 0. After that it is set
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -87,7 +88,7 @@ class ScoreJob(Job):
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         _check_authors(config, self.spec)
-        self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
+        self.total = math.ceil(self.spec.share_of(self.pairs.count) / config.pairs_per_call)
         self._schema = cache(lambda count: list_schema("grades", _GRADE, count))
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade

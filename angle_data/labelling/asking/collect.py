@@ -157,12 +157,12 @@ class Collector:
         again = [key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before]
         taken += mute if len(mute) <= replies else []
         taken += again if len(again) <= max(1, replies // _TEN) else []
-        for key in taken:
-            failure = failures[key]
+        aside = [failures.pop(key) for key in taken]
+        for failure in aside:
             refused = whole_characters(f"{failure.kind}: {failure.message}")
             usage = {"usage": failure.usage} if failure.usage else {}
-            self._write(self._failed[key], {"reply": "", "refused": refused, **usage})
-        return [failures.pop(key) for key in taken]
+            self._write(self._failed[failure.key], {"reply": "", "refused": refused, **usage})
+        return aside
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
         """Yield open requests until one does not fit under the limits beside those in flight.

@@ -98,7 +98,7 @@ class Journal:
         line = f"{dumps(row)}\n".encode()
         self._offsets[hash(row["key"])] = self._end
         self._end += len(line)
-        if row["key"] not in self.failures or refusal_of(row) is None:  # those have been counted
+        if refusal_of(row) is None:  # others have been counted as failures
             self._count(row)
         self.unwritten.append(line)
         self._write()

@@ -38,8 +38,7 @@ class Job(ABC):
     """What a command brings to a session.
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
-    requests, None if it is not known. `passed_over` counts the rows of the input that are not asked about, by
-    reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`,
+    requests. `passed_over` counts the rows of the input that are not asked about, by reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`,
     only sources with hashes up to it are asked about, and the rest left to another session. With
     `asks_again`, `requests` is called again once all are settled, for what follows from the replies.
     """
@@ -47,7 +46,7 @@ class Job(ABC):
     command: str
     run: Path
     spec: AnnotatorSpec
-    total: int | None
+    total: int
     passed_over: dict[str, int]
     retry_rejected: bool
     last_rank: int | None = None
@@ -118,10 +117,8 @@ class Tally:
 
     def table(self, *names: str) -> dict[str, Any]:
         """Return some of the counts in this order; `failed` and `rejected` are tables of their own."""
-        split = {"failed": self.failed, "rejected": self.rejected}
-        return {
-            name: dict(sorted(split[name].items())) if name in split else self.counts[name] for name in names
-        }
+        split = {"failed": dict(sorted(self.failed.items())), "rejected": dict(sorted(self.rejected.items()))}
+        return {name: split.get(name, self.counts[name]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +193,8 @@ def ask_all(job: Job) -> SessionResult:
         for why, number in job.passed_over.items():
             if number:
                 log.info("%d %s rows skipped", number, why)
-        about = "" if spec.shard is None else "about "  # the shards are about equal
-        count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
-        log.info(
-            "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
-        )
+        said = "%s (%s): about %s, %s replies in the journal"
+        log.info(said, spec.name, spec.checkpoint, counted(job.total, "request"), f"{len(journal):,}")
         started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
@@ -217,10 +211,7 @@ def ask_all(job: Job) -> SessionResult:
         seconds = time.monotonic() - started
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
-            said = (
-                "%s set aside as refused or failing again and again, most with %s; see refused_by_server in "
-                "rejected.jsonl (--retry-rejected asks again)"
-            )
+            said = "%s set aside as refused or failing again and again, most with %s (see rejected.jsonl)"
             log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
         error = error or _verdict(job, counts, collector, journal, ledger)

@@ -273,7 +273,7 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     ("given", "message"),
     [
         ({}, "give --texts FILE, or run folders of llm-label"),
-        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "--texts and run folders make two kinds of pairs"),
+        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "give --texts FILE, or run folders of llm-label"),
         ({"runs": ["a"], "limit": 3}, "--limit, --embeddings and --text-field are for --texts"),
         ({"runs": ["a"], "text_field": "body"}, "--text-field are for --texts"),
         ({"runs": ["a", "empty"]}, "candidates.jsonl holds no candidates; see rejected.jsonl beside it"),
