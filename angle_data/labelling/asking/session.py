@@ -38,9 +38,10 @@ class Job(ABC):
     """What a command brings to a session.
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
-    requests. `passed_over` counts the rows of the input that are not asked about, by reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`,
-    only sources with hashes up to it are asked about, and the rest left to another session. With
-    `asks_again`, `requests` is called again once all are settled, for what follows from the replies.
+    requests. `passed_over` counts the rows of the input that are not asked about, by reason. With
+    `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`, only sources
+    with hashes up to it are asked about, and the rest left to another session. With `asks_again`, `requests`
+    is called again once all are settled, for what follows from the replies.
     """
 
     command: str
