@@ -90,18 +90,20 @@ def begin_run(job: Job, before: Mapping[str, Any]) -> None:
     write_json(job.run / _NAME, {**(before or _settings(job)), "finished": False})
 
 
-def write_run(job: Job, before: Mapping[str, Any], ledger: Ledger, **ended: Any) -> None:
+def write_run(
+    job: Job, before: Mapping[str, Any], ledger: Ledger, counts: Mapping[str, Any], **ended: Any
+) -> None:
     """Write the file at the end of a session.
 
-    `ended` are `finished`: nothing is left to ask, but for what some recorded replies lack; `counts`; and
-    `stopped_by`: the line that it ended with, None if all went well.
+    `ended` are `finished`: nothing is left to ask, but for what some recorded replies lack; and `stopped_by`:
+    the line that it ended with, None if all went well.
     """
     failures = Counter(before.get("failures") or {})
-    failures.update(ended["counts"]["failed"])
+    failures.update(counts["failed"])
     spent, price = ledger.journal.spent, ledger.price
     content = {
         **_settings(job),
-        **ended,
+        "counts": counts,
         "replies": len(ledger.journal),
         "tokens": {
             "prompt_tokens": spent.prompt,
@@ -111,6 +113,7 @@ def write_run(job: Job, before: Mapping[str, Any], ledger: Ledger, **ended: Any)
         "usd": usd_of(price, spent),
         "usd_per_million": None if price is None else {"input": price.input, "output": price.output},
         "failures": dict(sorted(failures.items())),
+        **ended,
     }
     write_json(job.run / _NAME, content)
 

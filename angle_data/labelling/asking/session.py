@@ -194,8 +194,10 @@ def ask_all(job: Job) -> SessionResult:
         for why, number in job.passed_over.items():
             if number:
                 log.info("%d %s rows skipped", number, why)
-        said = "%s (%s): about %s, %s replies in the journal"
-        log.info(said, spec.name, spec.checkpoint, counted(job.total, "request"), f"{len(journal):,}")
+        about = "about " * (spec.shard is not None or job.asks_again)
+        count = f"{about}{counted(job.total, 'request')}"
+        said = "%s (%s): %s, %s replies in the journal"
+        log.info(said, spec.name, spec.checkpoint, count, f"{len(journal):,}")
         started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
@@ -219,7 +221,7 @@ def ask_all(job: Job) -> SessionResult:
         finished = error is None and not counts["unanswered"]
         error = _judge_yield(counts, job, error)
         stopped_by = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) if error else None
-        write_run(job, earlier, ledger, finished=finished, counts=counts, stopped_by=stopped_by)
+        write_run(job, earlier, ledger, counts, finished=finished, stopped_by=stopped_by)
     if error is not None:
         raise error
     return SessionResult(job.run, spec.name, counts, seconds)
