@@ -160,19 +160,22 @@ class Progress:
                 rich_progress.TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task(self._label, total=self._total, note="")
+            self._task = self._bar.add_task(self._label, total=self._total, completed=self._done, note="")
             self._bar.start()
         return self
 
-    def advance(self, count: int = 1, note: str = "", *, skipped: int = 0) -> None:
-        """Count `count` more items as finished and show `note` (such as failures so far) beside them.
-
-        Those `skipped` were finished before and do not count for the speed.
-        """
-        self._done += count + skipped
-        self._skipped += skipped
+    def skip(self, count: int) -> None:
+        """Count `count` more items as finished before; they do not count for the speed."""
+        self._done += count
+        self._skipped += count
         if self._bar is not None:
-            self._bar.update(self._task, advance=count + skipped, note=note)
+            self._bar.update(self._task, advance=count)
+
+    def advance(self, count: int = 1, note: str = "") -> None:
+        """Count `count` more items as finished and show `note` (such as failures so far) beside them."""
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(self._task, advance=count, note=note)
         elif time.monotonic() - self._last_log >= _LOG_EVERY_S:
             self._last_log = time.monotonic()
             rate = (self._done - self._skipped) / (self._last_log - self._started)

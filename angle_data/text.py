@@ -21,9 +21,9 @@ def normalise(text: str) -> str:
     return " ".join(folded.split()).strip(_EDGE)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number and its noun, as in `1 request` and `2,000 requests`; the plural is made with an s."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number and its noun, as in `1 request` and `2,000 requests`; the usual `plural` has an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
 
 
 def pair_key(one: str, other: str) -> tuple[str, str]:

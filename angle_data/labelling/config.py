@@ -63,22 +63,16 @@ class LabelConfig:
 
     def __post_init__(self) -> None:
         if self.plan and self.purpose not in PURPOSES:
-            raise InputError(
-                f"--plan needs --purpose, {' or '.join(PURPOSES)}: must opposites be kept apart, or not?"
-            )
+            purposes = " or ".join(PURPOSES)
+            raise InputError(f"--plan needs --purpose, {purposes}: must opposites be kept apart, or not?")
         if not self.plan and (self.budget_usd is not None or self.purpose is not None):
-            raise InputError(
-                "--budget-usd and --purpose are for --plan; a run has --max-usd, and ensemble takes --purpose"
-            )
-        given = [name for name in ("size", "polarity", "pilot") if getattr(self, name) is not None]
-        given += ["prompts"] if self.prompts != "paper" else []
-        given += [
-            name
-            for name in ("shard", "max_usd", "max_tokens_total")
-            if getattr(self.engine, name) is not None
-        ]
+            raise InputError("--budget-usd and --purpose are for --plan; a run has --max-usd")
+        asked = {name: getattr(self, name) for name in ("size", "polarity", "pilot")}
+        asked |= {name: getattr(self.engine, name) for name in ("shard", "max_usd", "max_tokens_total")}
+        asked["prompts"] = None if self.prompts == "paper" else self.prompts
+        given = [name.replace("_", "-") for name, value in asked.items() if value is not None]
         if self.plan and given:
-            raise InputError(f"--plan decides what to ask for: leave out --{given[0].replace('_', '-')}")
+            raise InputError(f"--plan decides what to ask for: leave out --{given[0]}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
             raise InputError(f"--budget-usd must be above 0 and finite, got {self.budget_usd:g}")
         check_least(self, 1, "size", "limit", "pilot")

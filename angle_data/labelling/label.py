@@ -15,10 +15,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, request_key
+from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.console import duration
 from angle_data.errors import InputError
@@ -26,7 +25,7 @@ from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
 from angle_data.labelling.config import POLARITIES, LabelConfig
-from angle_data.labelling.prompts import Asked, PromptSet, degrees_schema, list_schema, load_prompts
+from angle_data.labelling.prompts import Asked, list_schema, load_prompts, object_schema
 from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
@@ -40,6 +39,7 @@ log = logging.getLogger("angle.labelling")
 _REPLY_STRETCH = 1.3
 _KEY_CHARS = 8  # of JSON around each sentence
 _SIZE, _POLARITY = 2, "both"  # without --size and --polarity
+_SHOWN = 10  # sentences after a pilot
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -60,60 +60,47 @@ def label(config: LabelConfig) -> SessionResult:
 
 
 class LabelJob(Job):
-    """The requests of a labelling run, and the candidates that follow from the replies.
-
-    Raises:
-        InputError: The settings, the texts or the prompts cannot be used.
-    """
+    """The requests of a labelling run, and the candidates that follow from the replies."""
 
     command = "llm-label"
-    advice = "choose another model or prompt, or ask anew with --retry-rejected"
 
     def __init__(self, config: LabelConfig) -> None:
         self.config = config
         self.run, self.retry_rejected = config.out, config.retry_rejected
         self.spec = choose_annotator(config.engine, config.out)
         self._prompts = load_prompts(config.prompts)
-        self._asked = _asked(config, self._prompts)
-        self._size = config.size or _SIZE
+        self._of_degrees = "degrees" in self._prompts
+        for name in ("polarity", "size") if self._of_degrees else ():
+            if getattr(config, name) is not None:
+                raise InputError(f"--{name} is for synonyms and antonyms, not for degrees; leave it out")
+        polarities = POLARITIES[config.polarity or _POLARITY]
+        self._asked: tuple[Asked, ...] = ("degrees",) if self._of_degrees else polarities
+        self._size = len(DEGREES) if self._of_degrees else config.size or _SIZE
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
         if config.pilot is not None:
             ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))
-            self._last_rank = max(nsmallest(config.pilot, ranks), default=0)
-            self.is_pilot = True
+            self.last_rank = max(nsmallest(config.pilot, ranks), default=0)
         self.passed_over = {"blank": self.texts.blank, "repeated": self.texts.repeated}
         texts = min(self.spec.share_of(self.texts.count), config.pilot or self.texts.count)
         self.total = texts * len(self._asked)
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and prompt."""
-        size = self._size
-        schema = degrees_schema() if self._of_degrees else list_schema("sentences", {"type": "string"}, size)
+        size, sentence = self._size, {"type": "string"}
+        schema = list_schema("sentences", sentence, size)
+        if self._of_degrees:
+            schema = object_schema(**{str(degree): sentence for degree in DEGREES})
         parts = []
         for asked in self._asked:
             prompt = self._prompts[asked]
             parts.append((asked, prompt, self.spec.sampling(schema if prompt.reply == "json" else None)))
         for text in self.texts:
-            if not self.spec.takes(text.text):
-                continue
-            for asked, prompt, sampling in parts:
-                content = prompt.fill({"size": str(size), "text": text.text})
-                messages = ({"role": "user", "content": content},)
-                yield ChatRequest(
-                    key=request_key(self.spec.identity, messages, sampling),
-                    source_id=text.id,
-                    source=text.text,
-                    task=asked,
-                    messages=messages,
-                    model=self.spec.checkpoint,
-                    sampling=sampling,
-                )
-
-    def asks(self, request: ChatRequest) -> bool:
-        """Whether a text is one of the pilot, if this is one."""
-        return not self.is_pilot or stable_hash(request.source) <= self._last_rank
+            if self.spec.takes(text.text):
+                for asked, prompt, sampling in parts:
+                    content = prompt.fill({"size": str(size), "text": text.text})
+                    yield self.request(text.id, text.text, asked, content, sampling)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -135,14 +122,11 @@ class LabelJob(Job):
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
-        if self._of_degrees:
-            return len(DEGREES) * (len(request.source) * _REPLY_STRETCH + _KEY_CHARS)
-        return self._size * len(request.source) * _REPLY_STRETCH
+        return self._size * (len(request.source) * _REPLY_STRETCH + self._of_degrees * _KEY_CHARS)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
         """Return the number of sentences that were asked for where there was an answer."""
-        each = len(DEGREES) if self._of_degrees else self._size
-        return int(each * (counts["replied"] + counts["refused"]))
+        return int(self._size * (counts["replied"] + counts["refused"]))
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""
@@ -160,17 +144,21 @@ class LabelJob(Job):
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
-                tally.counts["requests"] += 1
-                degrees: dict[int, str] = {}
-                for record in self._records(request, journal, tally):
-                    (kept if isinstance(record, Candidate) else dropped).write(dumps(record.to_dict()) + "\n")
-                    if isinstance(record, Candidate):
-                        answers.add(record)
-                        if record.degree is not None:
-                            degrees[record.degree] = record.text
-                if degrees:
+                state = tally.count(request.key, journal)
+                candidates, rejections = self._records(request, journal)
+                kept.writelines(dumps(record.to_dict()) + "\n" for record in candidates)
+                dropped.writelines(dumps(record.to_dict()) + "\n" for record in rejections)
+                tally.counts["kept"] += len(candidates)
+                tally.rejected.update(record.reason for record in rejections)
+                if state == "replied":
+                    tally.counts["from_journal"] += journal.held_before(request.key)
+                    tally.counts["without_sentence"] += not candidates
+                for candidate in candidates:
+                    answers.add(candidate)
+                if degrees := {one.degree: one.text for one in candidates if one.degree is not None}:
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
+        del tally.rejected["request_failed"]  # which are counted as failed
         for said in filter(None, (report.warning(), answers.warning())):
             log.warning(said)
         return {
@@ -181,76 +169,38 @@ class LabelJob(Job):
             **({**tally.table("missing_degrees"), "degrees": report.counts()} if self._of_degrees else {}),
         }
 
-    def _records(
-        self, request: ChatRequest, journal: Journal, tally: Tally
-    ) -> Iterator[Candidate | Rejection]:
-        """Yield what the last reply to a request gives, and count it."""
+    def _records(self, request: ChatRequest, journal: Journal) -> tuple[list[Candidate], list[Rejection]]:
+        """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
-        model, row, failure = self.spec.model, journal.row(request.key), journal.failures.get(request.key)
-        state = "unanswered"
+        by, kept, dropped = (self.spec.model, request.key), list[Candidate](), list[Rejection]()
+        row, failure = journal.row(request.key), journal.failures.get(request.key)
         if row is not None and (why := refusal_of(row)) is not None:
-            tally.rejected["refused_by_server"] += 1
-            yield Rejection(*source, "", model, request.key, "refused_by_server", why)
-            state = "refused"
+            dropped.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
-            parts, state = self._parse(request, row), "replied"
-            kept = [part for part in parts if part.reason is None]
-            for part in kept:
-                yield Candidate(*source, part.text, model, request.key, part.degree)
-            for text, reason, degree in parts:
-                if reason is not None:
-                    tally.rejected[reason] += 1
-                    raw = whole_characters(row["reply"])
-                    yield Rejection(*source, text, model, request.key, reason, raw, degree)
-            tally.counts["kept"] += len(kept)
-            tally.counts["without_sentence"] += not (kept or failure)
+            raw = whole_characters(row["reply"])
+            for text, reason, degree in self._parse(request, row):
+                if reason is None:
+                    kept.append(Candidate(*source, text, *by, degree))
+                else:
+                    dropped.append(Rejection(*source, text, *by, reason, raw, degree))
         if failure is not None:
-            state = "failed"
-            tally.failed[failure.kind] += 1
             why = f"{failure.kind}: {whole_characters(failure.message)}"
-            yield Rejection(*source, "", model, request.key, "request_failed", why)
-        tally.counts[state] += 1
-        if state == "replied":
-            tally.counts["from_journal"] += journal.held_before(request.key)
-
-    @property
-    def _of_degrees(self) -> bool:
-        return "degrees" in self._prompts
+            dropped.append(Rejection(*source, "", *by, "request_failed", why))
+        return kept, dropped
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
-        reply, source, ended = row["reply"], request.source, row.get("finish_reason")
         polarity = _polarity(request)
-        prompt = self._prompts[polarity or "degrees"].template
+        prompt, ended = self._prompts[polarity or "degrees"].template, row.get("finish_reason")
+        about: dict[str, Any] = {"source": request.source, "finish_reason": ended, "prompt": prompt}
         if polarity is None:
-            return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
-        size = self._size
-        return parse_reply(
-            reply, source=source, finish_reason=ended, size=size, polarity=polarity, prompt=prompt
-        )
-
-
-def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:
-    """Return what is asked about each text; refuse options that prompts for degrees have no use for."""
-    if "degrees" not in prompts:
-        return POLARITIES[config.polarity or _POLARITY]
-    if name := "polarity" if config.polarity is not None else "size" if config.size is not None else None:
-        raise InputError(
-            f"--{name} is for synonyms and antonyms; --prompts {config.prompts} asks for one sentence at "
-            f"each of five degrees: leave out --{name}"
-        )
-    return ("degrees",)
+            return parse_degrees(row["reply"], **about)
+        return parse_reply(row["reply"], **about, size=self._size, polarity=polarity)
 
 
 def _polarity(request: ChatRequest) -> Polarity | None:
     """Return the polarity that a request asks for, None if it asks for degrees."""
     assert request.task != "score", "labelling asks for sentences only"
     return None if request.task == "degrees" else request.task
-
-
-# --- a pilot ---------------------------------------------------------------------------------------------
-
-_SHOWN = 10
-_UNKNOWN: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,51 +229,12 @@ class PilotResult:
         """Show it to people."""
         width = max(map(len, self.measured))
         lines = [f"{'':<{width}} {'pilot':>12} {'all texts':>12}"]
-        for name, values in self.measured.items():
-            shown = (_shown(name, value) for value in values)
-            lines.append(f"{name:<{width}} {' '.join(f'{value:>12}' for value in shown)}")
+        for name, (part, whole) in self.measured.items():
+            lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
         lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
         lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
         lines.append("\nthe same command without --pilot asks the rest, and nothing twice")
         return "\n".join([*lines, f"{self.session.model} -> {self.session.run}"])
-
-
-def pilot(config: LabelConfig) -> PilotResult:
-    """Ask about `config.pilot` texts, as `label` does, and forecast all of them from the run folder.
-
-    Raises:
-        AngleError, KeyboardInterrupt: As of `label`.
-    """
-    session = label(config)
-    job = LabelJob(replace(config, pilot=None))
-    plan = plan_all(job)
-    counts = session.counts
-    answered = max(counts["replied"] + counts["refused"], 1)
-    grown = (answered + plan.to_ask) / answered
-    tokens = usd = _UNKNOWN
-    if plan.spent_tokens:  # recorded replies do not say what they took
-        tokens = plan.spent_tokens, plan.spent_tokens + plan.prompt_tokens + plan.completion_tokens
-        if plan.usd is not None and plan.spent_usd is not None:
-            usd = plan.spent_usd, plan.spent_usd + plan.usd
-    measured = {"requests": (answered, answered + plan.to_ask), "tokens": tokens, "USD": usd}
-    if counts["asked"]:
-        each = session.seconds / counts["asked"]
-        measured["time"] = session.seconds, session.seconds + each * plan.to_ask
-    given = {"sentences kept": counts["kept"]}
-    given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
-    measured |= {name: (count, round(count * grown)) for name, count in given.items()}
-    useful = counts["kept"] / max(job.asked_for(counts), 1)
-    error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
-    return PilotResult(session, measured, useful, error, _pairs(config.out) if counts["kept"] else [])
-
-
-def _pairs(run: Path) -> list[tuple[str, str, str]]:
-    """Return some candidates, drawn by hash, with at most one of each source and polarity or degree."""
-    found: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for one in read_candidates(run):
-        kind = one.polarity or f"degree {one.degree}"
-        found.setdefault((one.source_id, kind), (kind, one.source, one.text))
-    return sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
 
 
 def _shown(name: str, value: float | None) -> str:
@@ -332,3 +243,38 @@ def _shown(name: str, value: float | None) -> str:
     if name == "time":
         return duration(value)
     return f"{value:,.4f}" if name == "USD" else f"{value:,.0f}"
+
+
+def pilot(config: LabelConfig) -> PilotResult:
+    """Ask about `config.pilot` texts, as `label` does, and forecast all of them from the run folder."""
+    session = label(config)
+    job = LabelJob(replace(config, pilot=None))
+    plan = plan_all(job)
+    counts = session.counts
+    answered = max(counts["replied"] + counts["refused"], 1)
+    measured: dict[str, tuple[float | None, float | None]] = {
+        "requests": (answered, answered + plan.to_ask),
+        "tokens": (None, None),
+        "USD": (None, None),
+    }
+    if plan.spent_tokens:  # recorded replies do not say what they took
+        left = plan.prompt_tokens + plan.completion_tokens
+        measured["tokens"] = plan.spent_tokens, plan.spent_tokens + left
+        if plan.usd is not None and plan.spent_usd is not None:
+            measured["USD"] = plan.spent_usd, plan.spent_usd + plan.usd
+    if counts["asked"]:
+        each = session.seconds / counts["asked"]
+        measured["time"] = session.seconds, session.seconds + each * plan.to_ask
+    given = {"sentences kept": counts["kept"]}
+    given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
+    grown = (answered + plan.to_ask) / answered
+    measured |= {name: (count, round(count * grown)) for name, count in given.items()}
+    useful = counts["kept"] / max(job.asked_for(counts), 1)
+    error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
+    # Some candidates, drawn by hash, with at most one of each source and polarity or degree.
+    found: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for one in read_candidates(config.out) if counts["kept"] else ():
+        kind = one.polarity or f"degree {one.degree}"
+        found.setdefault((one.source_id, kind), (kind, one.source, one.text))
+    pairs = sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
+    return PilotResult(session, measured, useful, error, pairs)

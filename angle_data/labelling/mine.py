@@ -1,12 +1,8 @@
 """`angle-data mine`: pairs to be graded, among the user's own texts or among what was written for them.
 
-Neighbours come from shared words, weighed by how rare they are, or from embeddings made by `angle-train
-encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn and is no label:
-
-- `near`: one is among the nearest of the other
-- `between`: they share something, and are no neighbours
-- `random`: any two texts
-- `written`: two sentences that annotators wrote for one text (of run folders, instead of texts)
+Neighbours come from shared words, weighed by how rare they are, or from embeddings. Rows are `text1`, `text2`
+and `kind`, which says how a pair was drawn and is no label: `near` (one is among the nearest of the other),
+`between` (they share something, and are no neighbours), `random`, or `written` (for one text).
 
 Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
 drawn. No text is compared with all others: a word leads to at most `_WINDOW` texts.
@@ -17,12 +13,12 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial
+from itertools import chain, combinations
 from pathlib import Path
-from typing import NamedTuple
 
 from angle_data.calls import check_least, check_named_once, option, paths_option
 from angle_data.errors import InputError
@@ -46,30 +42,16 @@ _USUAL = 2_000  # pairs, where no number is asked for
 _WRITTEN = "written"
 _RARER = 3  # a pair with a sentence of degree 1, which is about something else, comes so much later
 
-_Row = tuple[int, str, str, str]
-"""A pair with its place in the file: a hash, the two texts in a direction by it, and the kind."""
+_Row = tuple[int, str, str, str]  # a hash for the place in the file, the texts in a direction by it, the kind
 
 
-class Near(NamedTuple):
-    """A text, by its place in hash order, and its similarity to another."""
-
-    place: int
-    similarity: float
-
-
-Neighbours = Callable[[Iterable[int], int], Iterator[tuple[int, list[Near]]]]
-"""Places of texts, and how many neighbours each may have -> each place with its neighbours, nearest first."""
-
-_Pair = tuple[int, int]  # places, the smaller first
+_Pair = tuple[int, int]  # places of texts in hash order, the smaller first
+_Near = list[tuple[int, float]]  # the neighbours of a text, nearest first: their places and similarities
 
 
 @dataclass(frozen=True, slots=True)
 class MineConfig:
-    """What to draw from which texts. Checks itself.
-
-    `runs` or `texts` must be given. `n` None draws 2,000 pairs, or all where there are fewer.
-    `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
-    """
+    """What to draw from which texts; `embeddings` has shape (rows of `texts`, D). Checks itself."""
 
     out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
     texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", None)  # noqa: RUF009
@@ -93,10 +75,8 @@ class MineConfig:
 
     def __post_init__(self) -> None:
         check_least(self, 1, "n", "limit")
-        if self.texts is None and not self.runs:
-            raise InputError("give --texts FILE, or run folders of llm-label")
-        if self.texts is not None and self.runs:
-            raise InputError("--texts and run folders make two kinds of pairs: give one, then the other")
+        if (self.texts is None) == (not self.runs):
+            raise InputError("give --texts FILE, or run folders of llm-label: each makes its own pairs")
         check_named_once(self.runs)
         if self.runs and (self.limit, self.embeddings, self.text_field) != (None, None, "text"):
             raise InputError("--limit, --embeddings and --text-field are for --texts")
@@ -104,8 +84,6 @@ class MineConfig:
             raise InputError("--embeddings are of the whole file: leave out --limit")
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
-        if self.texts is not None and self.out.resolve() == self.texts.resolve():
-            raise InputError(f"--out {self.out} is the file of texts itself; give another one")
 
 
 def mine(config: MineConfig) -> dict[str, int]:
@@ -123,7 +101,9 @@ def mine(config: MineConfig) -> dict[str, int]:
         rows = _among_texts(config, config.texts)
     else:
         rows = _draw_written(config.runs, config.n or _USUAL, config.seed)
-        _number(config.n, len(rows) if config.n else _USUAL, "the sentences written for each text")
+    if len(rows) < (config.n or 0):
+        there = counted(len(rows), "pair")
+        raise InputError(f"--n {config.n:,} is more than the {there} that there are; give less")
     rows.sort()
     lines = (dumps({"text1": one, "text2": other, "kind": kind}) for _, one, other, kind in rows)
     mined = "".join(f"{line}\n" for line in lines)
@@ -138,37 +118,20 @@ def mine(config: MineConfig) -> dict[str, int]:
 
 def _among_texts(config: MineConfig, path: Path) -> list[_Row]:
     file = TextFile(path, text_field=config.text_field, limit=config.limit)
-    found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
-    texts = [text for _, text, _ in found]
-    count = len(texts)
-    if count < 2:
-        raise InputError(f"{path} holds only one distinct text; a pair needs two")
-    n = _number(config.n, count * (count - 1) // 2, f"{count:,} distinct texts")
-    if config.embeddings is None:
-        neighbours = _by_words(texts)
-    else:
-        neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
-    drawn = _draw(neighbours, count, n)
-    return [_row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
-
-
-def _number(n: int | None, possible: int, of: str) -> int:
-    if n is not None and n > possible:
-        raise InputError(f"--n {n:,} is more than the {counted(possible, 'pair')} of {of}; give less")
-    return min(_USUAL, possible) if n is None else n
-
-
-def _distinct(file: TextFile) -> Iterator[tuple[str, str, int]]:
-    """Yield (normalised text, text, row) of every distinct text; of equal ones the smallest stands."""
-    best: dict[str, tuple[str, int]] = {}
+    best: dict[str, tuple[str, int]] = {}  # of texts that are equal when normalised the smallest stands
     for row, item in file.placed():
         key = normalise(item.text)
         best[key] = min(best.get(key, (item.text, row)), (item.text, row))
-    for key, (text, row) in best.items():
-        yield key, text, row
-
-
-# --- neighbours ---------------------------------------------------------------------------------------
+    order = sorted(best, key=lambda key: (stable_hash(f"{config.seed}\n{key}"), key))
+    texts = [best[key][0] for key in order]
+    count = len(texts)
+    if count < 2:
+        raise InputError(f"{path} holds only one distinct text; a pair needs two")
+    neighbours = partial(_by_words, texts)
+    if config.embeddings is not None:
+        neighbours = partial(_by_embeddings, config.embeddings, [best[key][1] for key in order], file.rows)
+    drawn = _draw(neighbours, count, min(config.n or _USUAL, count * (count - 1) // 2))
+    return [_row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
 
 
 def _features(text: str) -> set[str]:
@@ -182,16 +145,16 @@ def _features(text: str) -> set[str]:
     return found
 
 
-def _in_order(near: Iterable[Near], place: int, count: int) -> list[Near]:
+def _in_order(near: _Near, place: int, count: int) -> _Near:
     """Sort the neighbours of a text, the nearest first; of equally near ones each text has others first."""
-    return sorted(near, key=lambda item: (-item.similarity, (item.place - place) % count))
+    return sorted(near, key=lambda item: (-item[1], (item[0] - place) % count))
 
 
-def _by_words(texts: Sequence[str]) -> Neighbours:
-    """Return neighbours by shared words: the sum of the weights of the shared ones to that of all.
+def _by_words(texts: Sequence[str], asked: int, most: int) -> Iterator[_Near]:
+    """Yield up to `most` neighbours of each of the first `asked` texts, by shared words.
 
-    The weight is log((N + 1) / texts that hold the word). A word that many texts hold leads only to those
-    next to a text in hash order.
+    Similarity is the sum of the weights of the shared words to that of all. The weight is log((N + 1) / texts
+    that hold the word). A word that many texts hold leads only to those next to a text in hash order.
     """
     number: dict[str, int] = {}
     raw = [[number.setdefault(name, len(number)) for name in sorted(_features(text))] for text in texts]
@@ -202,9 +165,7 @@ def _by_words(texts: Sequence[str]) -> Neighbours:
     weight = [math.log((len(texts) + 1) / len(places)) for places in holders]
     held = [tuple(sorted(names, key=lambda name: (-weight[name], name))) for names in raw]
     total = [math.fsum(weight[name] for name in names) for names in held]
-
-    def nearest(place: int, most: int) -> list[Near]:
-        own = held[place]
+    for place, own in enumerate(held[:asked]):
         shared: dict[int, float] = {}
         for name in own[:_RAREST]:
             places = holders[name]
@@ -212,20 +173,18 @@ def _by_words(texts: Sequence[str]) -> Neighbours:
             for other in places[start : start + _WINDOW]:
                 shared[other] = shared.get(other, 0.0) + weight[name]
         shared.pop(place, None)
-        listed = heapq.nsmallest(
-            most, shared, key=lambda other: (-shared[other], (other - place) % len(texts))
-        )
+        order = {other: (-share, (other - place) % len(texts)) for other, share in shared.items()}
         mine, near = set(own), []
-        for other in listed:
+        for other in heapq.nsmallest(most, order, key=order.__getitem__):
             common = math.fsum(weight[name] for name in held[other] if name in mine)
-            near.append(Near(other, common / (total[place] + total[other] - common)))
-        return _in_order(near, place, len(texts))
-
-    return lambda places, most: ((place, nearest(place, most)) for place in places)
+            near.append((other, common / (total[place] + total[other] - common)))
+        yield _in_order(near, place, len(texts))
 
 
-def _by_embeddings(path: Path, rows: Sequence[int], in_file: int) -> Neighbours:
-    """Return neighbours by the cosine of embeddings; `rows` are those of the texts in the file of texts.
+def _by_embeddings(path: Path, rows: Sequence[int], in_file: int, asked: int, most: int) -> Iterator[_Near]:
+    """Yield `most` neighbours of each of the first `asked` texts, by the cosine of embeddings.
+
+    `rows` are those of the texts in the file of texts, which has `in_file`.
 
     Raises:
         InputError: The file is no array of finite numbers with a row for each of the file of texts.
@@ -249,24 +208,15 @@ def _by_embeddings(path: Path, rows: Sequence[int], in_file: int) -> Neighbours:
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
         raise InputError(f"--embeddings {path} holds rows of zeros or NaN; encode the texts again")
     vectors /= lengths
-
-    def nearest(places: Iterable[int], most: int) -> Iterator[tuple[int, list[Near]]]:
-        asked = np.fromiter(places, dtype=np.int64)
-        most = min(most, len(vectors) - 1)
-        step = max(1, (1 << 24) // len(vectors))  # 64 MiB of cosines at a time
-        for start in range(0, len(asked), step):
-            block = asked[start : start + step]
-            cosines = vectors[block] @ vectors.T
-            cosines[np.arange(len(block)), block] = -2.0
-            listed = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
-            for place, others, row in zip(block.tolist(), listed.tolist(), cosines, strict=True):
-                near = [Near(other, float(row[other])) for other in others]
-                yield place, _in_order(near, place, len(vectors))
-
-    return nearest
-
-
-# --- drawing ------------------------------------------------------------------------------------------
+    most = min(most, len(vectors) - 1)
+    step = max(1, (1 << 24) // len(vectors))  # 64 MiB of cosines at a time
+    for start in range(0, asked, step):
+        block = np.arange(start, min(start + step, asked))
+        cosines = vectors[block] @ vectors.T
+        cosines[np.arange(len(block)), block] = -2.0
+        listed = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
+        for place, others, row in zip(block.tolist(), listed.tolist(), cosines, strict=True):
+            yield _in_order([(other, float(row[other])) for other in others], place, len(vectors))
 
 
 class _Drawn(dict[_Pair, str]):
@@ -295,9 +245,25 @@ class _Drawn(dict[_Pair, str]):
         return len(self) >= min(count, self.n - needed)
 
 
-def _draw(neighbours: Neighbours, count: int, n: int) -> _Drawn:
-    """Draw `n` pairs of `count` texts: near ones, then those between, then random ones for the rest."""
-    pools = _pools(neighbours, count, n)
+def _draw(neighbours: Callable[[int, int], Iterator[_Near]], count: int, n: int) -> _Drawn:
+    """Draw `n` pairs of `count` texts: near ones, then those between, then random ones for the rest.
+
+    Random are first the texts without a pair, then those that stand one, two … places apart in hash order.
+    """
+    asked = min(count, max(10 * n, _FEWEST_ASKED))
+    near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
+    far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
+    most = min(count - 1, max(_LISTED, 4 * near))
+    # Places of what lies between in a list of neighbours: dense where they are near, up to the last.
+    between = {min(most - 1, round(near * (most / near) ** (step / far))) for step in range(1, far + 1)}
+    pools: dict[str, dict[_Pair, float]] = {kind: {} for kind in _SHARES}
+    for place, listed in enumerate(neighbours(asked, most)):
+        for rank, (other, similarity) in enumerate(listed):
+            kind = "near" if rank < near else "between" if rank in between else None
+            if kind is not None:
+                pools[kind][min(place, other), max(place, other)] = similarity
+    for pair in pools["near"]:
+        pools["between"].pop(pair, None)
     drawn = _Drawn(count, n)
     wanted = 0.0
     for kind, share in _SHARES.items():
@@ -306,34 +272,19 @@ def _draw(neighbours: Neighbours, count: int, n: int) -> _Drawn:
     alone = [place for place in range(count) if not drawn.uses[place]]
     pairs = list(zip(alone[::2], [*alone[1::2], 0], strict=False))
     while len(drawn) < n:
-        _take_random(drawn, pairs)
+        steps = range(1, count // 2 + 1)
+        apart = ((place, (place + step) % count) for step in steps for place in range(count))
+        for pair in chain(pairs, apart):
+            if len(drawn) == n:
+                break
+            drawn.take(*pair, "random")
         drawn.cap = count  # so few pairs are left that some texts must take part in more
     return drawn
 
 
-def _pools(neighbours: Neighbours, count: int, n: int) -> dict[str, dict[_Pair, float]]:
-    asked = min(count, max(10 * n, _FEWEST_ASKED))
-    near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
-    far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
-    most = min(count - 1, max(_LISTED, 4 * near))
-    # Places of what lies between in a list of neighbours: dense where they are near, up to the last.
-    between = {min(most - 1, round(near * (most / near) ** (step / far))) for step in range(1, far + 1)}
-    pools: dict[str, dict[_Pair, float]] = {kind: {} for kind in _SHARES}
-    for place, listed in neighbours(range(asked), most):
-        for rank, other in enumerate(listed):
-            kind = "near" if rank < near else "between" if rank in between else None
-            if kind is not None:
-                pools[kind][min(place, other.place), max(place, other.place)] = other.similarity
-    for pair in pools["near"]:
-        pools["between"].pop(pair, None)
-    return pools
-
-
 def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> None:
     """Draw until there are so many: a share of each band of similarity, the rest from the highest bands."""
-    if not pool:
-        return
-    low, high = min(pool.values()), max(pool.values())
+    low, high = min(pool.values(), default=0.0), max(pool.values(), default=0.0)
     bands: list[list[_Pair]] = [[] for _ in range(_BANDS)]
     for pair in sorted(pool, key=lambda pair: stable_hash(f"{pair}")):
         bands[min(_BANDS - 1, int(_BANDS * (high - pool[pair]) / ((high - low) or 1.0)))].append(pair)
@@ -351,20 +302,6 @@ def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> N
                 band[:] = left
 
 
-def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
-    """Draw the pairs `first`, then those of texts that stand one, two … places apart in hash order."""
-    count = len(drawn.uses)
-    apart = ((place, (place + step) % count) for step in range(1, count // 2 + 1) for place in range(count))
-    for pairs in (first, apart):
-        for pair in pairs:
-            if len(drawn) >= drawn.n:
-                return
-            drawn.take(*pair, "random")
-
-
-# --- written for one text ------------------------------------------------------------------------------
-
-
 def _row_of(seed: int, one: str, other: str, kind: str) -> _Row:
     """Return a row with its place in the file, in an order and a direction by hash."""
     rank = stable_hash("\n".join([str(seed), *sorted((one, other))]))
@@ -378,19 +315,21 @@ def _draw_written(runs: Sequence[Path], n: int, seed: int) -> list[_Row]:
     Texts and their pairs come in an order by hash. Two sentences of degree 1, which are about something else
     each, are no pair, and one of them is in fewer pairs than another sentence.
     """
-    written = _read_written(runs)
+    written: dict[str, dict[str, tuple[str, bool]]] = {}  # by text: each sentence, and whether of degree 1
+    for candidate in chain.from_iterable(map(read_candidates, runs)):
+        key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
+        if key:
+            own = written.setdefault(normalise(candidate.source), {})
+            old = own.get(key, new)
+            own[key] = min(old[0], new[0]), old[1] and new[1]
     order = sorted(written, key=lambda text: (stable_hash(f"{seed}\n{text}"), text))
-    queues = {text: _ranked(written[text].values(), seed) for text in order}
+    queues = deque(_ranked(written[text].values(), seed) for text in order)
     drawn: dict[tuple[str, str], _Row] = {}
     while queues and len(drawn) < n:
-        for text, queue in list(queues.items()):
-            row = next(queue, None)
-            if row is None:
-                del queues[text]
-            else:
-                drawn.setdefault(pair_key(row[1], row[2]), row)  # another text may have that pair
-            if len(drawn) == n:
-                break
+        queue = queues.popleft()
+        if (row := next(queue, None)) is not None:
+            drawn.setdefault(pair_key(row[1], row[2]), row)  # another text may have that pair
+            queues.append(queue)
     if not drawn:
         raise InputError(
             "no text has two sentences in these run folders (two of degree 1 do not count); name more of them"
@@ -406,16 +345,3 @@ def _ranked(sentences: Iterable[tuple[str, bool]], seed: int) -> Iterator[_Row]:
             row = _row_of(seed, one, other, _WRITTEN)
             found.append((row[0] * (_RARER if far or farther else 1), row))
     yield from (row for _, row in sorted(found))
-
-
-def _read_written(runs: Iterable[Path]) -> dict[str, dict[str, tuple[str, bool]]]:
-    """Return by text the sentences written for it: each as it stands, and whether it is of degree 1."""
-    written: dict[str, dict[str, tuple[str, bool]]] = {}
-    for run in runs:
-        for candidate in read_candidates(run):
-            key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
-            if key:
-                own = written.setdefault(normalise(candidate.source), {})
-                old = own.get(key, new)
-                own[key] = min(old[0], new[0]), old[1] and new[1]
-    return written

@@ -12,8 +12,7 @@ import shlex
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,12 @@ from angle_data.annotators.models import price_of
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, guess_tokens
+from angle_data.labelling.asking.budget import guess_tokens, usd_of
 from angle_data.labelling.asking.journal import Tokens, read_journal
 from angle_data.labelling.asking.session import Job
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import LabelJob
 from angle_data.labelling.score import ScoreJob
-from angle_data.labelling.texts import TextFile
 
 _BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 _GAINS = Path(__file__).with_name("gains.toml")
@@ -99,10 +97,7 @@ class SpendingPlan:
     @property
     def counts(self) -> dict[str, Any]:
         """Return all of it as one table."""
-        offers = [
-            {"way": o.way.name, "texts": o.texts, "tokens": o.tokens, "usd": o.usd, "gain": round(o.gain, 3)}
-            for o in self.offers
-        ]
+        offers = [asdict(o) | {"way": o.way.name, "gain": round(o.gain, 3)} for o in self.offers]
         known = {"texts": self.texts, "model": self.model, "offers": offers}
         return {**known, "proposed": self.proposed.way.name, "commands": list(self.commands)}
 
@@ -139,19 +134,14 @@ def plan_spending(config: LabelConfig, texts: str | None = None) -> SpendingPlan
     job = LabelJob(config)
     price, count = price_of(job.spec), job.texts.count
     if price is None and job.spec.paid and config.budget_usd is not None:
-        raise InputError(
-            f"--budget-usd needs a price, and none is listed for {job.spec.checkpoint}: give --price IN,OUT "
-            "(USD per million tokens)"
-        )
-    each = _Taken(config)
+        who = job.spec.checkpoint
+        raise InputError(f"--budget-usd needs a price, and none is listed for {who}: give --price IN,OUT")
     offers = []
     for way in ways_of(config.purpose):
-        takes = each.of(way)
-        usd = price.of(takes.prompt, takes.completion) if price else None
-        if usd is None and not job.spec.paid:
-            usd = 0.0
+        takes = _tokens_of(way, config)
+        usd = usd_of(price, takes) if price or job.spec.paid else 0.0
         number = count if not (usd and config.budget_usd) else min(count, int(config.budget_usd / usd))
-        tokens = round(number * (takes.prompt + takes.completion))
+        tokens = round(number * takes.total)
         offers.append(Offer(way, number, tokens, None if usd is None else number * usd, way.gain(number)))
     offers = sorted((offer for offer in offers if offer.texts), key=lambda offer: -offer.gain)
     if not offers:
@@ -177,48 +167,32 @@ def _measured(purpose: str) -> dict[str, Any]:
     return table
 
 
-class _Taken:
-    """The tokens that a way takes for one text, by a sample of the texts."""
-
-    def __init__(self, config: LabelConfig) -> None:
-        limit = min(_SAMPLE, config.limit or _SAMPLE)
-        self._config = replace(config, limit=limit, plan=False, purpose=None, budget_usd=None)
-        self._asked, self._graded = cache(self._ask), cache(self._grade)
-
-    def of(self, way: Way) -> Tokens:
-        parts = [(float(ask.models), self._asked(ask.prompts, ask.polarity)) for ask in way.asks]
-        parts.append((way.graded, self._graded() if way.graded else NO_TOKENS))
-        prompt = sum(times * part.prompt for times, part in parts)
-        return Tokens(prompt, sum(times * part.completion for times, part in parts))
-
-    def _ask(self, prompts: str, polarity: str | None) -> Tokens:
-        with tempfile.TemporaryDirectory() as folder:
-            config = replace(self._config, prompts=prompts, polarity=polarity, out=Path(folder))
-            job = LabelJob(config)
-            return _mean_tokens(job, job.texts.count)
-
-    def _grade(self) -> Tokens:
-        """Grade neighbours in the file, which are as long as any other pairs."""
-        config = self._config
-        texts = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
-        contents = [text.text for text in texts]
-        with tempfile.TemporaryDirectory() as folder:
-            pairs = Path(folder) / "pairs.jsonl"
-            write_jsonl(pairs, ({"text1": a, "text2": b} for a, b in pairwise([*contents, "another text"])))
-            job = ScoreJob(ScoreConfig(config.engine, out=Path(folder) / "run", pairs=(pairs,)))
-            return _mean_tokens(job, job.pairs.count)
-
-
-def _mean_tokens(job: Job, items: int) -> Tokens:
-    with read_journal(job.run, job.spec.model) as journal:
-        each = [guess_tokens(request, job.reply_chars(request)) for request in job.requests(journal)]
-    total = sum(each, NO_TOKENS)
-    return Tokens(total.prompt / items, total.completion / items)
+def _tokens_of(way: Way, config: LabelConfig) -> Tokens:
+    """Return the tokens that a way takes for one text, by a sample of the texts."""
+    limit, total = min(_SAMPLE, config.limit or _SAMPLE), Tokens()
+    sample = replace(config, limit=limit, plan=False, purpose=None, budget_usd=None)
+    with tempfile.TemporaryDirectory() as folder:
+        run, jobs = Path(folder) / "run", list[tuple[Job, float]]()
+        for ask in way.asks:
+            job = LabelJob(replace(sample, prompts=ask.prompts, polarity=ask.polarity, out=run))
+            jobs.append((job, ask.models / job.texts.count))
+        if way.graded:
+            # Neighbours in the file, which are as long as any other pairs.
+            texts = [text.text for text in job.texts]
+            file = Path(folder) / "pairs.jsonl"
+            write_jsonl(file, ({"text1": a, "text2": b} for a, b in pairwise([*texts, "another text"])))
+            grading = ScoreJob(ScoreConfig(config.engine, out=run, pairs=(file,)))
+            jobs.append((grading, way.graded / grading.pairs.count))
+        for each, times in jobs:
+            with read_journal(each.run, each.spec.model) as journal:
+                for request in each.requests(journal):
+                    total += guess_tokens(request, each.reply_chars(request)) * times
+    return total
 
 
 def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iterator[str]:
     """Yield what carries an offer out, down to the pairs that `fit` takes."""
-    out, engine = config.out, config.engine
+    out = config.out
     field = [] if config.text_field == "text" else ["--text-field", config.text_field]
     identity = [] if config.id_field == "id" else ["--id-field", config.id_field]
     source = ["--texts", texts, *field]
@@ -226,14 +200,15 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         source += ["--limit", f"{offer.texts}"]
     runs: list[str] = []
     for ask in offer.way.asks:
+        engine = config.engine
         polarity = ["--polarity", ask.polarity] if ask.polarity else []
         for number in range(1, ask.models + 1):
-            runs.append(f"{out / '-'.join(filter(None, (ask.prompts, ask.polarity)))}")
-            runs[-1] += f"-{number}" if ask.models > 1 else ""
-            other = replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
-            other = other if number > 1 else engine
+            name = (ask.prompts, ask.polarity, f"{number}" if ask.models > 1 else None)
+            runs.append(f"{out / '-'.join(filter(None, name))}")
+            if number > 1:
+                engine = replace(engine, model=f"MODEL-{number}", checkpoint=None, revision=None)
             words = ["llm-label", *source, *identity, "--prompts", ask.prompts, *polarity]
-            yield _shell(*words, *_given(other), "--out", runs[-1])
+            yield _shell(*words, *_given(engine), "--out", runs[-1])
     pairs: list[str] = []
     scores = ["--scores", f"{out / 'grades'}"] if offer.way.graded else []
     if offer.way.mined:
@@ -241,7 +216,7 @@ def _commands(config: LabelConfig, offer: Offer, count: int, texts: str) -> Iter
         drawn = min(round(offer.way.graded * offer.texts), offer.texts * (offer.texts - 1) // 2)
         yield _shell("mine", *source, "--n", f"{drawn}", "--out", pairs[1])
     if offer.way.graded:
-        grader = _given(engine, but=("temperature", "max_tokens"))  # llm-score has its own
+        grader = _given(config.engine, but=("temperature", "max_tokens"))  # llm-score has its own
         yield _shell("llm-score", *(pairs or runs), *grader, "--out", scores[1])
     assert config.purpose is not None, "LabelConfig wants one beside plan"
     merged = f"{out / 'pairs'}"

@@ -12,13 +12,13 @@ exchanged, which is another question even at temperature 0. After that it is set
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.annotators.base import ChatRequest, Sampling, request_key
+from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
@@ -43,8 +43,7 @@ _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
 
-Call = tuple[Pair, ...]
-"""The pairs of one request, numbered from 1 in this order."""
+Call = tuple[Pair, ...]  # the pairs of one request, numbered from 1 in this order
 
 
 class _Found(NamedTuple):
@@ -68,33 +67,20 @@ def score(config: ScoreConfig) -> SessionResult:
     return ask_all(ScoreJob(config))
 
 
-def _pair_files(config: ScoreConfig) -> list[Path]:
-    """Return the files of pairs: the candidates of every run folder, then the files given as such."""
-    for run in config.runs:
-        if not run.is_dir():
-            raise InputError(f"{run} is no folder; give files of pairs with --pairs, and run folders without")
-    files = [*map(candidates_file, config.runs), *config.pairs]
-    if not files:
-        raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
-    check_named_once(files)
-    return files
-
-
 class ScoreJob(Job):
-    """The requests of a grading run, one for each call, and the grades that follow from the replies.
-
-    Raises:
-        InputError: The settings, the pairs or the prompt cannot be used.
-    """
+    """The requests of a grading run, one for each call, and the grades that follow from the replies."""
 
     command = "llm-score"
     asks_again = True
 
     def __init__(self, config: ScoreConfig) -> None:
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
-        self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
+        self._prompt = load_prompt(path, {"pairs"})
         self.config = config
-        self._files = _pair_files(config)
+        self._files = [*map(candidates_file, config.runs), *config.pairs]
+        if not self._files:
+            raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
+        check_named_once(self._files)
         self.pairs = PairFile(*self._files, limit=config.limit)
         self.passed_over = {"blank": self.pairs.blank, "repeated": self.pairs.repeated}
         self.run, self.retry_rejected = config.out, config.retry_rejected
@@ -102,30 +88,22 @@ class ScoreJob(Job):
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         _check_authors(config, self.spec)
-        self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
-        self._sampling = cache(self._make_sampling)
+        self.total = math.ceil(self.spec.share_of(self.pairs.count) / config.pairs_per_call)
+        self._schema = cache(lambda count: list_schema("grades", _GRADE, count))
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
-        self._spelt: dict[int, Pair] = {}  # pairs that the journal has in other letters, by rank
+        self._asked_alone: dict[int, str] = {}  # rank -> key of the journal's first request about a pair
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield the request of every call, and those about single pairs: all that are due by the journal."""
-        shared = self._shared_calls(journal)
-        for call in shared.values():
+        for call in self._shared_calls(journal).values():
             yield self._request(call)
-        found = self._of_shared(journal)
+        shared = self._of_shared(journal)
         for pair in self._wanted():
-            if pair.rank in found and not _lacks_grade(found[pair.rank]):
-                continue
-            alone = self._alone(pair, journal)
-            for request in alone:
-                grade = self._grades(journal, request.key, 1)
-                final = request is alone[-1] or (grade is not None and grade[0] == _REFUSED)
-                if final and grade is not None and journal.held_before(request.key):
-                    self._set_aside.add(request.key)
-                yield request
-                if final or grade is None or isinstance(grade[0], float):
-                    break
+            due, found = self._follow(pair, shared, journal)
+            if due and found and found.key == due[-1].key and journal.held_before(found.key):
+                self._set_aside.add(found.key)
+            yield from due
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -166,12 +144,14 @@ class ScoreJob(Job):
             if key in journal.failures and all(self._alone(pair, journal)[0].key in journal for pair in call):
                 del journal.failures[key], self._shared_calls(journal)[key]  # it was asked pair by pair
                 continue
-            _count(key, journal, tally)
+            tally.count(key, journal)
         shared = self._of_shared(journal)
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for pair in self._wanted():
                 tally.counts["pairs"] += 1
-                found = self._follow(pair, shared, journal, tally)
+                due, found = self._follow(pair, shared, journal)
+                for request in due:
+                    tally.count(request.key, journal)
                 if found is None:
                     continue
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
@@ -185,6 +165,7 @@ class ScoreJob(Job):
                 row |= {"model": self.spec.model, "key": found.key, "reason": found.grade}
                 dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
         tally.counts["kept"] = grades.total()
+        tally.counts[NOT_RECORDED] = tally.failed.pop(NOT_RECORDED, 0)
         _warn_if_alike(grades)
         return {
             "blank_pairs": self.pairs.blank,
@@ -193,47 +174,30 @@ class ScoreJob(Job):
             **tally.table("pairs", "kept", "rejected"),
         }
 
-    # --- calls ----------------------------------------------------------------------------------------
-
     def _wanted(self) -> Iterator[Pair]:
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
         """Return a session's calls of several pairs: those of the journal, and full new ones for the rest."""
         if self._shared is None:
-            calls = self._asked_before(journal)
+            calls: list[Call] = []
+            for row in journal.rows():
+                call = tuple(make_pair(*pair) for pair in self._texts_of(row))
+                if not call or self._request(call).key != row["key"]:
+                    continue  # it was asked with other settings
+                if len(call) > 1:
+                    calls.append(call)
+                else:
+                    self._asked_alone.setdefault(call[0].rank, row["key"])
             most = self.config.pairs_per_call
-            if calls or most > 1:
-                wanted = {pair.rank: pair for pair in self._wanted()}
-                calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
-                for rank in {pair.rank for call in calls for pair in call}:
-                    wanted.pop(rank, None)
-                left = [pair for _, pair in sorted(wanted.items()) if most > 1]
-                left = [pair for pair in left if self._alone(pair, journal)[0].key not in journal]
-                calls += [tuple(left[start : start + most]) for start in range(0, len(left), most)]
+            wanted = {pair.rank: pair for pair in self._wanted()} if calls or most > 1 else {}
+            calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
+            known = {pair.rank for call in calls for pair in call}
+            left = [pair for rank, pair in sorted(wanted.items()) if most > 1 and rank not in known]
+            left = [pair for pair in left if self._alone(pair, journal)[0].key not in journal]
+            calls += [tuple(left[start : start + most]) for start in range(0, len(left), most)]
             self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
         return self._shared
-
-    def _asked_before(self, journal: Journal) -> list[Call]:
-        """Return the journal's calls of several pairs; note the pairs in it that are now spelt otherwise."""
-        calls: list[Call] = []
-        alone: dict[int, int] = {}  # rank -> hash of the pair as it was asked
-        for row in journal.rows():
-            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
-            if len(call) > 1 and self._request(call).key == row["key"]:
-                calls.append(call)
-            elif len(call) == 1:
-                alone[call[0].rank] = hash(row["source"])
-        others = set[int]()
-        for pair in self._wanted() if alone else ():
-            both_ways = f"{pair.text1}\n{pair.text2}", f"{pair.text2}\n{pair.text1}"
-            if alone.get(pair.rank) not in (None, *map(hash, both_ways)):
-                others.add(pair.rank)
-        for row in journal.rows() if others else ():
-            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
-            if len(call) == 1 and call[0].rank in others and self._request(call).key == row["key"]:
-                self._spelt.setdefault(call[0].rank, call[0])
-        return calls
 
     @staticmethod
     def _texts_of(row: dict[str, Any]) -> list[list[str]]:
@@ -247,101 +211,79 @@ class ScoreJob(Job):
         That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
         journal answers already.
         """
-        pair = self._spelt.get(pair.rank, pair)
-        requests = [self._request((pair,))]
-        if self.spec.engine != "recorded":  # whose grades are those of either order
-            requests.append(self._request((Pair(pair.text2, pair.text1, pair.rank),)))
+        requests = self._both_ways(pair)
+        known = self._asked_alone.get(pair.rank)
+        if known and known not in [request.key for request in requests] and (row := journal.row(known)):
+            requests = self._both_ways(make_pair(*self._texts_of(row)[0]))
+        if self.spec.engine == "recorded":  # whose grades are those of either order
+            del requests[1:]
         return sorted(requests, key=lambda request: request.key not in journal)
+
+    def _both_ways(self, pair: Pair) -> list[ChatRequest]:
+        return [self._request((pair,)), self._request((Pair(pair.text2, pair.text1, pair.rank),))]
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
-        messages = ({"role": "user", "content": self._prompt.fill({"pairs": "\n\n".join(shown)})},)
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
-        sampling = self._sampling(len(call))
-        key = request_key(self.spec.identity, messages, sampling)
-        return ChatRequest(key, content_id(source), source, "score", messages, self.spec.checkpoint, sampling)
-
-    def _make_sampling(self, count: int) -> Sampling:
-        schema = list_schema("grades", _GRADE, count) if self._prompt.reply == "json" else None
-        return self.spec.sampling(schema)
-
-    # --- grades ---------------------------------------------------------------------------------------
+        content = self._prompt.fill({"pairs": "\n\n".join(shown)})
+        schema = self._schema(len(call)) if self._prompt.reply == "json" else None
+        return self.request(content_id(source), source, "score", content, self.spec.sampling(schema))
 
     def _of_shared(self, journal: Journal) -> dict[int, _Found | None]:
         """Return what is known of each pair of a shared call, None while nothing is; a grade counts most."""
         found: dict[int, _Found | None] = {}
         for key, call in self._shared_calls(journal).items():
-            grades = self._grades(journal, key, len(call))
-            for place, pair in enumerate(call):
+            grades: Sequence[float | str | None] = [None] * len(call)
+            if (row := journal.row(key)) is not None:
+                grades = _read(row, len(call))
+            elif key in journal.failures and len(journal):
+                grades = [_REFUSED] * len(call)  # while others are answered: one of its pairs fails it
+            for pair, grade in zip(call, grades, strict=True):
                 before = found.setdefault(pair.rank, None)
-                if grades is not None and (before is None or _lacks_grade(before)):
-                    found[pair.rank] = _Found(key, grades[place])
+                if grade is not None and (before is None or isinstance(before.grade, str)):
+                    found[pair.rank] = _Found(key, grade)
         return found
 
-    def _grades(self, journal: Journal, key: str, count: int) -> Sequence[float | str] | None:
-        """Return what a request says of each of its pairs, None while it is open."""
-        # A call that fails for good, while others are answered, is one with a pair that fails.
-        row, failure = journal.row(key), journal.failures.get(key)
-        if row is not None:
-            return _read(row, count)
-        return [_REFUSED] * count if failure is not None and count > 1 and len(journal) else None
-
     def _follow(
-        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal, tally: Tally
-    ) -> _Found | None:
-        """Return what is known of a pair in the end, and count the requests about it alone."""
-        known = shared.get(pair.rank)
-        if pair.rank in shared and not _lacks_grade(known):
-            return known
+        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal
+    ) -> tuple[list[ChatRequest], _Found | None]:
+        """Return the requests about a pair alone, up to an open one, and what is known of it in the end."""
+        due, known = list[ChatRequest](), shared.get(pair.rank)
+        if pair.rank in shared and (known is None or isinstance(known.grade, float)):
+            return due, known
         for request in self._alone(pair, journal):
-            _count(request.key, journal, tally)
+            due.append(request)
             row, failure = journal.row(request.key), journal.failures.get(request.key)
             if failure is not None and (row is None or refusal_of(row) is not None):
                 reason = NOT_RECORDED if failure.kind == NOT_RECORDED else "request_failed"
-                return _Found(request.key, reason)
+                return due, _Found(request.key, reason)
             if row is None:
-                return known
+                break
             known = _Found(request.key, _read(row, 1)[0])
             if isinstance(known.grade, float) or known.grade == _REFUSED:
                 break
-        return known
+        return due, known
 
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote, names = Counter[bool](), {spec.model}
+    wrote, names = Counter[bool](), set[str]()
     grader = model_behind(spec.model, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
         recorded = read_run_file(run)
         for row in read_candidates(run):
             own = spec.model == row.model or same_model(grader, model_behind(row.model, recorded))
             wrote[own] += 1
-            names |= {row.model} if own else set()
-    if not wrote[True]:
-        return
-    other = " and ".join(sorted(names - {spec.model}))
-    called = f"{spec.model} ({grader}, which {other} is, too)" if other else spec.model
-    said = f"{called} wrote %s candidates itself, and its grades of them do not count in `ensemble`"
-    if not wrote[False] and not config.pairs:
-        raise InputError(f"{said % f'all {wrote[True]}'}; grade with another model")
-    log.warning("warning: %s; grade with another model", said % f"{wrote[True]} of {wrote.total()}")
-
-
-def _lacks_grade(found: _Found | None) -> bool:
-    return found is not None and isinstance(found.grade, str)
-
-
-def _count(key: str, journal: Journal, tally: Tally) -> None:
-    row, failure = journal.row(key), journal.failures.get(key)
-    tally.counts["requests"] += 1
-    if failure is not None and failure.kind != NOT_RECORDED:
-        tally.failed[failure.kind] += 1
-    elif failure is not None:
-        tally.counts[NOT_RECORDED] += 1
-    elif row is None:
-        tally.counts["unanswered"] += 1
-    else:
-        tally.counts["replied" if refusal_of(row) is None else "refused"] += 1
+            names |= {row.model} - {spec.model} if own else set()
+    called = f"{spec.model} ({grader}, as {' and '.join(sorted(names))})" if names else spec.model
+    said = (
+        f"{called} wrote {wrote[True]} of {wrote.total()} candidates itself, and its grades of them do not "
+        "count in `ensemble`; grade with another model"
+    )
+    if wrote and not wrote[False] and not config.pairs:
+        raise InputError(said)
+    if wrote[True]:
+        log.warning("warning: %s", said)
 
 
 def _raw(key: str, journal: Journal) -> str:
@@ -349,8 +291,7 @@ def _raw(key: str, journal: Journal) -> str:
     row, failure = journal.row(key), journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
-    refused = None if row is None else refusal_of(row)
-    return whole_characters(row["reply"] if refused is None else refused) if row is not None else ""
+    return whole_characters(refusal_of(row) or row["reply"]) if row is not None else ""
 
 
 def _read(row: dict[str, Any], count: int) -> list[float | str]:
@@ -362,10 +303,7 @@ def _read(row: dict[str, Any], count: int) -> list[float | str]:
 
 def _warn_if_alike(grades: Counter[float]) -> None:
     """Warn of a grader that says the same of nearly all pairs."""
-    total = grades.total()
-    if total < _ENOUGH:
-        return
-    ((grade, times),) = grades.most_common(1)
-    if times >= _ALL_ALIKE * total:
-        said = "%d of %d grades are %g: this grader does not judge; choose another model or prompt"
-        log.warning(said, times, total, grade)
+    for grade, times in grades.most_common(1):
+        if times >= _ALL_ALIKE * grades.total() and grades.total() >= _ENOUGH:
+            said = "%d of %d grades are %g: this grader does not judge; choose another model or prompt"
+            log.warning(said, times, grades.total(), grade)

@@ -111,5 +111,6 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
     configure_logging()
     with Progress("work", total) as progress:
         now[0] = 20.0
-        progress.advance(2, note="1 failed", skipped=6)
+        progress.skip(6)
+        progress.advance(2, note="1 failed")
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"

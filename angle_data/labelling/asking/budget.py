@@ -5,7 +5,9 @@ Tokens are guessed from the length of a text; the few of chat templates count as
 
 from __future__ import annotations
 
-from angle_data.annotators.base import ChatRequest, Held, Reply
+from collections.abc import Mapping
+
+from angle_data.annotators.base import ChatRequest, Held
 from angle_data.annotators.models import Price
 from angle_data.labelling.asking.journal import Journal, Tokens
 
@@ -19,25 +21,22 @@ _MARGIN = 1.1
 _SMOOTHING = 0.02
 
 
-NO_TOKENS = Tokens()
-"""Where a sum of tokens starts."""
-
-
 def estimate(text: str) -> float:
     """Guess the tokens of a text from its length: four characters a token, one and a half beyond Latin."""
     narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
     return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
 
 
-def prompt_tokens(request: ChatRequest) -> float:
-    """Guess the tokens of a request's messages, the chat template's included."""
-    return sum(estimate(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
-
-
 def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
+    prompt = sum(estimate(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
     reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
-    return Tokens(prompt_tokens(request), reply)
+    return Tokens(prompt, reply)
+
+
+def usd_of(price: Price | None, tokens: Tokens) -> float | None:
+    """Return what tokens cost, None when no price is known."""
+    return None if price is None else price.of(tokens.prompt, tokens.completion)
 
 
 class Ledger:
@@ -56,46 +55,33 @@ class Ledger:
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
         self._reserved: dict[str, Tokens] = {}
-        self._in_flight = self._held = NO_TOKENS
-        self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
+        self._in_flight = self._held = Tokens()
+        self._ratio = Tokens()  # of what replies took to what was guessed for them
         self._replies = 0
-
-    @property
-    def limited(self) -> bool:
-        """Whether any limit is set; without one nothing needs to be reserved."""
-        return self._max_usd is not None or self._max_tokens is not None
 
     def hold(self, held: Held) -> None:
         """Count requests that earlier sessions have paid for, until the next call; they are not reserved."""
         self._held = Tokens(held.prompt_tokens, held.completion_tokens)
 
-    def affords(self, request: ChatRequest, guess: Tokens) -> bool:
-        """Whether a request with this first guess fits under the limits beside all that is on its way."""
-        if not self.limited:
+    def reserve(self, request: ChatRequest, guess: Tokens) -> bool:
+        """Count a request as in flight, unless it does not fit under the limits beside all on its way."""
+        if self._max_usd is None and self._max_tokens is None:
             return True
-        total = self.journal.spent + self._in_flight + self._held + self._expected(request, guess)
+        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        total = self.journal.spent + self._in_flight + self._held + expected
         if self._max_tokens is not None and total.total > self._max_tokens:
             return False
-        if self._max_usd is None or self.price is None:
-            return True
-        return self.price.of(total.prompt, total.completion) <= self._max_usd
-
-    def reserve(self, request: ChatRequest, guess: Tokens) -> None:
-        """Count a request as in flight."""
-        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        usd = usd_of(self.price, total)
+        if self._max_usd is not None and usd is not None and usd > self._max_usd:
+            return False
         reserved = Tokens(expected.prompt * _MARGIN, min(expected.completion * _MARGIN, most))
         self._reserved[request.key] = reserved
         self._in_flight += reserved
+        return True
 
-    def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
-        """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
-
-        What the reply took is counted by the journal.
-        """
-        if not self.limited:
-            return
-        self._in_flight -= self._reserved.pop(key, NO_TOKENS)
-        usage = reply.usage if reply is not None else {}
+    def settle(self, key: str, guess: Tokens, usage: Mapping[str, int]) -> None:
+        """Take a request out of flight, and learn from what its reply took; the journal counts that."""
+        self._in_flight += self._reserved.pop(key, Tokens()) * -1
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._replies += 1
             rate = max(1.0 / self._replies, _SMOOTHING)
@@ -103,8 +89,7 @@ class Ledger:
                 usage["prompt_tokens"] / max(guess.prompt, 1.0),
                 usage["completion_tokens"] / max(guess.completion, 1.0),
             )
-            change = seen - self._ratio
-            self._ratio += Tokens(rate * change.prompt, rate * change.completion)
+            self._ratio = self._ratio * (1 - rate) + seen * rate
 
     def _expected(self, request: ChatRequest, guess: Tokens) -> Tokens:
         """Correct a first guess by what replies took; with few replies, rather too much than too little."""
@@ -116,20 +101,10 @@ class Ledger:
             return Tokens(prompt * (1.0 + 1.0 / self._replies), most)
         return Tokens(prompt, min(guess.completion * self._ratio.completion, most))
 
-    def usd(self) -> float | None:
-        """Return what the whole journal cost at the price of now, None when no price is known."""
-        if self.price is None:
-            return None
-        return self.price.of(self.journal.spent.prompt, self.journal.spent.completion)
-
-    def limit_text(self) -> str:
-        """Name the limits that are set, as options."""
-        usd = None if self._max_usd is None else f"--max-usd {self._max_usd:g}"
-        tokens = None if self._max_tokens is None else f"--max-tokens-total {self._max_tokens}"
-        return " and ".join(filter(None, (usd, tokens)))
-
-    def spent_text(self) -> str:
-        """Say what the run folder took so far."""
-        usd = self.usd()
+    def __str__(self) -> str:
+        """Name the limits that are set, as options, and what the run folder took so far."""
+        limits = {"--max-usd": self._max_usd, "--max-tokens-total": self._max_tokens}
+        named = " and ".join(f"{name} {most}" for name, most in limits.items() if most is not None)
+        usd = usd_of(self.price, self.journal.spent)
         money = "" if usd is None else f"{usd:.4f} USD, "
-        return f"{money}{self.journal.spent.total:,} tokens"
+        return f"{named}: spent {money}{self.journal.spent.total:,} tokens"

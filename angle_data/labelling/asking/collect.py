@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import signal
-from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
@@ -29,7 +28,7 @@ from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import counted, whole_characters
+from angle_data.text import counted, stable_hash, whole_characters
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import Job
@@ -39,6 +38,28 @@ log = logging.getLogger("angle.labelling")
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
+_SILENT = (
+    "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests or out of order"
+)
+_NO_COUNTS = "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
+
+
+def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatRequest, bool]]:
+    """Yield the requests of a job, and whether each is to be asked; those that are count as claimed.
+
+    That is what the journal neither holds nor has under way, and what it holds of no use, if the job wants
+    that asked again: once, and then its key is in `anew`.
+    """
+    for request in job.requests(journal):
+        if job.last_rank is not None and stable_hash(request.source) > job.last_rank:
+            continue
+        is_open = journal.claim(request.key)
+        if not is_open and job.retry_rejected and request.key not in anew:
+            row = journal.row(request.key)
+            if row is not None and job.is_rejected(request, row):
+                anew.add(request.key)
+                is_open = True
+        yield request, is_open
 
 
 class Collector:
@@ -57,14 +78,13 @@ class Collector:
     def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
         self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
-        self._replied = False  # in this session
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
-        self._reasons: Counter[tuple[str, str]] = Counter()
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
+        self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
         self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
-        self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
+        self._pulled = 0  # given to the annotator
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
         self._warned = False  # of a reply that came without its tokens
 
@@ -79,13 +99,14 @@ class Collector:
         asyncio.run(self._ask(annotator))
 
     async def _ask(self, annotator: Annotator) -> None:
-        label = f"{self._job.command} {self._spec.model}"
-        silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
-        with self._interruptible(annotator), Progress(label, self._job.total) as progress:
+        who = f"engine {self._spec.engine}" if self._spec.loads else ", ".join(self._spec.addresses)
+        loop, wait = asyncio.get_running_loop(), self._silent_s
+        silence = loop.call_later(wait, log.info, _SILENT, wait, who, self._spec.checkpoint)
+        with self._interruptible(annotator), self._progress as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
                 # counted there may be room again, so the annotator is asked for another round.
-                pulled, passed = -1, 0
+                pulled = -1
                 while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
@@ -94,36 +115,31 @@ class Collector:
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("no room for the journal: nothing more is asked")
-                                self.stopped = True
-                                annotator.wind_down()
+                                self._wind_down(annotator)
                             count = len(self._journal.failures)
                             note = f"{count} failed" if count else ""
-                            progress.advance(note=note, skipped=self._passed - passed)
-                            passed = self._passed
+                            progress.advance(note=note)
                     if self._job.asks_again and self._next is None:
-                        self._open = self._open_requests(again=True)
+                        again = survey(self._job, self._journal, self._anew)
+                        self._open = (request for request, is_open in again if is_open)
             except asyncio.CancelledError:
                 self.stopped = True
             finally:
                 silence.cancel()
-                for (kind, message), count in self._reasons.items():
-                    if count > 1:
-                        log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
 
-    def _say_what_for(self) -> None:
-        spec = self._spec
-        what = f"{', '.join(spec.addresses)}; it may be loading {spec.checkpoint}, out of order, or "
-        what += "limiting requests"
-        if spec.loads:
-            what = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
-        log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
+    def _wind_down(self, annotator: Annotator) -> int:
+        """Ask nothing more, and return how many requests are under way."""
+        self.stopped = True
+        under_way = annotator.wind_down()
+        return len(self._in_flight) if under_way is None else under_way
 
     @property
     def refused_alike(self) -> bool:
         """Whether this session got nothing but refusals, all equal, and more than a few."""
-        kinds = {kind for kind, _ in self._reasons}
-        alike = len(self._reasons) == 1 and kinds <= REFUSED_KINDS - TEXT_KINDS
-        return alike and not self._replied and len(self._failed) >= _ALIKE
+        failures = self._journal.failures.values()
+        kinds = {failure.kind for failure in failures}
+        alike = len({failure.message for failure in failures}) == len(kinds) == 1
+        return alike and kinds <= REFUSED_KINDS - TEXT_KINDS and self.asked == len(failures) >= _ALIKE
 
     def set_aside(self, failed_before: Container[str]) -> list[Failure]:
         """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
@@ -135,23 +151,19 @@ class Collector:
         """
         if not self.has_reply or self.refused_alike:
             return []
-        kinds = {key: self._journal.failures[key].kind for key in self._failed}
-        mute = {key for key, kind in kinds.items() if kind == "no_reply"}
-        again = {key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before}
-        taken = {key for key, kind in kinds.items() if kind in REFUSED_KINDS - {"no_reply"}}
-        taken |= mute if len(mute) <= len(self._journal) else set()
-        taken |= again if len(again) <= max(1, len(self._journal) // _TEN) else set()
-        kept = []
-        for key, request in self._failed.items():
-            if key not in taken:
-                continue
-            failure = self._journal.failures[key]
+        failures, replies = self._journal.failures, len(self._journal)
+        kinds = {key: failures[key].kind for key in self._failed}
+        taken = [key for key, kind in kinds.items() if kind in REFUSED_KINDS - {"no_reply"}]
+        mute = [key for key, kind in kinds.items() if kind == "no_reply"]
+        again = [key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before]
+        taken += mute if len(mute) <= replies else []
+        taken += again if len(again) <= max(1, replies // _TEN) else []
+        aside = [failures.pop(key) for key in taken]
+        for failure in aside:
             refused = whole_characters(f"{failure.kind}: {failure.message}")
             usage = {"usage": failure.usage} if failure.usage else {}
-            self._write(request, {"reply": "", "refused": refused, **usage})
-            kept.append(self._journal.failures.pop(key))
-        self._failed.clear()
-        return kept
+            self._write(self._failed[failure.key], {"reply": "", "refused": refused, **usage})
+        return aside
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
         """Yield open requests until one does not fit under the limits beside those in flight.
@@ -159,66 +171,55 @@ class Collector:
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
         """
         first = self._pulled
-        held = annotator.held.requests
         self._ledger.hold(annotator.held)
+        left = annotator.held.requests
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
             if annotator.holds(request.key):
-                held -= 1
-            elif self._ledger.limited:
-                if not self._ledger.affords(request, guess):
-                    if held > 0:
-                        self._next = None  # left to a later session; what is held comes after it
-                        continue
-                    # If even the first request of a round does not fit, there is no room left.
-                    self.limit_reached = self._pulled == first
-                    return
-                self._ledger.reserve(request, guess)
+                left -= 1
+            elif not self._ledger.reserve(request, guess):
+                if left > 0:
+                    self._next = None  # for a later session; what is held comes after it
+                    continue
+                # If even the first request of a round does not fit, there is no room left.
+                self.limit_reached = self._pulled == first
+                return
             self._next = None
             # Without its messages: an annotator may pull all before it answers.
             self._in_flight[request.key] = (replace(request, messages=()), guess)
             self._pulled += 1
             yield request
 
-    def _open_requests(self, *, again: bool = False) -> Iterator[ChatRequest]:
-        """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
-        journal = self._journal
-        for request in filter(self._job.asks, self._job.requests(journal)):
-            if journal.claim(request.key):
-                yield request
-                continue
-            self._passed += not again
-            if not self.has_reply and (row := journal.row(request.key)) is not None:
+    def _open_requests(self) -> Iterator[ChatRequest]:
+        """Yield what is to be asked, and note what is answered."""
+        for request, is_open in survey(self._job, self._journal, self._anew):
+            if not self.has_reply and (row := self._journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
-            if not self._job.retry_rejected or request.key in self._anew or request.key not in journal:
-                continue
-            if (row := journal.row(request.key)) is not None and self._job.is_rejected(request, row):
-                self._anew.add(request.key)
+            if is_open:
                 yield request
+            else:
+                self._progress.skip(1)
 
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
-        self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
+        self._ledger.settle(outcome.key, guess, outcome.usage if isinstance(outcome, Reply) else {})
         if isinstance(outcome, Failure):
             self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
-            reason = outcome.kind, outcome.message
-            self._reasons[reason] += 1
-            if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
-                log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
-        else:
-            self.has_reply = self._replied = True
-            row = {
-                "reply": whole_characters(outcome.text),
-                "finish_reason": outcome.finish_reason,
-                "usage": self._usage(request, guess, outcome),
-                "seconds": round(outcome.seconds, 3),
-            }
-            self._write(request, row)
+            log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
+            return
+        self.has_reply = True
+        row = {
+            "reply": whole_characters(outcome.text),
+            "finish_reason": outcome.finish_reason,
+            "usage": self._usage(request, guess, outcome),
+            "seconds": round(outcome.seconds, 3),
+        }
+        self._write(request, row)
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
@@ -227,15 +228,12 @@ class Collector:
             return usage
         if not self._warned:
             self._warned = True
-            said = (
-                "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
-            )
-            log.warning(said, self._spec.model)
-        counted = {
+            log.warning(_NO_COUNTS, self._spec.model)
+        estimated = {
             "prompt_tokens": math.ceil(guess.prompt),
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
         }
-        return {**counted, **usage, "estimated": 1}
+        return {**estimated, **usage, "estimated": 1}
 
     def _write(self, request: ChatRequest, answer: dict[str, Any]) -> None:
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
@@ -268,10 +266,7 @@ class Collector:
                 self.stopped = True
                 task.cancel()
             elif not self.stopped:
-                self.stopped = True
-                under_way = annotator.wind_down()
-                waiting = len(self._in_flight) if under_way is None else under_way
-                replies = "1 reply" if waiting == 1 else f"{waiting} replies"
+                replies = counted(self._wind_down(annotator), "reply", "replies")
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,14 +24,13 @@ from angle_data.annotators.base import Failure
 from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
+from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
-_NO_ROW = "not a valid journal row"
-_KEY = re.compile(r"[0-9a-f]{32}")
-_MISSING, _CLAIMED = -2, -1
+_CLAIMED = -1
 _READ_AHEAD = 1 << 16
 
 
@@ -51,8 +49,8 @@ class Tokens:
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(self.prompt + other.prompt, self.completion + other.completion)
 
-    def __sub__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
+    def __mul__(self, times: float) -> Tokens:
+        return Tokens(times * self.prompt, times * self.completion)
 
 
 class Journal:
@@ -70,17 +68,20 @@ class Journal:
         self._fault: OSError | None = None
         self._file, self._out = file, out
         self._offsets: dict[int, int] = {}  # hash of the key -> where the row begins, or _CLAIMED
-        self._start = self._end = self._written = self._scan(model)
+        self._start = self._end = self._scan(model)
+        if out is not None:
+            self._mend(out)
+        self._written = self._end
 
     def __contains__(self, key: str) -> bool:
-        return self._offsets.get(hash(key), _MISSING) >= 0
+        return self._offsets.get(hash(key), _CLAIMED) >= 0
 
     def __len__(self) -> int:
         return self._replies
 
     def held_before(self, key: str) -> bool:
         """Whether the journal held this request already when it was opened."""
-        return 0 <= self._offsets.get(hash(key), _MISSING) < self._start
+        return 0 <= self._offsets.get(hash(key), _CLAIMED) < self._start
 
     def claim(self, key: str) -> bool:
         """Reserve a request for this run; False when it is finished, or claimed by an equal request."""
@@ -97,7 +98,7 @@ class Journal:
         line = f"{dumps(row)}\n".encode()
         self._offsets[hash(row["key"])] = self._end
         self._end += len(line)
-        if row["key"] not in self.failures or refusal_of(row) is None:  # those have been counted
+        if refusal_of(row) is None:  # others have been counted as failures
             self._count(row)
         self.unwritten.append(line)
         self._write()
@@ -112,18 +113,15 @@ class Journal:
         self._write()
         path, lines = self._file.name, self.unwritten
         if not lines:
-            return StoppedError(
-                f"{path}: there was no room for a moment; run the same command again to go on"
-            )
-        replies = "1 reply" if len(lines) == 1 else f"{len(lines)} replies"
+            return StoppedError(f"{path}: no room for a moment; run the same command again to go on")
+        replies = counted(len(lines), "reply", "replies")
         said = f"{path}: {self._fault and self._fault.strerror}"
         try:
             with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
                 other.write(b"".join(lines))
         except OSError as error:
-            return InputError(
-                f"{said}, and {tempfile.gettempdir()}: {error.strerror}; {replies} are lost; free one"
-            )
+            there = f"{tempfile.gettempdir()}: {error.strerror}"
+            return InputError(f"{said}, and {there}; {replies} are lost; free one")
         then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
         return InputError(f"{said}; {replies} went to {other.name}: {then}")
 
@@ -147,34 +145,28 @@ class Journal:
 
     def row(self, key: str) -> dict[str, Any] | None:
         """Return the row of a request, None when it is not finished; an `InputError` if it is damaged."""
-        offset = self._offsets.get(hash(key), _MISSING)
+        offset = self._offsets.get(hash(key), _CLAIMED)
         if offset < 0:
             return None
         self._file.seek(offset)
-        try:
-            row = _parse(self._file.readline())
-        except ValueError:
-            name = self._file.name
-            raise InputError(f"{name}: {_NO_ROW} at byte {offset}; repair or remove the line") from None
+        row = _parse(self._file.readline(), f"{self._file.name} at byte {offset}")
         return row if row["key"] == key else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every row in order; a request that was asked anew has several. Not while rows are added."""
         self._file.seek(0)
         while self._file.tell() < self._end:
-            yield _parse(self._file.readline())
+            yield _parse(self._file.readline(), self._file.name)
 
-    def mend(self) -> None:
+    def _mend(self, out: FileIO) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
-        assert self._out is not None, "the journal was opened for reading"
         if self._end < self._file.seek(0, os.SEEK_END):
             log.warning("%s: cut off an incomplete last line", self._file.name)
-            os.truncate(self._out.fileno(), self._end)
+            os.truncate(out.fileno(), self._end)
         elif self._end:
             self._file.seek(-1, os.SEEK_END)
             if self._file.read(1) != b"\n":
-                self._end += self._out.write(b"\n")  # a crash can have lost no more than that
-        self._written = self._end
+                self._end += out.write(b"\n")  # a crash can have lost no more than that
 
     def _scan(self, model: str) -> int:
         """Note the rows of the file, and return where the last whole one ends."""
@@ -182,12 +174,12 @@ class Journal:
         self._file.seek(0)
         for number, line in enumerate(self._file, start=1):
             try:
-                row = _parse(line)
-            except ValueError:
+                row = _parse(line, f"{path}:{number}")
+            except InputError:
                 # Only a line without its end can be a row cut off by a crash.
-                if not line.endswith(b"\n"):
-                    break
-                raise InputError(f"{path}:{number}: {_NO_ROW}; repair or remove the line") from None
+                if line.endswith(b"\n"):
+                    raise
+                break
             if row["model"] != model:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
@@ -219,9 +211,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
         (run / _FILE).open("ab", buffering=0) as out,
         (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
     ):
-        journal = Journal(file, model, out)
-        journal.mend()
-        yield journal
+        yield Journal(file, model, out)
 
 
 @contextmanager
@@ -239,10 +229,11 @@ def _tokens_of(usage: Any) -> Tokens:
     return Tokens(*(count if isinstance(count, int) else 0 for count in counts))
 
 
-def _parse(line: bytes) -> dict[str, Any]:
-    """Read a row; raise ValueError if it is none."""
-    row = json.loads(line)
-    fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
-    if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):
-        raise ValueError
-    return dict(row)
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _FIELDS):
+        raise InputError(f"{where}: not a valid journal row; repair or remove the line")
+    return row

@@ -13,20 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from angle_data.annotators.base import Annotator, ChatRequest, Failure
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Sampling, Task, request_key
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, guess_tokens, prompt_tokens
-from angle_data.labelling.asking.collect import Collector
-from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal
-from angle_data.labelling.asking.runfile import RunFile
+from angle_data.labelling.asking.budget import Ledger, guess_tokens, usd_of
+from angle_data.labelling.asking.collect import Collector, survey
+from angle_data.labelling.asking.journal import Journal, Tokens, open_journal, read_journal, refusal_of
+from angle_data.labelling.asking.runfile import begin_run, read_run, warn_of_changes, write_run
 from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
@@ -39,29 +38,24 @@ class Job(ABC):
     """What a command brings to a session.
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
-    requests, None if it is not known. `passed_over` counts the rows of the input that are not asked about, by
-    reason. With `retry_rejected`, answered requests that `is_rejected` are asked anew. With `is_pilot`, only
-    what it `asks` is asked, and the rest left to another session. `advice` is what to do about a run with few
-    useful replies, or none. With `asks_again`, `requests` is called again once all are settled, for what
-    follows from the replies.
+    requests. `passed_over` counts the rows of the input that are not asked about, by reason. With
+    `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`, only sources
+    with hashes up to it are asked about, and the rest left to another session. With `asks_again`, `requests`
+    is called again once all are settled, for what follows from the replies.
     """
 
     command: str
     run: Path
     spec: AnnotatorSpec
-    total: int | None = None
-    passed_over: Mapping[str, int] = MappingProxyType({})
-    retry_rejected: bool = False
-    is_pilot: bool = False
+    total: int
+    passed_over: dict[str, int]
+    retry_rejected: bool
+    last_rank: int | None = None
     asks_again: bool = False
-    advice: str = "choose another model or prompt"
 
     @abstractmethod
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the requests: lazily, and for the same journal the same in the same order.
-
-        Their keys come from `request_key(spec.identity, messages, sampling)`.
-        """
+        """Yield the requests: lazily, and for the same journal the same in the same order."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -78,25 +72,29 @@ class Job(ABC):
         number) and `unanswered`.
         """
 
-    def asks(self, request: ChatRequest) -> bool:
-        """Whether this session asks a request that is open."""
-        return True
-
+    @abstractmethod
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return further fields of a journal row, from a request without its messages."""
-        return {"task": request.task}
 
+    @abstractmethod
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply, for limits and forecasts before the first one is known."""
-        return len(request.source)
+
+    @abstractmethod
+    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
+        """Whether the journal row of a request is of no use."""
+
+    def request(
+        self, source_id: str, source: str, task: Task, content: str, sampling: Sampling
+    ) -> ChatRequest:
+        """Return the request with this content, see `ChatRequest`."""
+        messages = ({"role": "user", "content": content},)
+        key = request_key(self.spec.identity, messages, sampling)
+        return ChatRequest(key, source_id, source, task, messages, self.spec.checkpoint, sampling)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
         """Return how much of what `kept` counts was asked for in the answered requests, from all counts."""
         return int(counts["kept"] + sum(counts["rejected"].values()))
-
-    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether the journal row of a request is of no use."""
-        return False
 
 
 @dataclass(slots=True)
@@ -107,12 +105,21 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
 
+    def count(self, key: str, journal: Journal) -> str:
+        """Count a request and what became of it: `replied`, `refused`, `unanswered` or `failed`."""
+        self.counts["requests"] += 1
+        row, failure = journal.row(key), journal.failures.get(key)
+        if failure is not None:
+            self.failed[failure.kind] += 1
+            return "failed"
+        state = "unanswered" if row is None else "replied" if refusal_of(row) is None else "refused"
+        self.counts[state] += 1
+        return state
+
     def table(self, *names: str) -> dict[str, Any]:
         """Return some of the counts in this order; `failed` and `rejected` are tables of their own."""
-        split = {"failed": self.failed, "rejected": self.rejected}
-        return {
-            name: dict(sorted(split[name].items())) if name in split else self.counts[name] for name in names
-        }
+        split = {"failed": dict(sorted(self.failed.items())), "rejected": dict(sorted(self.rejected.items()))}
+        return {name: split.get(name, self.counts[name]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +179,8 @@ def ask_all(job: Job) -> SessionResult:
             command goes on. Requests that the service refuses for good do not count as failed.
         KeyboardInterrupt: The user stopped the session; replies so far are kept.
     """
-    spec = job.spec
-    price = price_of(spec)
-    runfile = RunFile(job)
-    runfile.check()
+    spec, price = job.spec, price_of(job.spec)
+    earlier = read_run(job)
     # Before a new folder is made: what cannot start leaves nothing behind.
     begun = (job.run / "journal.jsonl").is_file()
     annotator = prepare(spec, needed=not begun)
@@ -185,20 +190,18 @@ def ask_all(job: Job) -> SessionResult:
         # With nothing to ask, the files can be derived anew without an API key or the engine's package.
         if collector.has_more() and annotator is None:
             annotator = load_annotator(spec)
-        runfile.warn_of_changes()
+        warn_of_changes(job, earlier)
         for why, number in job.passed_over.items():
             if number:
-                level = logging.WARNING if why == "blank" else logging.INFO
-                log.log(level, "%d %s rows skipped", number, why)
-        about = "" if spec.shard is None else "about "  # the shards are about equal
-        count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
-        log.info(
-            "%s (%s): %s, %s replies in the journal", spec.model, spec.checkpoint, count, f"{len(journal):,}"
-        )
+                log.info("%d %s rows skipped", number, why)
+        about = "about " * (spec.shard is not None or job.asks_again)
+        count = f"{about}{counted(job.total, 'request')}"
+        said = "%s (%s): %s, %s replies in the journal"
+        log.info(said, spec.model, spec.checkpoint, count, f"{len(journal):,}")
         started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
-            runfile.begin()
+            begin_run(job, earlier)
             try:
                 collector.ask(annotator)
             except (AngleError, KeyboardInterrupt) as stopped:
@@ -211,24 +214,21 @@ def ask_all(job: Job) -> SessionResult:
         seconds = time.monotonic() - started
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
-            said = (
-                "%s set aside as refused or failing again and again, most with %s; see refused_by_server in "
-                "rejected.jsonl (--retry-rejected asks again)"
-            )
+            said = "%s set aside as refused or failing again and again, most with %s (see rejected.jsonl)"
             log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
-        error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
+        error = error or _verdict(job, counts, collector, journal, ledger)
         finished = error is None and not counts["unanswered"]
         error = _judge_yield(counts, job, error)
         stopped_by = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) if error else None
-        runfile.write(counts, ledger, finished=finished, stopped_by=stopped_by)
+        write_run(job, earlier, ledger, counts, finished=finished, stopped_by=stopped_by)
     if error is not None:
         raise error
     return SessionResult(job.run, spec.model, counts, seconds)
 
 
 def _verdict(
-    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger, *, is_pilot: bool
+    job: Job, counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger
 ) -> AngleError | None:
     """Return the error that an uninterrupted session ends with, None when all is done."""
     failures = journal.failures.values()
@@ -237,16 +237,12 @@ def _verdict(
     again = "run the same command again to"
     if collector.limit_reached:
         return StoppedError(
-            f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
-            f"requests are left; raise the limit and {again} go on"
+            f"stopped at {ledger}; {left} of {counts['requests']} requests are left; raise the limit and "
+            f"{again} go on"
         )
-    if failed and failed == collector.asked and not collector.has_reply:
+    if failed and failed == collector.asked and (collector.refused_alike or not collector.has_reply):
         recorded = "; check that the file of --replies holds what is asked for" * bool(missing)
         return AnnotatorError(f"every request failed ({failed}), most with {worst}{recorded}")
-    if collector.refused_alike:
-        return AnnotatorError(
-            f"every request that was left is refused alike ({failed}), with {worst}; earlier replies are kept"
-        )
     if missing:
         log.warning("%s without a recorded reply", counted(missing, "request"))
     if failed > missing:
@@ -254,7 +250,7 @@ def _verdict(
         return StoppedError(
             f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
-    if left and not is_pilot:
+    if left and job.last_rank is None:
         return StoppedError(f"{counted(left, 'request')} not answered; {again} go on")
     return None
 
@@ -266,19 +262,18 @@ def _judge_yield(counts: Mapping[str, Any], job: Job, error: BaseException | Non
         return error
     reasons = Counter(counts["rejected"]).most_common(3)
     most = ", ".join(f"{name} {count:,}" for name, count in reasons)
-    most = f"most: {most}); see rejected.jsonl, then" if reasons else "the rest is missing);"
-    advice = job.advice if reasons else Job.advice
-    if reasons and reasons[0][0] == "truncated":
+    advice = "choose another model or prompt" + ", or ask anew with --retry-rejected" * bool(most)
+    if most.startswith("truncated"):
         thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
-    elif reasons and reasons[0][0] == NOT_RECORDED:
+    elif most.startswith(NOT_RECORDED):
         advice = "add the others to the file of --replies"
+    then = f"most: {most}); see rejected.jsonl, then {advice}" if most else f"the rest is missing); {advice}"
     if not counts["kept"]:
-        replies = "1 reply" if answered == 1 else f"{answered:,} replies"
-        return error or AnnotatorError(f"no reply is of use ({replies}, {most} {advice}")
-    share = 100 * counts["kept"] / wanted
-    said = "only %.0f %% of what was asked for is of use (%s of %s; %s %s"
-    log.warning(said, share, f"{counts['kept']:,}", f"{wanted:,}", most, advice)
+        said = f"no reply is of use ({counted(answered, 'reply', 'replies')}, {then}"
+        return error or AnnotatorError(said)
+    share, of = 100 * counts["kept"] / wanted, f"{counts['kept']:,} of {wanted:,}"
+    log.warning("only %.0f %% of what was asked for is of use (%s; %s", share, of, then)
     return error
 
 
@@ -316,7 +311,7 @@ class SessionPlan:
     spent_tokens: float
     spent_usd: float | None
     paid: bool
-    passed_over: dict[str, int] = field(default_factory=dict)
+    passed_over: dict[str, int]
 
     @property
     def to_ask(self) -> int:
@@ -342,19 +337,6 @@ class SessionPlan:
         return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
 
 
-@dataclass(slots=True)
-class _Survey:
-    """One reading of the requests: what is open, and what some answered ones took beside what was guessed."""
-
-    requests: int = 0
-    shared: int = 0
-    open: int = 0
-    guessed: Tokens = NO_TOKENS
-    known: int = 0
-    known_guess: float = 0.0
-    known_tokens: Tokens = NO_TOKENS
-
-
 def plan_all(job: Job) -> SessionPlan:
     """Forecast what `ask_all` would do with this job; reads files only.
 
@@ -365,54 +347,45 @@ def plan_all(job: Job) -> SessionPlan:
         InputError: The settings, the requests or the journal cannot be used.
         MissingExtraError: The engine needs a package that is not installed.
     """
-    spec = job.spec
-    price = price_of(spec)
-    RunFile(job).check()
+    spec, price = job.spec, price_of(job.spec)
+    read_run(job)
+    requests = to_ask = shared = known = 0
+    guess = known_guess = known_tokens = Tokens()
+    anew = set[str]()
     with read_journal(job.run, spec.model) as journal:
-        found = _read(job, journal)
-        spent = journal.spent
-    try:
-        prepare(spec, needed=found.open > 0)
-    except CredentialsError as error:
-        log.warning("the run itself will end with: %s", error)
-    prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
-    source = "an estimate by characters"
-    if found.known:
-        source = "the service's own counts in the journal"
-        prompt = round(found.guessed.prompt * found.known_tokens.prompt / found.known_guess)
-        completion = round(found.open * found.known_tokens.completion / found.known)
-    return SessionPlan(
-        model=spec.checkpoint,
-        requests=found.requests,
-        from_journal=found.requests - found.open - found.shared,
-        shared=found.shared,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        usd=None if price is None else price.of(prompt, completion),
-        counted_by=source,
-        spent_tokens=spent.total,
-        spent_usd=None if price is None else price.of(spent.prompt, spent.completion),
-        paid=spec.paid,
-        passed_over=dict(job.passed_over),
-    )
-
-
-def _read(job: Job, journal: Journal) -> _Survey:
-    found, rejected = _Survey(), set[str]()
-    for request in filter(job.asks, job.requests(journal)):
-        found.requests += 1
-        if not journal.claim(request.key):
-            row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None
+        for request, is_open in survey(job, journal, anew):
+            requests += 1
+            if is_open:
+                to_ask += 1
+                guess += guess_tokens(request, job.reply_chars(request))
+            elif request.key in anew or request.key not in journal:
+                shared += 1
+            row = journal.row(request.key) if known < _SAMPLE else None
             usage = (row or {}).get("usage") or {}
             if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-                found.known += 1
-                found.known_guess += prompt_tokens(request)
-                found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
-            anew = row is not None and job.retry_rejected and job.is_rejected(request, row)
-            if not anew or request.key in rejected:
-                found.shared += anew or request.key not in journal
-                continue
-            rejected.add(request.key)
-        found.open += 1
-        found.guessed += guess_tokens(request, job.reply_chars(request))
-    return found
+                known += 1
+                known_guess += guess_tokens(request, 0)
+                known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+        spent = journal.spent
+    try:
+        prepare(spec, needed=to_ask > 0)
+    except CredentialsError as error:
+        log.warning("the run itself will end with: %s", error)
+    prompt, completion = round(guess.prompt), round(guess.completion)
+    if known:
+        prompt = round(guess.prompt * known_tokens.prompt / known_guess.prompt)
+        completion = round(to_ask * known_tokens.completion / known)
+    return SessionPlan(
+        model=spec.checkpoint,
+        requests=requests,
+        from_journal=requests - to_ask - shared,
+        shared=shared,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        usd=usd_of(price, Tokens(prompt, completion)),
+        counted_by="the service's own counts in the journal" if known else "an estimate by characters",
+        spent_tokens=spent.total,
+        spent_usd=usd_of(price, spent),
+        paid=spec.paid,
+        passed_over=job.passed_over,
+    )

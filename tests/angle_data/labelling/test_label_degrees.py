@@ -103,7 +103,7 @@ def test_degrees_that_the_replies_leave_out_are_no_rejections(texts, caplog):
 @pytest.mark.parametrize(("option", "value"), [("polarity", "both"), ("polarity", "synonym"), ("size", 2)])
 def test_options_of_synonyms_and_antonyms_are_refused(texts, option, value):
     with FakeOpenAI(about) as server:
-        said = f"--{option} is for synonyms and antonyms; --prompts degrees asks for one sentence at each of"
+        said = f"--{option} is for synonyms and antonyms, not for degrees; leave it out"
         with pytest.raises(InputError, match=said):
             label(config(texts, server, **{option: value}))
         assert not server.seen

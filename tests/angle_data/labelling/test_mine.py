@@ -88,7 +88,7 @@ def test_no_pair_comes_twice_up_to_all_there_are(tmp_path, texts):
         assert len(keys) == len(rows) == n == sum(result.values())
         assert all(one != other for one, other in keys)
         assert n < distinct or len(uses_of(rows)) == distinct
-    with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs of"):
+    with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs that"):
         draw(tmp_path, texts, n=possible + 1)
     assert len(draw(tmp_path, texts, n=None)[1]) == possible
 
@@ -153,7 +153,7 @@ def test_neighbours_by_embeddings(tmp_path):
         ([], {}, r"texts\.jsonl holds no texts"),
         (["One.", "one"], {}, "holds only one distinct text; a pair needs two"),
         (["One.", "Two."], {"n": 0}, "--n must be at least 1, got 0"),
-        (["One.", "Two."], {"n": 2}, "--n 2 is more than the 1 pair of 2 distinct texts"),
+        (["One.", "Two."], {"n": 2}, "--n 2 is more than the 1 pair that there are"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
@@ -177,9 +177,10 @@ def test_only_the_very_same_pairs_are_written_over(tmp_path):
     config.out.mkdir()
     with pytest.raises(InputError, match="holds something else"):
         mine(config)
-    for name, message in (("mined.csv", "must end in .jsonl"), ("texts.jsonl", "is the file of texts it")):
-        with pytest.raises(InputError, match=message):
-            MineConfig(tmp_path / name, tmp_path / "texts.jsonl")
+    with pytest.raises(InputError, match=r"must end in \.jsonl"):
+        MineConfig(tmp_path / "mined.csv", tmp_path / "texts.jsonl")
+    with pytest.raises(InputError, match="holds something else"):
+        mine(MineConfig(tmp_path / "texts.jsonl", tmp_path / "texts.jsonl"))
 
 
 def test_the_command_ends_with_a_table(tmp_path):
@@ -243,7 +244,7 @@ def test_equal_sentences_are_one_and_a_pair_of_two_texts_comes_once(tmp_path):
     assert draw_new(out, runs=(run,))[0] == {"written": 30}
     file.write_text(file.read_text().replace("of 1", "of 0").replace("of 2", "of 0"))
     assert draw_new(out, runs=(run,))[0] == {"written": 10}
-    with pytest.raises(InputError, match="--n 11 is more than the 10 pairs of"):
+    with pytest.raises(InputError, match="--n 11 is more than the 10 pairs that"):
         mine(MineConfig(out, runs=(run,), n=11))
 
 
@@ -272,12 +273,12 @@ def test_sentences_about_something_else_are_in_fewer_pairs(tmp_path):
     ("given", "message"),
     [
         ({}, "give --texts FILE, or run folders of llm-label"),
-        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "--texts and run folders make two kinds of pairs"),
+        ({"runs": ["a"], "texts": Path("texts.jsonl")}, "give --texts FILE, or run folders of llm-label"),
         ({"runs": ["a"], "limit": 3}, "--limit, --embeddings and --text-field are for --texts"),
         ({"runs": ["a"], "text_field": "body"}, "--text-field are for --texts"),
         ({"runs": ["a", "empty"]}, "candidates.jsonl holds no candidates; see rejected.jsonl beside it"),
         ({"runs": ["a/candidates.jsonl"]}, "candidates.jsonl holds no candidates.jsonl; give the folder"),
-        ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs of the sentences written for each"),
+        ({"runs": ["a"], "n": 1000}, "--n 1,000 is more than the 80 pairs that there are"),
         ({"runs": ["none"]}, "none holds no candidates.jsonl; give the folder of an `angle-data llm-label"),
         ({"runs": ["one"]}, "no text has two sentences in these run folders .two of degree 1 do not count"),
         ({"runs": ["a", "a"]}, "a is given twice; name each once"),

@@ -208,8 +208,8 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     ("runs", "files", "message"),
     [
         ([], [], "nothing to grade: give run folders of llm-label, or files with --pairs FILE"),
-        (["none"], [], r"none is no folder; give files of pairs with --pairs, and run folders without"),
-        (["pairs.jsonl"], [], "is no folder; give files of pairs with --pairs"),
+        (["none"], [], r"none holds no candidates\.jsonl; make it with"),
+        (["pairs.jsonl"], [], "pairs.jsonl is a file; give the folder of the run"),
         ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
         (["odd"], [], r"odd/candidates\.jsonl:1: .* a degree from 1 to 5, one of the two"),
     ],
@@ -233,7 +233,7 @@ def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog
     with FakeOpenAI(grader) as server:
         alone = config(tmp_path, server, runs=(tmp_path / "judge",), pairs=())
         for grade in (plan_score, score):
-            with pytest.raises(InputError, match="judge wrote all 2 candidates itself, and its grades of"):
+            with pytest.raises(InputError, match="judge wrote 2 of 2 candidates itself, and its grades of"):
                 grade(alone)
         for more in ({"runs": (tmp_path / "judge", tmp_path / "other"), "pairs": ()}, {"runs": alone.runs}):
             caplog.clear()
@@ -245,7 +245,7 @@ def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog
         assert "itself" not in caplog.text
         ours = {"checkpoint": "judge", "base_urls": alone.engine.base_urls}
         (tmp_path / "other/run.json").write_text(json.dumps(ours))
-        said = r"judge \(judge at http.*, which other is, too\) wrote all 1 candidates "
+        said = r"judge \(judge at http.*, as other\) wrote 1 of 1 candidates "
         with pytest.raises(InputError, match=said):
             plan_score(config(tmp_path, server, runs=(tmp_path / "other",), pairs=()))
         assert server.seen == []
@@ -408,7 +408,7 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
         prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
         with pytest.raises(InputError, match="pairs"):
             score(config(tmp_path, server, prompt=prompt))
-        with pytest.raises(InputError, match=f"{tmp_path} is a folder; give a file in it"):
+        with pytest.raises(InputError, match=f"{tmp_path} is a directory; give a file"):
             score(config(tmp_path, server, prompt=tmp_path))
 
 

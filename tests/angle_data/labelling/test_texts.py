@@ -69,7 +69,7 @@ def test_halves_of_surrogate_pairs_become_replacement_characters(tmp_path):
         ('{"text": "One."}\n\n{"text": 5}\n', r"t.jsonl:3: field 'text' must be a string, got"),
         ('{"text": "One.", "id": [1]}\n', r"t.jsonl:1: field 'id' must be .* integer, got list"),
         ('{"text": "1.", "id": 1}\n{"text": "2.", "id": "1"}\n', r"t.jsonl:2: id '1' stands"),
-        ('{"text": "One."}\n{"text": "\\u0000"}\n', "t.jsonl:2: the text holds NUL .* UTF-16 does; convert"),
+        ('{"text": "One."}\n{"text": "\\u0000"}\n', "t.jsonl:2: field 'text' holds NUL .* UTF-16; convert"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, content, message):

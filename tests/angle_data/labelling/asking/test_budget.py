@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.labelling.asking.budget import NO_TOKENS, Ledger, Tokens
+from angle_data.annotators.base import ChatRequest, Sampling
+from angle_data.labelling.asking.budget import Ledger, Tokens
 
 GUESS = Tokens(100.0, 100.0)
 
@@ -15,7 +15,7 @@ def request(number):
     return ChatRequest(f"{number:032x}", "s", "t", "synonym", (), "m", Sampling(0.0, 100))
 
 
-def ledger(limit, spent=NO_TOKENS):
+def ledger(limit, spent=Tokens()):
     return Ledger(SimpleNamespace(spent=spent), None, None, limit)
 
 
@@ -23,7 +23,7 @@ def ask(account, number, guess, taken):
     """Send a request and take in its reply, as a session does."""
     account.reserve(request(number), guess)
     usage = dict(zip(("prompt_tokens", "completion_tokens"), taken, strict=True))
-    account.settle(request(number).key, guess, Reply(request(number).key, "", usage=usage))
+    account.settle(request(number).key, guess, usage)
     account.journal.spent += Tokens(*taken)
 
 
@@ -31,13 +31,12 @@ def ask(account, number, guess, taken):
 def test_what_is_in_flight_and_what_was_spent_count(spent, limit, room):
     """A request counts 110 and 100 in flight, the most that a reply takes; one that fails, nothing."""
     account, number = ledger(limit, Tokens(spent, 0)), 0
-    while account.affords(request(number), GUESS):
-        account.reserve(request(number), GUESS)
+    while account.reserve(request(number), GUESS):
         number += 1
     assert number == room
     if number:
-        account.settle(request(0).key, GUESS, None)
-        assert account.affords(request(0), GUESS)
+        account.settle(request(0).key, GUESS, {})
+        assert account.reserve(request(0), GUESS)
 
 
 @pytest.mark.parametrize(("replies", "expected"), [(1, 20 + 100), (7, 80 / 7 + 100), (8, 10 + 20)])
@@ -47,6 +46,6 @@ def test_expectations_follow_the_replies(replies, expected):
         account = ledger(30 * replies + expected + spare)
         for number in range(replies):
             ask(account, number, GUESS, (10, 20))
-        assert account.affords(request(99), GUESS) is affords
         # They are a ratio, so longer requests count more.
-        assert not account.affords(request(99), Tokens(200.0, 100.0))
+        assert not account.reserve(request(99), Tokens(200.0, 100.0))
+        assert account.reserve(request(99), GUESS) is affords

@@ -86,11 +86,12 @@ def test_memory_does_not_hold_the_messages_of_requests_in_flight(tmp_path):
     assert held[0] - before < 1_000_000
 
 
-@pytest.mark.parametrize(("count", "final"), [(5, 4), (6, 0)])
-def test_five_equal_refusals_and_nothing_else_are_not_final(tmp_path, count, final):
+@pytest.mark.parametrize(("count", "replies", "final"), [(5, 0, 4), (6, 0, 0), (7, 1, 5)])
+def test_five_equal_refusals_and_nothing_else_are_not_final(tmp_path, count, replies, final):
     """A server that was set up anew, say; so many texts of one kind are not likely."""
     collect(tmp_path, Pool(lambda key: Reply(key, "1. It is so.")), 1)
-    refuse = Pool(lambda key: Failure(key, "http_400", "as told"))
+    said = iter([True] * replies)
+    refuse = Pool(lambda key: Reply(key, "So.") if next(said, False) else Failure(key, "http_400", "as told"))
     collector, _, kept = collect(tmp_path, refuse, count)
     assert (collector.refused_alike, len(kept)) == (not final, final)
 

@@ -49,7 +49,7 @@ def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
         assert [journal.row(key) for key in KEYS[:3]] == [row(0), row(1), row(2)]
 
 
-BAD = [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+BAD = [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": 1}', b'{"key": "00"}']
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -96,7 +96,7 @@ def test_a_row_damaged_while_the_run_goes_on_is_named_when_it_is_needed(tmp_path
         journal.append(row(0))
         journal.append(row(1))
         path.write_bytes(path.read_bytes().replace(b'"reply": "', b'"reply": oops', 1)[:-1] + b"\n")
-        with pytest.raises(InputError, match=r"journal.jsonl: not a valid journal row at byte 0; repair or"):
+        with pytest.raises(InputError, match=r"journal.jsonl at byte 0: not a valid journal row; repair or"):
             journal.row(KEYS[0])
 
 
