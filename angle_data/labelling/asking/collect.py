@@ -38,9 +38,7 @@ log = logging.getLogger("angle.labelling")
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
-_SILENT = (
-    "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests or out of order"
-)
+_SILENT = "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests, or away"
 _NO_COUNTS = "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
 
 
