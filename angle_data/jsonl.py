@@ -64,7 +64,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def beside(path: Path) -> Iterator[Path]:
     """Yield a path beside `path`; what was written there takes its place if the block ends without an error.
 
-    So readers see the old content or the new, never a part. The error of a full disk names `path`.
+    So readers see the old content or the new, never a part. Errors of the disk name `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
@@ -72,7 +72,9 @@ def beside(path: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and (
+            error.filename == str(temporary) or (error.filename is None and error.errno in _NO_ROOM)
+        ):
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
