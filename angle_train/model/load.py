@@ -38,7 +38,6 @@ log = logging.getLogger("angle.backbones")
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # A row of what transformers logs of weights that it draws at random; without those that no embedding needs.
 _LACKING = re.compile(r"^(?![^|\n]*pooler)([^|\n]+?) *\|[^|\n]*MISSING", re.MULTILINE)
-_LOADER = "transformers.modeling_utils"
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
@@ -176,8 +175,7 @@ def load_backbone(
                 "or fetch or save it again"
             ) from error
     if lacking:
-        said = f"{id_or_path} lacks weights that its settings ask for, such as {lacking[0]}"
-        raise InputError(f"{said}; fetch or save it again")
+        raise InputError(f"{id_or_path} lacks weights, such as {lacking[0]}; fetch or save it again")
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
@@ -198,10 +196,10 @@ def _lacking() -> Iterator[list[str]]:
         names.extend(_LACKING.findall(record.getMessage()))
         return record.levelno >= logging.ERROR
 
-    logger = logging.getLogger(_LOADER)
+    logger = logging.getLogger("transformers.modeling_utils")
     logger.addFilter(read)
     try:
-        with at_level(logging.WARNING, _LOADER):
+        with at_level(logging.WARNING, logger.name):
             yield names
     finally:
         logger.removeFilter(read)
