@@ -62,7 +62,7 @@ def explain(
         Path,
         typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
-    why: Annotated[bool, typer.Option("--why", help="Add denials, retractions, and what each was read from.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Add denials, retractions, and texts read.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
