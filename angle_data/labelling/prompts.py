@@ -71,7 +71,7 @@ def load_prompt(path: Path, needed: Set[str], known: Set[str] = frozenset()) -> 
     Raises:
         InputError: The file is missing, or its front matter or placeholders are wrong.
     """
-    content = "".join(line for _, line in read_lines(path))
+    content = "".join(line.rstrip("\r\n") + "\n" for _, line in read_lines(path))
     match = re.fullmatch(r"\+\+\+\n(.*?)\n\+\+\+\n(.*)", content, re.DOTALL)
     if match is None:
         raise InputError(f"{path}: a prompt opens with TOML front matter between two +++ lines")
