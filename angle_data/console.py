@@ -100,7 +100,7 @@ def run_app(app: Callable[[], Any], program: str) -> None:
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
         place = f"{error.filename}: " if error.filename is not None else ""
-        end(f"error: {place}{error.strerror}; free or choose another place", AngleError.exit_code)
+        end(f"error: {place}{error.strerror}; choose another place, or make room", AngleError.exit_code)
 
 
 def _interrupted(stop: BaseException | None) -> str:
@@ -110,6 +110,15 @@ def _interrupted(stop: BaseException | None) -> str:
             return f"interrupted; {stop}"
         stop = stop.__context__
     return "interrupted; run the same command again to go on"
+
+
+@contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Let an interrupt inside the block say that there is nothing to go on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("nothing is kept; the same command starts anew") from None
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-            # Within what ends with \n there may be lines that end with \r alone, of spreadsheets on an old Mac.
+            # Spreadsheets on a Mac may end lines with \r alone.
             lines = chain.from_iterable(line.splitlines(keepends=True) for line in stream)
             for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -67,7 +67,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def beside(path: Path) -> Iterator[Path]:
     """Yield a path beside `path`; what was written there takes its place if the block ends without an error.
 
-    So readers see the old content or the new, never a part. The error of a full disk names `path`.
+    So readers see the old content or the new, never a part. Errors of the disk name `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
@@ -75,7 +75,9 @@ def beside(path: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and (
+            error.filename == str(temporary) or (error.filename is None and error.errno in _NO_ROOM)
+        ):
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise

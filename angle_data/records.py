@@ -148,8 +148,6 @@ def results_file(run: Path, name: str, command: str) -> Path:
     """Return the file `name` of a run of `command`; an `InputError` if it is not there."""
     if (run / name).is_file():
         return run / name
-    if run.is_file():
-        raise InputError(f"{run} is a file; give the folder of the run")
     raise InputError(
         f"{run} holds no {name}; give the folder of an `angle-data {command}`, or run that again to finish it"
     )

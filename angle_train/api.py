@@ -205,7 +205,7 @@ def evaluate(
         TypeError: There is no such option.
     """
     begun = time.monotonic()
-    check_names("evaluate", options, _EVAL_OPTIONS)
+    check_names("evaluate", options, ["pairs", "task", "baseline", *_EVAL_OPTIONS])
     given: dict[str, Any] = dict.fromkeys(_EVAL_OPTIONS) | options
     given |= {"model": _several(model), "task": _several(task)}
     given["baseline"] = _several(baseline)[0] if baseline is not None else None
@@ -274,10 +274,8 @@ def _several(value: Any) -> list[str]:
     found = [value] if is_path(value) else value if isinstance(value, list | tuple) else [value]
     for item in found:
         if item is not None and not is_path(item):
-            raise InputError(
-                f"{type(item).__name__} is neither a path nor a name; save a model that is in memory, and "
-                "give its folder"
-            )
+            said = f"{type(item).__name__} is neither a path nor a name"
+            raise InputError(f"{said}; save a model that is in memory, and give its folder")
     return [os.path.expanduser(item) for item in found if item is not None]
 
 
@@ -293,23 +291,18 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
             raise InputError(f"--{option} goes with {way} only; leave it out")
     if given["seed"] is not None and not 0 <= given["seed"] < 2**32:
         raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {given['seed']}")
-    if given["report"]:
-        _check_page(given["report"])
+    if report := given["report"]:
+        if report.is_dir() or report.suffix.lower() not in _PAGES:
+            raise InputError(f"--report {report}: give the name of a page, such as report.html")
+        place = next(folder for folder in report.absolute().parents if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
     if given["data_dir"] and not given["data_dir"].is_dir():
         raise InputError(f"--data-dir {given['data_dir']} is no folder; check the path")
     from angle_train.model.load import check_device, check_training_extra
 
     check_training_extra("angle-train eval")
     check_device(given["device"])
-
-
-def _check_page(report: Path) -> None:
-    """Check that a page can be written there; missing folders will be made."""
-    if report.is_dir() or report.suffix.lower() not in _PAGES:
-        raise InputError(f"--report {report}: give the name of a page, such as report.html")
-    place = next(folder for folder in report.absolute().parents if folder.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

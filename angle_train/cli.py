@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from angle_data.calls import with_options
-from angle_data.console import make_app, run_app
+from angle_data.console import make_app, nothing_kept, run_app
 from angle_data.errors import AngleError, InputError
 from angle_train.api import check_inputs, evaluate, fit
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions, GridOptions
@@ -101,7 +101,8 @@ def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     """
     from angle_train.report.text import results_table
 
-    found = evaluate(**asdict(given)).evaluation
+    with nothing_kept():
+        found = evaluate(**asdict(given)).evaluation
     text = "\n".join([results_table([*found.results, *found.averages]), *found.notes])
     if not found.failed:
         return found.to_json(), text
@@ -122,7 +123,8 @@ def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
     check_inputs([], [config.model])
     from angle_train.encode import encode
 
-    found = encode(config)
+    with nothing_kept():
+        found = encode(config)
     return found, f"{found['texts']} texts, embeddings of width {found['width']}: {found['out']}"
 
 

@@ -99,7 +99,9 @@ class ScoreConfig:
     pairs_per_call: int = option(
         f"Maximum pairs per request, 1 to {_MOST_PER_CALL}; the prompt is sent once for all of them.", 1
     )
-    prompt: Path | None = option("Prompt file that contains {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
+    prompt: Path | None = option(  # noqa: RUF009
+        "Text file with your own prompt; {pairs} stands for the pairs.", None, shown="the toolkit's own"
+    )
     limit: int | None = option("Use at most this many pairs, from the start.", None)
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",

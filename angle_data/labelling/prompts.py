@@ -1,7 +1,8 @@
 """Loads prompt files and fills their placeholders; sends nothing.
 
-A prompt is one text file: TOML front matter between two `+++` lines (`placeholders`, `reply`, `description`),
-then the template. A prompt set is a folder with `synonym.txt` and `antonym.txt`, or with `degrees.txt`.
+A prompt is one text file: the template, perhaps after TOML front matter between two `+++` lines
+(`placeholders`, `reply`, `description`). A prompt set is a folder with `synonym.txt` and `antonym.txt`, or
+with `degrees.txt`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from angle_data.jsonl import read_lines
 from angle_data.resources import packaged_folder
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_MARK = "+++\n"
 _KEYS = {"placeholders", "reply", "description"}
 
 
@@ -72,21 +74,24 @@ def load_prompt(path: Path, needed: Set[str], known: Set[str] = frozenset()) -> 
         InputError: The file is missing, or its front matter or placeholders are wrong.
     """
     content = "".join(line.rstrip("\r\n") + "\n" for _, line in read_lines(path))
-    match = re.fullmatch(r"\+\+\+\n(.*?)\n\+\+\+\n(.*)", content, re.DOTALL)
-    if match is None:
-        raise InputError(f"{path}: a prompt opens with TOML front matter between two +++ lines")
+    matter, template = "", content
+    if content.startswith(_MARK):
+        matter, closed, template = content.removeprefix(_MARK).partition(_MARK)
+        if not closed:
+            raise InputError(f"{path}: its front matter has no second +++ line")
     try:
-        front = tomllib.loads(match[1])
+        front = {"reply": "text", **tomllib.loads(matter)}
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: front matter is not valid TOML ({error})") from None
-    template = match[2].strip("\n")
-    used, declared = set(_PLACEHOLDER.findall(template)), front.get("placeholders")
+    template = template.strip("\n")
+    used = set(_PLACEHOLDER.findall(template))
+    declared = front.get("placeholders", [*used])
     if unknown := sorted(front.keys() - _KEYS):
         raise InputError(
             f"{path}: unknown front matter key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
         )
-    if front.get("reply") not in ("text", "json"):
-        raise InputError(f'{path}: reply must be "text" or "json", got {front.get("reply")!r}')
+    if front["reply"] not in ("text", "json"):
+        raise InputError(f'{path}: reply must be "text" or "json", got {front["reply"]!r}')
     if not isinstance(declared, list) or set(map(str, declared)) != used:
         names = ", ".join(sorted(used)) or "none"
         raise InputError(f"{path}: placeholders must list those of the template ({names}), got {declared!r}")

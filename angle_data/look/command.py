@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from angle_data.calls import option, with_options
@@ -98,7 +99,7 @@ def grade(config: GradeConfig) -> tuple[dict[str, Any], str]:
 
 def _next(dev: str, test: str) -> str:
     return (
-        f"then    angle-train fit --data DATA --dev {dev} --test {test} --drop-leaks\n"
+        f"then    angle-train fit --data DATA --dev {quote(dev)} --test {quote(test)} --drop-leaks\n"
         "        (these pairs must not train: --drop-leaks leaves them out of the training pairs, but not\n"
         "        other pairs of the same texts)"
     )

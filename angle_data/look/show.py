@@ -122,7 +122,7 @@ def _print_item(console: Console, item: dict[str, Any], *, same: bool) -> None:
     for _ in range(2):
         table.add_column(ratio=1, overflow="fold")
     right = Text(_line(item["text2"]) or "(nothing)").append(reply, style="dim")
-    table.add_row(Text('"' if same else _line(item["text1"])), right)
+    table.add_row(Text("(the same text)" if same else _line(item["text1"])), right)
     console.print(head, table, sep="\n")
 
 

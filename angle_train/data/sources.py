@@ -140,13 +140,11 @@ def load_hub_dataset(
         return load_dataset(dataset_id, config, split=split, revision=revision)
     except Exception as error:  # noqa: BLE001 - the hub's HTTP library has errors of its own kinds
         part = f" (split {split})" if split else ""
-        raise InputError(f"hub:{dataset_id}{part} cannot be loaded: {_hub_cause(error)}{instead}") from None
-
-
-def _hub_cause(error: Exception) -> str:
-    """Return what went wrong in a few words, and what to check."""
-    message = " ".join(str(error).split())
-    if re.search(r"\b401 (Client Error|Unauthorized)", message):
-        return TOKEN_REFUSED
-    reason = message.split(". ")[0][:200] or type(error).__name__
-    return f"{reason}; check the id, the split, HF_ENDPOINT if it is set, and that the hub can be reached"
+        message = " ".join(str(error).split())
+        reason = message.split(". ")[0][:200] or type(error).__name__
+        cause = (
+            f"{reason}; check the id, the split, HF_ENDPOINT if it is set, and that the hub can be reached"
+        )
+        if re.search(r"\b401 (Client Error|Unauthorized)", message):
+            cause = TOKEN_REFUSED
+        raise InputError(f"hub:{dataset_id}{part} cannot be loaded: {cause}{instead}") from None

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("angle.backbones")
 
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
+# A row of what transformers logs of weights that it draws at random; without those that no embedding needs.
+_LACKING = re.compile(r"^(?![^|\n]*pooler)([^|\n]+?) *\|[^|\n]*MISSING", re.MULTILINE)
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
@@ -150,7 +152,7 @@ def load_backbone(
 
     from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel
 
-    with quiet_libraries():
+    with quiet_libraries(), _lacking() as lacking:
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
             model = (LongTextModel if saved or config.long_text != "cut" else SentenceTransformer)(
@@ -167,12 +169,13 @@ def load_backbone(
         ) as error:  # fmt: skip
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             if "trust_remote_code" in str(error):
-                code = "it needs code of its own, which is never run here"
-                reason = f"{code}; take a model of a built-in architecture"
+                reason = "it needs code of its own, never run here; take a model of a built-in architecture"
             raise InputError(
                 f"{id_or_path} cannot be loaded as an embedding model: {reason}; take another, "
                 "or fetch or save it again"
             ) from error
+    if lacking:
+        raise InputError(f"{id_or_path} lacks weights, such as {lacking[0]}; fetch or save it again")
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
@@ -182,6 +185,24 @@ def load_backbone(
             raise InputError("long_text head_tail needs a model with a fast tokenizer; set it to cut")
         say_once(f"{id_or_path}: the start and the end of long texts are read")
     return model
+
+
+@contextmanager
+def _lacking() -> Iterator[list[str]]:
+    """Collect the names of weights that a checkpoint lacks: a model with random ones is of no use."""
+    names: list[str] = []
+
+    def read(record: logging.LogRecord) -> bool:
+        names.extend(_LACKING.findall(record.getMessage()))
+        return record.levelno >= logging.ERROR
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(read)
+    try:
+        with at_level(logging.WARNING, logger.name):
+            yield names
+    finally:
+        logger.removeFilter(read)
 
 
 @cache
@@ -227,8 +248,9 @@ def check_model_path(id_or_path: str) -> bool:
         state = path / ".angle" / "fit_state.json"
         begun = state.is_file() and not (path / "trials").is_dir()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-            hint = "; if a run of fit was cut off here, run it again" if begun else ""
-            raise InputError(f"{path} holds no model: it has neither modules.json nor config.json{hint}")
+            hint = ", or run fit again if it was cut off here" if begun else ""
+            said = "it has neither modules.json nor config.json; give the folder that was saved"
+            raise InputError(f"{path} holds no model: {said}{hint}")
         if (path / ".angle" / "earlier").is_dir():
             raise InputError(f"{path} holds no whole model: fit was cut off as it replaced one; run it again")
         if begun and b'"finished"' not in state.read_bytes():

@@ -108,8 +108,8 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
-            `processes`, `comparisons` (the `comparisons.RightShares` of each set that is shown), `base_model`
-            (the backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
+            `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
+            backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
             that recipe, where the pairs said it).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """

@@ -3,7 +3,7 @@
 In reading order:
 `trainer`: one training run on the Sentence Transformers trainer.
 `arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint
-    and the one with the best dev score are kept; precision, trackers.
+    and the one with the best dev score stay on disk; precision, trackers.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: the one rule by which a checkpoint, a share of the backbone, the backbone itself or a trial of a

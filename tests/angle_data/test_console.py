@@ -21,7 +21,7 @@ def raising(error):
     return lambda: app([])
 
 
-FREE = "free or choose another place"
+FREE = "choose another place, or make room"
 
 
 @pytest.mark.parametrize(

@@ -155,11 +155,12 @@ def login_of(user: Json | None) -> str | None:
 
 
 def issue_from_rest(raw: Json, repo_id: int) -> Issue:
-    """Return the row of an element of `GET /repos/.../issues`; lists may leave out `closed_by`."""
-    names = ("id", "node_id", "number", "state", "created_at", "closed_at", "updated_at")
+    """Return the row of an element of `GET /repos/.../issues`; old event dumps lack some fields."""
+    names = ("id", "number", "state", "created_at", "closed_at", "updated_at")
     labels = [label if isinstance(label, str) else label.get("name") for label in raw["labels"]]
     return Issue(
         **{name: raw[name] for name in names},
+        node_id=raw.get("node_id") or "",
         repo_id=repo_id,
         title=raw["title"] or "",
         body=raw.get("body") or "",
@@ -169,7 +170,7 @@ def issue_from_rest(raw: Json, repo_id: int) -> Issue:
         labels=tuple(sorted(str(label) for label in labels if label)),
         is_pull=bool(raw.get("pull_request")) or "/pull/" in raw["html_url"],
         closed_by=login_of(raw.get("closed_by")),
-        locked=bool(raw["locked"]),
+        locked=bool(raw.get("locked")),
     )
 
 

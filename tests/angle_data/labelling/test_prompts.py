@@ -50,14 +50,16 @@ def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
 
 
 def test_placeholders_inside_the_text_are_not_filled(tmp_path):
-    prompt = load_prompts(write_set(tmp_path, FRONT + "{size} of {text}\n"))["synonym"]
+    prompts = load_prompts(write_set(tmp_path, "{size} of {text}\n", '+++\nreply = "json"\n+++\n{text}'))
+    assert (prompts["synonym"].reply, prompts["antonym"].reply) == ("text", "json")
+    prompt = prompts["synonym"]
     assert prompt.fill({"size": "2", "text": "a {size} and {text} \\1"}) == "2 of a {size} and {text} \\1"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{size} {text}", "opens with TOML front matter between two \\+\\+\\+ lines"),
+        ("+++\n{size} {text}", "its front matter has no second"),
         ("+++\nreply = \n+++\n{text}", "front matter is not valid TOML"),
         (FRONT.replace('"text"\n', '"xml"\n') + "{text}", 'reply must be "text" or "json", got \'xml\''),
         (FRONT.replace("+++\npl", "+++\nink = 1\npl") + "{text}", "unknown front matter key 'ink'"),
