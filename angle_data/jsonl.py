@@ -10,6 +10,7 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +34,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
+            # Spreadsheets on a Mac may end lines with \r alone.
+            lines = chain.from_iterable(line.splitlines(keepends=True) for line in stream)
+            for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path") from None

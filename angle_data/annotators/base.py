@@ -164,10 +164,15 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
 
 
 def take_seconds(options: dict[str, Any], name: str, default: float) -> float:
-    """Take an engine option out of `options`; an `InputError` unless it is a number of seconds."""
+    """Take an engine option out of `options`; an `InputError` unless it is a number of seconds.
+
+    Where it is not 0 by `default`, 0 is refused: as a limit it would mean none.
+    """
     value = options.pop(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InputError(f"--engine-option {name} must be a number of seconds, 0 or more, got {value!r}")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < math.inf or (default and not value):
+        wanted = "above 0" if default else "0 or more"
+        raise InputError(f"--engine-option {name} must be a number of seconds, {wanted}, got {value!r}")
     return float(value)
 
 

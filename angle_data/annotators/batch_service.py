@@ -43,6 +43,7 @@ _ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
 _TIMEOUT_S, _CONNECT_S = 120.0, 10.0
 _PAGE = 100
 _RUN, _PART = "angle_run", "angle_part"
+_NOT_BATCH = "the answer is none of the Batch API; does --base-url end in /v1?"
 
 
 class BatchService:
@@ -176,10 +177,13 @@ class BatchService:
     async def _search(self, run: str) -> dict[str, str]:
         """Go through all batches of the account: their order is not documented."""
         found: dict[str, str] = {}
-        async for batch in self.client.batches.list(limit=_PAGE):
-            marks = batch.metadata or {}
-            if marks.get(_RUN) == run and _PART in marks:
-                found[marks[_PART]] = batch.id
+        try:
+            async for batch in self.client.batches.list(limit=_PAGE):
+                marks = batch.metadata or {}
+                if marks.get(_RUN) == run and _PART in marks:
+                    found[marks[_PART]] = batch.id
+        except AttributeError:  # the client takes a proxy's page of HTML for a list
+            raise BadAnswer(_NOT_BATCH) from None
         return found
 
     async def _call(self, operation: Callable[[], Awaitable[_T]], absent: str = "") -> _T:
@@ -239,7 +243,7 @@ def _field(answer: object, name: str) -> Any:
     """Return a field that every answer of this kind has; a proxy's page of HTML has none."""
     value = getattr(answer, name, None)
     if value is None:
-        raise BadAnswer("the answer is none of the Batch API; does --base-url end in /v1?")
+        raise BadAnswer(_NOT_BATCH)
     return value
 
 

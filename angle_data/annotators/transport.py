@@ -350,7 +350,8 @@ def _service_error(status: int, content: str, headers: Mapping[str, str]) -> Ser
     elif isinstance(inner, str):
         message = inner
     if 300 <= status < 400:
-        message = f"it redirects to {headers.get('Location')}; give that address with --base-url"
+        where = headers.get("Location", "another address").partition("?")[0]  # after ? there may be a key
+        message = f"it redirects to {where}; give that address with --base-url"
     said = str(message) if message else content.strip() or f"HTTP {status}"
     if (title := page_title(said)) is not None:
         said = f"HTTP {status}{title and f': {title}'}"

@@ -101,7 +101,8 @@ class ScoreJob(Job):
         shared = self._of_shared(journal)
         for pair in self._wanted():
             due, found = self._follow(pair, shared, journal)
-            if due and found and found.key == due[-1].key and journal.held_before(found.key):
+            lacks_grade = found and isinstance(found.grade, str)
+            if due and found and lacks_grade and found.key == due[-1].key and journal.held_before(found.key):
                 self._set_aside.add(found.key)
             yield from due
 

@@ -23,7 +23,7 @@ def test_bad_lines_are_named(tmp_path, line):
         list(read_jsonl(path))
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
 @pytest.mark.parametrize("line", [1, 150, 9_000])
 def test_the_line_that_is_not_utf8_is_named_wherever_it_stands(tmp_path, name, newline, line):

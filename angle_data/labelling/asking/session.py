@@ -214,7 +214,8 @@ def ask_all(job: Job) -> SessionResult:
         seconds = time.monotonic() - started
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
-            said = "%s set aside as refused or failing again and again, most with %s (see rejected.jsonl)"
+            said = "%s set aside as refused or failing again and again, most with %s (see rejected.jsonl; "
+            said += "--retry-rejected asks again)"
             log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
         error = error or _verdict(job, counts, collector, journal, ledger)

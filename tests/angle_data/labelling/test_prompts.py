@@ -44,7 +44,7 @@ def test_the_prompt_for_degrees_says_what_each_means():
 
 
 def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
-    (folder / "synonym.txt").write_text(synonym)
+    (folder / "synonym.txt").write_text(synonym, newline="\r\n")
     (folder / "antonym.txt").write_text(antonym)
     return str(folder)
 

@@ -209,7 +209,7 @@ def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path)
     [
         ([], [], "nothing to grade: give run folders of llm-label, or files with --pairs FILE"),
         (["none"], [], r"none holds no candidates\.jsonl; give the folder"),
-        (["pairs.jsonl"], [], "pairs.jsonl is a file; give the folder of the run"),
+        (["pairs.jsonl"], [], r"pairs\.jsonl holds no candidates\.jsonl; give the folder"),
         ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
         (["odd"], [], r"odd/candidates\.jsonl:1: .* a degree from 1 to 5, one of the two"),
     ],

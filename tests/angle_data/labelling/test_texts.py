@@ -28,7 +28,7 @@ def test_names_of_fields_missing_ids_and_empty_cells(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.txt", "t.txt.gz", "T.TXT"])
 def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
-    content = b"Disk is full.\n\n  Node left.  \r\nDisk is full.\n"
+    content = b"Disk is full.\n\n  Node left.  \rDisk is full.\r\n"
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     texts = TextFile(path)
