@@ -217,7 +217,7 @@ def draw_negatives(
 
 def _take_denied(c: Candidates, denied: Iterable[Pair], most: Mapping[str, int]) -> None:
     """Take pairs for every split, those first whose issues occur in positive pairs; count the others."""
-    left = list(denied)
+    left = dict.fromkeys(denied)  # to take one out of many at once
 
     def fault(pair: Pair) -> str:
         if not (c.usable(pair.one) and c.usable(pair.other)):
@@ -229,7 +229,7 @@ def _take_denied(c: Candidates, denied: Iterable[Pair], most: Mapping[str, int])
         for p in sorted(fit, key=lambda pair: -len({pair.one, pair.other} & c.positive)):
             if len(c.found[split]) < limit and c.place(p.one, split) and c.place(p.other, split):
                 c.take(split, p.one, p.other, p.kind, p.evidence, p.evidence_url)
-                left.remove(p)
+                del left[p]
     for p in left:
         apart = len({c.places.get(node) for node in (p.one, p.other)} - {None}) > 1
         c.dropped[f"denial_{fault(p) or ('two_splits' if apart else 'enough')}"] += 1

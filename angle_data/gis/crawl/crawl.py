@@ -225,6 +225,8 @@ def _count_over_rest(client: GitHubClient, config: GisConfig) -> Iterator[dict[s
         try:
             for listing, (path, _) in REST.items():
                 page = client.get(f"/repos/{name}/{path}per_page=1{bound}")
+                if not isinstance(page.data, list):
+                    raise client.unlike()
                 row[listing] = (page.last_page or 1) * len(page.data)
                 row["rest"] += max(1, math.ceil(row[listing] / PER_PAGE))
         except Refused as error:

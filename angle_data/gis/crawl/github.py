@@ -39,6 +39,7 @@ _WORTH_A_LINE_S = 5.0
 # A token in its place has small letters, or is longer.
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{,34}")
 
+_ENTERPRISE = "check --api-url (GitHub Enterprise: https://HOST/api/v3)"
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
 _MARGIN_S = 1.0
@@ -180,6 +181,8 @@ class GitHubClient:
         def ask() -> dict[str, Any]:
             try:
                 headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
+                if not isinstance(answer, dict) or answer.keys().isdisjoint(("data", "errors")):
+                    raise self.unlike()
                 check_graphql(answer, headers, self._server_now())
             except Transient as error:
                 if smaller and error.heavy and error.wait_s is None:
@@ -189,6 +192,10 @@ class GitHubClient:
             return dict(answer["data"])
 
         return dict(self._repeat(ask))
+
+    def unlike(self) -> InputError:
+        """Return the error of an answer that GitHub would not give."""
+        return InputError(f"{self.api_url} does not answer like GitHub's API; {_ENTERPRISE}")
 
     def _tell(self, seconds: float, reason: object) -> None:
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + seconds))
@@ -226,7 +233,7 @@ class GitHubClient:
             if self._answers:
                 said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
                 raise StoppedError(said) from None
-            said = f"cannot reach {self.api_url} ({error}); check --api-url and the network"
+            said = f"cannot reach {self.api_url} ({error}); {_ENTERPRISE} and the network"
             raise InputError(said) from None
 
     def _send(
@@ -242,16 +249,16 @@ class GitHubClient:
             raise Transient(type(error).__name__, heavy=isinstance(error, ReadTimeout)) from error
         except RuntimeError as error:
             raise Refused(301, f"redirected to another server ({error})") from None
-        self._answers += 1
+        data: Any = None
+        with suppress(ValueError):
+            data = json.loads(text)
+        self._answers += data is not None or status >= 300  # a web page is no answer
         with suppress(KeyError, TypeError, ValueError):
             self._skew_s = email.utils.parsedate_to_datetime(answer["date"]).timestamp() - time.time()
         if budget := Budget.from_headers(answer):
             self.budgets[resource] = budget
         if status == 304:
             return answer, None
-        data: Any = None
-        with suppress(ValueError):
-            data = json.loads(text)
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
             said = f"wants a valid token (401); set {self.token_env} to one, or give --token-env"

@@ -101,13 +101,17 @@ def resolve(crawler: Crawler, name: str) -> Repo:
     raw = page.data
     if known and raw is None:
         return known
-    store.note_site(raw["html_url"])
+    try:
+        repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
+        site, has_issues = raw["html_url"], raw["has_issues"]
+    except (KeyError, TypeError):
+        raise client.unlike() from None
+    store.note_site(site)
     store.set_meta("server", client.api_url)
-    repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
     if repo.name.lower() != name.lower() and store.repo(repo.id) is None:
         log.info("%s is called %s now", name, repo.name)
     store.save_repo(repo)
-    if not raw["has_issues"]:
+    if not has_issues:
         raise Refused(410, "issues are disabled")
     return repo
 

@@ -8,7 +8,7 @@ import time
 import pytest
 import typer
 from fake_gis_store import store_world
-from fake_github import FakeGitHub
+from fake_github import FakeGitHub, Fault
 from fake_github_crawl import TOKEN
 from fake_github_world import make_world
 from programs import angle_data, run_here, started
@@ -164,8 +164,7 @@ def test_the_options_of_the_build_reach_it(run, tmp_path):
 
 
 def test_the_list_may_be_a_pipe(run, tmp_path):
-    world = make_world(1, repos=2, issues=80, duplicates=0.4)
-    with FakeGitHub(world) as github:
+    with FakeGitHub(make_world(1, repos=2, issues=80, duplicates=0.4)) as github:
         for options in (("--api-url", github.url), ("--no-crawl",)):
             end, start = os.pipe()
             os.write(start, b"org0/project0\nnonsense\n")
@@ -197,6 +196,8 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
         assert (code, json.loads(text)["repos"][0]["issues"]) == (0, 210)
         assert f"{path}:2: 'nonsense' is no repository" in errors
         assert "no token in GITHUB_TOKEN" in errors
+        github.faults = [Fault("status", 200)]
+        assert "not answer like GitHub's API; check --api-url" in run(*arguments, github.url)[2]
         code, _, errors = run(*arguments, github.url.removesuffix("/api/v3"))
     assert code == 1
     assert "none of 2 repositories can be read; org0/project0: error:404" in errors

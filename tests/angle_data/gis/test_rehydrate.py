@@ -7,7 +7,7 @@ import shutil
 import pytest
 import typer
 from fake_gis_store import store_world
-from fake_github import FakeGitHub
+from fake_github import FakeGitHub, Fault
 from fake_github_world import make_world
 from programs import run_here
 
@@ -101,14 +101,15 @@ def test_a_repository_that_is_gone(sets, tmp_path, caplog):
     del world.repos[next(iter(world.repos))]
     with FakeGitHub(world) as github:
         summary = run(github, sets[1], tmp_path)
-    rows = [row for _, row in read_dataset(sets[1])]
-    assert summary["dropped"] == {"gone": sum(row["repo"] == name for row in rows)}
+    assert summary["dropped"] == {"gone": sum(row["repo"] == name for _, row in read_dataset(sets[1]))}
     assert f"{name}: 404 Not Found; its pairs are left out" in caplog.text
 
 
 def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_TOKEN")
-    with FakeGitHub(WORLD) as github:
+    with FakeGitHub(WORLD, faults=[Fault("status", 200)]) as github:
+        with pytest.raises(InputError, match="not answer like GitHub's API; check --api-url"):
+            run(github, sets[1], tmp_path)
         with pytest.raises(StoppedError):
             run(github, sets[1], tmp_path, max_requests=20)
         assert not (tmp_path / "dataset").exists()
