@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -140,8 +141,18 @@ def candidates_file(run: Path) -> Path:
 def read_candidates(run: Path) -> Iterator[Candidate]:
     """Yield the candidates of a folder of `llm-label`, lazily; an `InputError` names a bad `file:line`."""
     file = candidates_file(run)
-    for line, row in read_jsonl(file):
-        yield Candidate.from_dict(row, f"{file}:{line}")
+    with made_anew_by("llm-label"):
+        for line, row in read_jsonl(file):
+            yield Candidate.from_dict(row, f"{file}:{line}")
+
+
+@contextmanager
+def made_anew_by(command: str) -> Iterator[None]:
+    """Add to an error about a damaged result of a run how to make the result anew from the journal."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{error}; the same `angle-data {command}` again writes the file anew") from None
 
 
 def results_file(run: Path, name: str, command: str) -> Path:

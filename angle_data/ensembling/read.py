@@ -20,6 +20,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import (
     Candidate,
+    made_anew_by,
     model_behind,
     read_candidates,
     read_run_file,
@@ -134,16 +135,17 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
         file = results_file(path, "scores.jsonl", "llm-score")
         recorded.append(_recorded(path, "llm-score"))
         line = 0
-        for line, row in read_jsonl(file):
-            for name in ("text1", "text2", "model"):
-                if not isinstance(row.get(name), str) or not row[name]:
-                    got = f"{name} must be a non-empty string, got {row.get(name)!r}"
-                    raise InputError(f"{file}:{line}: {got}")
-            grader, score = row["model"], float(read_score(row, f"{file}:{line}"))
-            found = grades.setdefault(pair_key(row["text1"], row["text2"]), {})
-            found.setdefault(grader, []).append(score)
-            rows[grader] += 1
-            models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
+        with made_anew_by("llm-score"):
+            for line, row in read_jsonl(file):
+                for name in ("text1", "text2", "model"):
+                    if not isinstance(row.get(name), str) or not row[name]:
+                        got = f"{name} must be a non-empty string, got {row.get(name)!r}"
+                        raise InputError(f"{file}:{line}: {got}")
+                grader, score = row["model"], float(read_score(row, f"{file}:{line}"))
+                found = grades.setdefault(pair_key(row["text1"], row["text2"]), {})
+                found.setdefault(grader, []).append(score)
+                rows[grader] += 1
+                models.setdefault(grader, set()).add(model_behind(grader, recorded[-1]))
         if not line:
             raise InputError(f"{file} holds no grades; see rejected.jsonl beside it for the reasons")
     means = {
