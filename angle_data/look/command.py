@@ -91,7 +91,7 @@ def grade(config: GradeConfig) -> tuple[dict[str, Any], str]:
         f"pairs   {len(pairs):,}{short}",
         f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
-        f"or      {out}  (fill the column score, then angle-data grade --finish {out})",
+        f"or      {out}  (fill the column score, then angle-data grade --finish {quote(str(out))})",
         _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
     ]
     return found, "\n".join(lines)

@@ -181,7 +181,8 @@ class GitHubClient:
         def ask() -> dict[str, Any]:
             try:
                 headers, answer = self._send("graphql", "POST", self._requester.graphql_url, {}, body)
-                if not isinstance(answer, dict) or answer.keys().isdisjoint(("data", "errors")):
+                known = isinstance(answer, dict) and not answer.keys().isdisjoint(("data", "errors"))
+                if not known or not isinstance(answer.get("data"), dict | None):
                     raise self.unlike()
                 check_graphql(answer, headers, self._server_now())
             except Transient as error:
