@@ -78,9 +78,8 @@ def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | Non
         counts = start >= done and (objects or (start, end) == (0, len(text)))
         done = max(done, end)
         if counts:
-            with suppress(
-                RecursionError
-            ):  # hundreds within each other can be decoded, but not walked through
+            # Hundreds within each other can be decoded, but not walked through.
+            with suppress(RecursionError):
                 yield from _of_json(value, count)
     if _OBJECT.search(text):  # in one that is broken, the number of a pair would look like its grade
         return
