@@ -1,7 +1,7 @@
 """Which candidates are usable at all: a gate for each alone, then a topic check across annotators.
 
 Neither asks a model. Neither looks at polarity: an antonym offered as a synonym shares just as many words
-with its source (benchmarks/LOG.md lists what was tried for that without a model, and failed). Refusals,
+with its source (benchmarks/log lists what was tried for that without a model, and failed). Refusals,
 chatter and cut-off replies were rejected when the reply was parsed.
 """
 
