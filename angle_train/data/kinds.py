@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, float]] = {
 `graded`, `binary`, `near_misses` and `polarity` were chosen on dev pairs by
 `benchmarks/training/objectives.py`, with small encoders, most with one seed; `positives` was not measured,
 `degrees` and `mixed` by a few trials (benchmarks/log).
-`benchmarks/log/objectives.md` has the figures. By the two scores, degrees 5 and 4 are positives of the in-batch
+`benchmarks/log` has the figures. By the two scores, degrees 5 and 4 are positives of the in-batch
 term; 3, 2 and 1, and grades as high, are neither positives nor negatives of their text.
 The angle term has weight 0 in all but `papers`: at the papers' temperature of 1 its gradient is 1 to 6 % of
 the cosine term's, and at 0.05 to 0.1, where it acts, four dev sets were ranked 0.2 to 0.4 better with it on
