@@ -46,11 +46,15 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     token_counter(config.tokenizer, fetch=not config.no_crawl)
     crawled = None
     if not config.no_crawl:
-        from angle_data.gis.crawl.crawl import crawl_repos, forecast, forecast_table
-
         if config.dry_run:
+            from angle_data.gis.crawl.forecast import forecast
+            from angle_data.text import counted
+
             found = forecast(config)
-            return found, forecast_table(found)
+            repositories = counted(found["repositories"], "repository", "repositories")
+            return found, f"about {found['requests']:,} requests for {repositories}"
+        from angle_data.gis.crawl.crawl import crawl_repos
+
         crawled = crawl_repos(config)
     built = build_gis(config)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
@@ -153,7 +157,7 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
     if crawled is not None:
         stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        cost = f"{crawled.requests:,} ({crawled.points:,} points); the forecast says {crawled.forecast:,}"
+        cost = f"{crawled.requests:,} ({crawled.points:,} points)"
         aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
         rows = [*stored, ("requests", cost), *aside, *rows]
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]

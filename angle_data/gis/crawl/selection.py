@@ -137,7 +137,7 @@ class GisConfig:
         flag="archive",
         metavar="PATH",
     )
-    dry_run: bool = option("Forecast requests and time; takes a request or two with a token.", False)
+    dry_run: bool = option("Say about how many requests a crawl takes, and stop.", False)
     no_crawl: bool = option("Build from an earlier crawl.", False)
     seed: int = option("Random seed for negatives, splits and order.", 0)
     negatives: float = option("Negative pairs per positive pair.", 1.0)
@@ -160,9 +160,9 @@ class GisConfig:
 
     def __post_init__(self) -> None:
         if self.dry_run and self.no_crawl:
-            raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
+            raise InputError("--dry-run estimates the crawl and --no-crawl leaves it out; give one of them")
         if self.dry_run and self.archives:
-            raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
+            raise InputError("--dry-run estimates requests, and --archive sends none; give one of them")
         Selection(None, self.since, self.until, self.strategy)
         if self.split_by not in SPLIT_BY:
             raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")

@@ -34,22 +34,19 @@ def listed(tmp_path):
     return path
 
 
-def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
+def test_the_estimate_is_printed_and_nothing_is_written(run, listed, tmp_path):
     out, world = tmp_path / "out", make_world(1, repos=3, issues=210)
     world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
     listed.write_text("org0/project0\norg1/project1\norg2/project2\nno/such\n")
     with FakeGitHub(world) as github:
         arguments = ("--repos", listed, "--out", out, "--api-url", github.url, "--dry-run")
-        code, text, _ = run(*arguments)
+        code, text, errors = run(*arguments)
         assert code == 0
-        assert text.split("\n")[1].startswith("org0/project0")
-        assert text.count("error:not found, or its issues are disabled\n") == 3
-        assert "about 4 requests: 1 REST and 3 GraphQL (9 points)" in text
+        assert text == "about 3 requests for 1 repository\n"
+        assert errors.count("is skipped: not found, or its issues are disabled\n") == 3
         assert run(*arguments, "--quiet")[:2] == (0, "")
         code, text, _ = run(*arguments, "--json", "--quiet")
-    found = json.loads(text)
-    assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (1, 3, 9, 1)
-    assert [repo["name"] for repo in found["repos"]] == listed.read_text().split()
+    assert json.loads(text) == {"repositories": 1, "items": 172, "requests": 3, "spent": 1}
     assert not out.exists()
 
 
@@ -193,7 +190,7 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
     with FakeGitHub(make_world(1, repos=1, issues=210), prefix="/api/v3") as github:
         arguments = ("--repos", path, "--out", tmp_path / "o", "--dry-run", "--api-url")
         code, text, errors = run(*arguments, github.url, "--json")
-        assert (code, json.loads(text)["repos"][0]["issues"]) == (0, 210)
+        assert (code, json.loads(text)["repositories"]) == (0, 1)
         assert f"{path}:2: 'nonsense' is no repository" in errors
         assert "no token in GITHUB_TOKEN" in errors
         github.faults = [Fault("status", 200)]
@@ -219,7 +216,7 @@ def test_the_table_says_what_was_left_out_and_what_it_cost(run, tmp_path, monkey
     assert ["left", "out", "no/such: 404 Not Found"] in lines
     assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
     assert any(line[:2] == ["pull", "requests"] for line in lines)
-    assert next(line for line in lines if line[0] == "requests")[2].endswith("the forecast says 5")
+    assert next(line for line in lines if line[0] == "requests")[2].endswith(" points)")
     assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
     _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
