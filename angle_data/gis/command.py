@@ -1,11 +1,10 @@
-"""The commands `angle-data gis`, `gis explain`, `gis sample` and `gis rehydrate`: options in, a table out.
+"""The commands `angle-data gis`, `gis explain` and `gis rehydrate`: options in, a table out.
 
 They import nothing heavy until they run.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,41 +83,6 @@ def explain(
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
         raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
-
-
-def sample(
-    out: Annotated[
-        Path | None, typer.Option(help="Folder written by `gis --out`; sample.csv is written there.")
-    ] = None,
-    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw.")] = 100,
-    seed: Annotated[int, typer.Option(help="Random seed for the draw.")] = 0,
-    verdicts: Annotated[Path | None, typer.Option(help="Filled-in CSV: compute the error rate.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:
-    """Write pairs to a CSV to check by hand, or compute an error rate from the verdicts in it.
-
-    Fill in the column `verdict` with right, wrong or unclear (r, w, u): is the label right? With --verdicts
-    and --out, the rate is added to the data set card.
-
-    Example: angle-data gis sample --out gis --n 100
-
-    Example: angle-data gis sample --verdicts gis/sample.csv --out gis
-    """
-    configure_logging()
-    from angle_data.gis.build.card import error_table
-    from angle_data.gis.sample import error_rates, put_on_card, read_verdicts, write_sample
-
-    if verdicts is not None:
-        rates = error_rates(read_verdicts(verdicts))
-        if out is not None:
-            put_on_card(out, verdicts, rates)
-        typer.echo(json.dumps(rates) if as_json else error_table(rates))
-        return
-    if out is None:
-        raise InputError("give --out, the folder that `gis --out` wrote, or --verdicts, a file to count")
-    target = out / "sample.csv"
-    count = write_sample(out / "dataset", target, count=n, seed=seed)
-    typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
         "positive pairs: recall of the marked duplicates": percent(len(paired & set(true)), len(true)),
         **{f"{kind}: wrong labels": percent(wrong[kind], kinds[kind]) for kind in sorted(kinds)},
         **{
-            f"words alone, duplicates and {kind}: AUC": areas["rare"]
-            for kind, areas in summary.report["lexical"].items()
+            f"words alone, duplicates and {kind}: AUC": area
+            for kind, area in summary.report["lexical"].items()
         },
         "near-identical texts, issues, clusters in two splits": sum(summary.report["checks"].values()),
         "seconds of the build": round(seconds, 1),

@@ -144,8 +144,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_open(
         "favor",
         "Closing this in favor of #5",
-        rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)[^.;,?\ue000]{{0,60}}?"
-        rf",? )in favou?r of:? {{FILL}}{{R}}",
+        rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
+        rf"[^.;,?\ue000]{{0,60}}?,? )in favou?r of:? {{FILL}}{{R}}",
         "Fermé en faveur de #5",
         r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
