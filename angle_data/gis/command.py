@@ -52,9 +52,14 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
             found = forecast(config)
             repositories = counted(found["repositories"], "repository", "repositories")
             return found, f"about {found['requests']:,} requests for {repositories}"
-        from angle_data.gis.crawl.crawl import crawl_repos
+        if config.archives:
+            from angle_data.gis.crawl.archive import read_archives
 
-        crawled = crawl_repos(config)
+            crawled = read_archives(config)
+        else:
+            from angle_data.gis.collect import crawl_repos
+
+            crawled = crawl_repos(config)
     built = build_gis(config)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
     return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
@@ -74,7 +79,7 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.comments.reading import explain_comments
+    from angle_data.gis.comments.explain import explain_comments
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments

@@ -46,8 +46,8 @@ from shapes import add_shapes  # noqa: E402
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
+from angle_data.gis.collect import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.archive import load_archives  # noqa: E402
-from angle_data.gis.crawl.crawl import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402

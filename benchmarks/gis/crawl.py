@@ -27,7 +27,7 @@ from fake_github import FakeGitHub  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
 from shapes import add_shapes  # noqa: E402
 
-from angle_data.gis.crawl.crawl import crawl_repos  # noqa: E402
+from angle_data.gis.collect import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.forecast import forecast  # noqa: E402
 from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 

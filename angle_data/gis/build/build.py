@@ -34,6 +34,7 @@ from angle_data.gis.build.report import (
     token_counter,
 )
 from angle_data.gis.build.splits import place_issues
+from angle_data.gis.comments.readings import Readings
 from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
@@ -62,8 +63,10 @@ def build_gis(config: GisConfig) -> GisSummary:
     measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
     dataset, figure = config.out / "dataset", "figures/token-lengths.png"
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
-        with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=selection)
+        with Progress("issues read", store.count("issues")) as progress, Readings(config.out) as readings:
+            scan = scan_store(
+                store, lambda repo: progress.advance(1, repo), selection=selection, read=readings.read
+            )
         texts = Texts(store, scan.forms)
         crawl: dict[str, dict[str, Any]] = {}
         for repo in scan.repos.values():

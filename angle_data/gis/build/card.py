@@ -85,8 +85,9 @@ def _lengths(tokens: Mapping[str, Any]) -> str:
 def _lexical(areas: Mapping[str, float]) -> str:
     """One line on how far counting words goes; empty where there is nothing to compare."""
     shown = ", ".join(f"`{kind}` {area}" for kind, area in areas.items())
-    said = "How well shared words alone tell duplicates from negatives (area under the ROC curve, 0.5 is chance)"
-    return f"\n\n{said}: {shown}." if areas else ""
+    measure = "area under the ROC curve, 0.5 is chance"
+    said = f"How well shared words alone tell duplicates from negatives ({measure}): {shown}."
+    return f"\n\n{said}" if areas else ""
 
 
 def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:

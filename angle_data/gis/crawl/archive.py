@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.gis.crawl.crawl import CrawlSummary, open_store
 from angle_data.gis.crawl.rows import Event, Repo, Row, comment_from_rest, issue_from_rest, login_of
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 from angle_data.text import counted, stable_hash
 
@@ -102,6 +104,14 @@ class _Load:
         self.ids.add(repo_id)
         self.rows += [issue, *rows]
         return True
+
+
+def read_archives(config: GisConfig) -> CrawlSummary:
+    """Read the dumps that `config` names into its store; the counts are those of `load_archives`."""
+    names = config.names()
+    with open_store(config) as store:
+        counts = load_archives(store, config.archives, names, config.start)
+        return CrawlSummary(store.path, {}, store.counts(), archive=counts)
 
 
 def load_archives(

@@ -99,6 +99,7 @@ query Earlier($id: ID!, $before: String, $comments: Boolean!) {{
 {_LISTS}"""
 """Earlier events, or comments, of one issue, for the few with more of them than a page shows."""
 
+
 def numbers_query(numbers: Sequence[int]) -> str:
     """Return a query for single numbers (fields `n1` ...), one or two points in all.
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.gis.command import explain
-from angle_data.gis.comments.reading import explain_comments
+from angle_data.gis.comments.explain import explain_comments
 
 ROW = {"repo": "lumen/editor", "number": 9, "author": "maria", "body": "Duplicate of #5"}
 

@@ -8,8 +8,7 @@ from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl import archive
-from angle_data.gis.crawl.archive import load_archives
-from angle_data.gis.crawl.crawl import crawl_repos
+from angle_data.gis.crawl.archive import load_archives, read_archives
 from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
@@ -144,7 +143,7 @@ def test_archives_need_no_api_no_token_and_no_list(tmp_path, monkeypatch, caplog
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     path = write(tmp_path / "hour.json.gz", event("IssuesEvent", "opened", item(1)))
     config = GisConfig(tmp_path / "out", archives=(path,), api_url="http://127.0.0.1:9")
-    summary = crawl_repos(config)
+    summary = read_archives(config)
     assert (summary.requests, summary.rows["issues"]) == (0, 1)
     assert summary.archive == {"lines": 1, "used": 1}
     assert caplog.text == ""

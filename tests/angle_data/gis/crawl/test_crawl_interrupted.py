@@ -54,7 +54,7 @@ def test_a_schedule_of_faults_loses_nothing(tmp_path):
 CRAWLER = """
 import sys
 from pathlib import Path
-from angle_data.gis.crawl.crawl import crawl_repos
+from angle_data.gis.collect import crawl_repos
 from angle_data.gis.crawl.selection import GisConfig
 crawl_repos(GisConfig(Path(sys.argv[2]), Path(sys.argv[1]), api_url=sys.argv[3]))
 """
