@@ -4,6 +4,7 @@ In reading order:
 `reading`: one comment, from its text to its links; a whole thread, with what was taken back.
 `readings`: keeps what was read, so that no comment is read twice by one version of the grammar.
 `markdown`: blanks what the writer does not say: code, quotes, templates.
+`boilerplate`: what nobody wrote for the occasion; shared with the cleaning of texts.
 `references`: finds what is pointed at, such as `#26` or a link.
 `sentences`: cuts the text into sentences in which a reference is one character.
 `grammar`: decides which references a sentence ties to the issue, and how surely.

@@ -72,9 +72,13 @@ def test_what_says_nothing_is_not_kept(tmp_path, calls):
 
 
 def test_an_interrupted_run_keeps_what_it_read(tmp_path, calls):
-    with pytest.raises(KeyboardInterrupt), Readings(tmp_path) as opened:
-        opened.read("Duplicate of #5", "o/r", 9, author=None)
-        raise KeyboardInterrupt
+    def interrupted():
+        with Readings(tmp_path) as opened:
+            opened.read("Duplicate of #5", "o/r", 9, author=None)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     read(tmp_path)
     assert len(calls) == 1
 
