@@ -24,7 +24,7 @@ from angle_data.gis.crawl.listings import Crawler
 from angle_data.gis.crawl.lookups import GONE, look_up, resolve
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
-from angle_data.publish.dataset import write_rows
+from angle_data.publish.rows import write_rows
 from angle_data.splits import SPLITS
 from angle_data.text import content_id
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from angle_data.publish.rows import front_matter, table
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, words
 
@@ -34,11 +35,6 @@ class Card:
     summary: str
     making: tuple[str, ...]
     limits: tuple[str, ...]
-
-
-def data_file(split: str) -> str:
-    """Return the path of a split's file, relative to the data set's folder."""
-    return f"data/{split}-00000-of-00001.parquet"
 
 
 def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str:
@@ -82,30 +78,6 @@ Words are runs of letters and digits; overlap is the Jaccard index of the two te
 
 {limits}
 """
-
-
-def front_matter(pairs: int, tag: str, note: str) -> str:
-    """Return the YAML that the hub reads, with a `note` on the licence; `tag` says what the pairs are for."""
-    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
-    size = next((name for power, name in enumerate(classes, start=3) if pairs < 10**power), "n>100M")
-    return f"""\
----
-# {note}
-task_categories:
-- sentence-similarity
-tags:
-- sentence-pairs
-- {tag}
-size_categories:
-- {size}
----"""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
 
 
 def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:

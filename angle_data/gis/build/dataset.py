@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_data.publish.card import data_file
-from angle_data.publish.folder import replace_dataset
+from angle_data.publish.rows import data_file
 from angle_data.splits import SPLITS
 from angle_data.tables import read_table
 
@@ -45,13 +43,6 @@ IDS_COLUMNS: dict[str, str] = {
 
 FORMS = "form-lines.jsonl"
 """The lines that cleaning removed because they are of issue forms, which `gis rehydrate` removes too."""
-
-
-def replace_card(directory: Path, card: str) -> None:
-    """Give a data set another card."""
-    with replace_dataset(directory) as folder:
-        shutil.copytree(directory, folder, ignore=lambda *_: ["README.md"], dirs_exist_ok=True)
-        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
 
 
 def write_forms(folder: Path, forms: Mapping[str, Mapping[str, int]]) -> None:
