@@ -45,11 +45,11 @@ from shapes import add_shapes  # noqa: E402
 
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
-from angle_data.gis.build.dataset import read_dataset  # noqa: E402
 from angle_data.gis.collect import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.archive import load_archives  # noqa: E402
 from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
+from angle_data.gis.rehydrate import read_dataset  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
 PART = 5_000  # lines of a part, of which five are in an hour

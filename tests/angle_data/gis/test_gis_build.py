@@ -16,10 +16,11 @@ from labelling_runs import read_rows
 
 from angle_data.errors import InputError
 from angle_data.gis.build.build import build_gis
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Store
+from angle_data.gis.rehydrate import read_dataset
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 

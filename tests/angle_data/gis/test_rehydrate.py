@@ -13,11 +13,10 @@ from programs import run_here
 
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import build_gis
-from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.command import rehydrate
 from angle_data.gis.crawl.github import GitHubClient
 from angle_data.gis.crawl.selection import GisConfig
-from angle_data.gis.rehydrate import rehydrate_dataset
+from angle_data.gis.rehydrate import read_dataset, rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
 
