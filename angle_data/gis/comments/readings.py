@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
@@ -39,39 +41,30 @@ def grammar_version() -> str:
 class Readings:
     """The open readings of an output folder; a context manager. One process writes at a time.
 
-    An `InputError`, from `__init__` or where the block ends, if the file cannot be used.
+    Whatever it does raises an `InputError` if the file cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self._unsaved = 0
-        try:
+        with self._file_errors():
             self._database = sqlite3.connect(self.path)
             self._database.execute("PRAGMA journal_mode = WAL")
-            with self._database:
-                for statement in _SCHEMA:
-                    self._database.execute(statement)
-                version = grammar_version()
-                if self._database.execute("SELECT version FROM grammar").fetchall() != [(version,)]:
-                    self._database.execute("DELETE FROM readings")
-                    self._database.execute("DELETE FROM grammar")
-                    self._database.execute("INSERT INTO grammar VALUES (?)", (version,))
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from None
+            for statement in _SCHEMA:
+                self._database.execute(statement)
+            version = grammar_version()
+            if self._database.execute("SELECT version FROM grammar").fetchall() != [(version,)]:
+                self._database.execute("DELETE FROM readings")
+                self._database.execute("DELETE FROM grammar")
+                self._database.execute("INSERT INTO grammar VALUES (?)", (version,))
+            self._database.commit()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if not isinstance(error, sqlite3.DatabaseError):
-                self._database.commit()
-        except sqlite3.DatabaseError as found:
-            error = found
-        finally:
-            self._database.close()
-        if isinstance(error, sqlite3.DatabaseError):
-            raise self._unusable(error) from None
+    def __exit__(self, *_: object) -> None:
+        with self._file_errors(), closing(self._database):
+            self._database.commit()
 
     def read(
         self, body: str, repo: str, number: int, *, author: str | None, hosts: frozenset[str] = PUBLIC_HOSTS
@@ -81,18 +74,26 @@ class Readings:
             return Reading()
         known_by = json.dumps([repo, number, is_program(author), sorted(hosts), body])
         key = hashlib.blake2b(known_by.encode(), digest_size=16).digest()
-        row = self._database.execute("SELECT said FROM readings WHERE key = ?", (key,)).fetchone()
+        with self._file_errors():
+            row = self._database.execute("SELECT said FROM readings WHERE key = ?", (key,)).fetchone()
         if row is not None:
             return _decoded(row[0])
         reading = read_comment(body, repo, number, author=author, hosts=hosts)
-        self._database.execute("INSERT INTO readings VALUES (?, ?)", (key, _encoded(reading)))
-        self._unsaved += 1
-        if self._unsaved % _ROWS_A_COMMIT == 0:
-            self._database.commit()
+        with self._file_errors():
+            self._database.execute("INSERT INTO readings VALUES (?, ?)", (key, _encoded(reading)))
+            self._unsaved += 1
+            if self._unsaved % _ROWS_A_COMMIT == 0:
+                self._database.commit()
         return reading
 
-    def _unusable(self, error: sqlite3.DatabaseError) -> InputError:
-        return InputError(f"{self.path} cannot be read or written ({error}); delete it, it is made again")
+    @contextmanager
+    def _file_errors(self) -> Iterator[None]:
+        """Name the file in the errors of the block."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            said = f"{self.path} cannot be read or written ({error})"
+            raise InputError(f"{said}; if the disk is not full, delete it: it is made again") from None
 
 
 def _encoded(reading: Reading) -> str:

@@ -87,3 +87,12 @@ def test_a_damaged_file_is_named_with_the_way_out(tmp_path):
     (tmp_path / FILE_NAME).write_bytes(b"no database " * 1_000)
     with pytest.raises(InputError, match=rf"{FILE_NAME} cannot be read or written .* delete it"):
         read(tmp_path)
+
+
+def test_the_errors_of_another_database_are_not_taken_for_its_own(tmp_path):
+    def failing():
+        with Readings(tmp_path):
+            raise sqlite3.DatabaseError("of the crawl store")
+
+    with pytest.raises(sqlite3.DatabaseError, match="of the crawl store"):
+        failing()
