@@ -25,7 +25,7 @@ from angle_data.gis.crawl.lookups import GONE, look_up, resolve
 from angle_data.gis.crawl.store import Store
 from angle_data.jsonl import read_jsonl
 from angle_data.locking import hold
-from angle_data.publish.rows import data_file, write_rows
+from angle_data.publish.dataset import data_file, write_rows
 from angle_data.splits import SPLITS
 from angle_data.tables import read_table
 from angle_data.text import content_id

@@ -1,13 +1,14 @@
-"""The data set card: front matter for the hub, tables for people, and what the maker of the pairs says."""
+"""Writes labelled pairs as a data set whose card has their statistics and what their maker says of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
-from angle_data.publish.rows import front_matter, table
+from angle_data.publish.dataset import front_matter, table, write_rows
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, words
 
@@ -35,6 +36,13 @@ class Card:
     summary: str
     making: tuple[str, ...]
     limits: tuple[str, ...]
+
+
+def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> None:
+    """Write `splits` and their card with statistics; see `write_rows`."""
+    rows = {name: [pair.to_dict() for pair in pairs] for name, pairs in splits.items()}
+    columns = list(next(iter(rows.values()))[0])
+    write_rows(directory, rows, columns, lambda _: render_card(splits, card))
 
 
 def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str:

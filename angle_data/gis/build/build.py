@@ -39,7 +39,7 @@ from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
-from angle_data.publish.rows import write_rows
+from angle_data.publish.dataset import write_rows
 from angle_data.splits import check_ratios, missed_shares
 from angle_data.text import content_id, stable_hash
 

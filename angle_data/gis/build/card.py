@@ -13,7 +13,7 @@ from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
-from angle_data.publish.rows import front_matter, table
+from angle_data.publish.dataset import front_matter, table
 
 IDS_NOTE = """\
 The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was

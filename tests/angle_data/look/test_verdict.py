@@ -13,7 +13,7 @@ from angle_data.gis.build.dataset import COLUMNS
 from angle_data.jsonl import write_jsonl
 from angle_data.look.grade import write_grading
 from angle_data.look.verdict import draw_labelled, error_rates, wilson
-from angle_data.publish.rows import write_rows
+from angle_data.publish.dataset import write_rows
 
 
 def row(number):
