@@ -2,8 +2,8 @@
 
 A walk is the module where a command's work begins and every module of ours that it imports, inside functions
 too and whatever is reached from there. Imports for types alone are not followed. An engine or strategy that
-is imported by its name from a table stands beside the start. Of `gis` the work is the crawl and the build; what
-its command does instead (event dumps, the estimate of --dry-run, explain, rehydrate) is no part of that way.
+is imported by its name from a table stands beside the start. The work of `gis` is crawl and build; what
+its command does instead (dumps, --dry-run, explain, rehydrate) is no part of that way.
 """
 
 import ast
@@ -17,7 +17,7 @@ PACKAGES = ("angle_data", "angle_train")
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_509),
-    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_735),
+    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_734),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.principled"), 3_568),
     "fit, a run": (("angle_train.run",), 8_619),
 }

@@ -87,7 +87,7 @@ def explain(
     for row in explain_comments(source, why=why):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
-        raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
+        raise InputError(f"{source}: no comments; each line needs repo, number, author and body, see --help")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,12 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
     wanted: defaultdict[str, set[int]] = defaultdict(set)
     for _, row in read_dataset(data):
         if "hash1" not in row:
-            raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
+            raise InputError(f"{data} has its texts already; rehydrate is for data sets made with --ids-only")
         for name, number in _ends(row):
             wanted[name].add(number)
     if (out / "dataset").exists() or (out / "data").exists():
-        raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
+        said = f"--out {out} already holds a data set"
+        raise InputError(f"{said}; choose another --out, or delete it to fetch everything again")
     if not client.authenticated:
         log.warning("no token in %s: GitHub allows 60 requests an hour", client.token_env)
     with hold(out):
@@ -78,7 +79,7 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
     for column in ("url1", "url2"):
         match = _ADDRESS.match(row[column])
         if match is None:
-            raise InputError(f"{row[column]!r} is no address of an issue; the data set is damaged")
+            raise InputError(f"{row[column]!r} is not the URL of an issue; the data set is damaged")
         yield match[1], int(match[2])
 
 
@@ -145,7 +146,8 @@ def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
     """Yield (split, row) of a data set of issue pairs; an `InputError` if the folder holds none."""
     splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
     if not splits:
-        raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
+        said = f"{directory} holds no data set (data/*.parquet)"
+        raise InputError(f"{said}; build one first, or check the path")
     for split in splits:
         for _, row in read_table(directory / data_file(split), require=_SHARED):
             yield split, row

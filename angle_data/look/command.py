@@ -92,7 +92,7 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
         return written, "\n".join(lines)
     if config.finish is not None or data is None or out is None:
-        raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv alone to end")
+        raise InputError("give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end")
     pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share)
     page = write_grading(out, pairs)
     found = {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}

@@ -56,7 +56,7 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
     if missing := set(SPLITS) - set(dealt):
         few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
-        raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
+        raise InputError(f"{few} leave none for {max(missing)}; provide more pairs, or change --dev-share")
     scores = Counter(counts.band_name(item) for item in chosen)
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
     return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)

@@ -75,7 +75,7 @@ def build_gis(config: GisConfig) -> GisSummary:
         unfinished = [name for name, found in crawl.items() if found["read"] == "unfinished"]
         if unfinished:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
-            log.warning("not read to the end: %s; run without --no-crawl to go on there", names)
+            log.warning("not read to the end: %s; run without --no-crawl to continue", names)
         splits, report = _pairs(config, scan, texts)
         report = {"options": _options(config, selection), **report, "crawl": crawl}
 
@@ -144,7 +144,7 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     vain += Counter({f"denial_{reason}": count for reason, count in denials_dropped.items()})
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
-        log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
+        log.warning("no pairs for %s: too few clusters for its share; the split is left out", name)
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
     kept, lost = sum(map(len, positives.values())), Counter(reason for reason, _ in dropped)

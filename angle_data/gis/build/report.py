@@ -59,7 +59,7 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
             raise MissingExtraError("--tokenizer", "train") from None
         why = str(error).partition("\n")[0]
         raise InputError(
-            f"--tokenizer {tokenizer}: no tokenizer that can be read ({why}); give tokenizer.json, its "
+            f"--tokenizer {tokenizer}: cannot read a tokenizer ({why}); give tokenizer.json, its "
             "folder, or a hub name"
         ) from None
     loaded.no_truncation()
@@ -225,7 +225,7 @@ def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mappi
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError:
-        log.warning("no figures: %s", MissingExtraError("drawing them", "figures"))
+        log.warning("figures are left out: %s", MissingExtraError("drawing them", "figures"))
         return False
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
     figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)

@@ -46,7 +46,6 @@ class Readings:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
-        self._unsaved = 0
         with self._file_errors():
             self._database = sqlite3.connect(self.path)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -81,8 +80,7 @@ class Readings:
         reading = read_comment(body, repo, number, author=author, hosts=hosts)
         with self._file_errors():
             self._database.execute("INSERT INTO readings VALUES (?, ?)", (key, _encoded(reading)))
-            self._unsaved += 1
-            if self._unsaved % _ROWS_A_COMMIT == 0:
+            if self._database.total_changes % _ROWS_A_COMMIT == 0:
                 self._database.commit()
         return reading
 

@@ -62,10 +62,10 @@ class _Load:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             whole = False
             self.counts["damaged"] += 1
-            log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
+            log.warning("%s is damaged (%s); everything up to the damage is kept", path, error)
         self.flush()
         if bad:
-            said = "%s: %s left out, no events of 2015 or later; the first: %s"
+            said = "%s: skipped %s that are not events from 2015 or later; the first: %s"
             log.warning(said, path, counted(bad, "line"), first)
         return whole
 
@@ -143,7 +143,7 @@ def load_archives(
 def _files(path: Path) -> list[Path]:
     files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
-        raise InputError(f"--archive {path} is no file and no folder with .json files; check the path")
+        raise InputError(f"--archive {path} is neither a file nor a folder with .json files; check the path")
     return files
 
 

@@ -104,7 +104,7 @@ class Crawl:
             try:
                 read_set_aside(self.crawler, repo)
             except Refused as error:
-                log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
+                log.warning("%s: could not retry the issues that failed before (%s)", repo.name, error)
 
     def unfollowed(self) -> list[Repo]:
         """Return the repositories of which it is to be read which issues they name, for `look_up`."""

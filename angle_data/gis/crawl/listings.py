@@ -78,7 +78,8 @@ class Crawler:
 
     def set_aside(self, repo: Repo, number: int, reason: str) -> None:
         """Leave an issue that GitHub cannot serve whole to `lookups.read_set_aside`."""
-        log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
+        said = "%s#%d could not be fetched, the next run will try again: %s"
+        log.warning(said, repo.name, number, reason)
         self.store.set_aside(repo.id, number, reason)
 
 

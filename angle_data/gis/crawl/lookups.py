@@ -53,7 +53,7 @@ def follow_references(
             numbers = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
             look_up(crawler, repo, numbers, graphql=graphql)
         except Refused as error:
-            log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
+            log.warning("%s: could not look up moved issues (%s)", repo.name, error)
             states.clear()
     for repo_id, state in states.items():
         store.set_meta(f"followed:{repo_id}", state)

@@ -268,7 +268,7 @@ class Store:
         if noted is None:
             self.set_meta("web", site)
         elif site != noted:
-            said = f"holds issues of {noted}, and these are of {site}"
+            said = f"holds issues from {noted}, but these are from {site}"
             raise InputError(f"{self.path} {said}; give another --out")
 
     def _thread(

@@ -301,7 +301,7 @@ def test_too_few_clusters_leave_splits_out_and_no_matplotlib_the_figures(tmp_pat
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
     monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     summary = build_gis(GisConfig(tmp_path))
-    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
+    assert 'figures are left out: drawing them needs the "figures" extra' in caplog.text
     assert not (tmp_path / "figures").exists()
     assert "](figures/" not in (summary.dataset / "README.md").read_text()
     assert (tmp_path / "report.json").exists()

@@ -58,7 +58,7 @@ def test_a_tokenizer_of_a_file_or_of_the_hubs_cache(tmp_path, monkeypatch):
         assert (name, counter("a b c d")) == (kept, 4)
     (tmp_path / "tokenizer.json").write_text("{}")
     for bad in (tmp_path, tmp_path / "missing.json", "no/model"):
-        with pytest.raises(InputError, match=f"--tokenizer {bad}: no tokenizer .* or a hub name"):
+        with pytest.raises(InputError, match=f"--tokenizer {bad}: cannot read a tokenizer .* or a hub name"):
             token_counter(str(bad))
 
 

@@ -121,7 +121,7 @@ def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
 @pytest.mark.parametrize("out", ["", "dataset"])
 def test_no_data_set_is_written_over(sets, tmp_path, out):
     shutil.copytree(sets[1], tmp_path / "dataset")
-    with pytest.raises(InputError, match="holds a data set; give another --out"):
+    with pytest.raises(InputError, match="already holds a data set; choose another --out"):
         rehydrate_dataset(tmp_path / "dataset", tmp_path / out, GitHubClient())
     with pytest.raises(InputError, match="has its texts already"):
         rehydrate_dataset(sets[0], tmp_path / "new", GitHubClient())

@@ -54,4 +54,4 @@ def test_a_bad_line_is_named(tmp_path, line):
 
 def test_an_empty_file_is_an_error_and_not_silence(tmp_path):
     result = run("--comments", write(tmp_path))
-    assert "no comments; a line holds repo, number, author and body" in str(result.exception)
+    assert "no comments; each line needs repo, number, author and body" in str(result.exception)

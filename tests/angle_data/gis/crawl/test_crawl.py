@@ -175,7 +175,7 @@ def test_an_old_enterprise_server_is_named_with_the_way_out(tmp_path):
     world.repos[1_000].deleted.add(3)
     add_comment(world.repos[1_000].issues[9], 1, "maria", "MEMBER", f"Duplicate of #{gone.number}", stamp(9))
     with FakeGitHub(world, schedule=old, prefix="/api/v3") as github:
-        with pytest.raises(InputError, match=r"GraphQL is too old .* by --strategy comments"):
+        with pytest.raises(InputError, match=r"GraphQL is too old .* use --strategy comments"):
             crawl(github, tmp_path, FIRST)
         crawl(github, tmp_path, FIRST, strategy="comments")
     found = rows(tmp_path, "issues")
