@@ -34,8 +34,7 @@ from common import RESULTS, options, save_results, show
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
-from angle_data.publish.card import Card
-from angle_data.publish.dataset import write_dataset
+from angle_data.publish.card import Card, write_dataset
 from angle_data.records import LabelledPair
 from angle_data.text import pair_key, stable_hash
 from angle_train.recipe import Recipe, find_recipe, parse_settings

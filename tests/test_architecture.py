@@ -26,7 +26,7 @@ ROOMS = {
     "angle_data.labelling": "annotators labelling.replies labelling.asking",
     "angle_data.ensembling": "publish",
     "angle_data.gis.comments": "",
-    "angle_data.gis.crawl": "gis.comments",
+    "angle_data.gis.crawl": "",
     "angle_data.gis.build": "gis.comments gis.crawl publish",
     "angle_data.gis": "gis.build gis.comments gis.crawl publish",
     "angle_data.look": "",

@@ -27,7 +27,7 @@ from angle_data.ensembling.strategies import Choice, Outcome, cap, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json, write_jsonl
 from angle_data.locking import hold
-from angle_data.publish.dataset import write_dataset
+from angle_data.publish.card import write_dataset
 from angle_data.records import PURPOSES, LabelledPair
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash

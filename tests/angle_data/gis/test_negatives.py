@@ -7,7 +7,6 @@ from fake_gis_store import make_comment, make_event, make_issue, write_store
 
 from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import denied_pairs, judge, unordered
 from angle_data.gis.build.near import NearTexts
@@ -17,6 +16,7 @@ from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
+from angle_data.gis.rehydrate import read_dataset
 
 TOPICS = [" ".join(f"t{topic}w{i}" for i in range(8)) for topic in range(6)]
 
