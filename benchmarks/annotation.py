@@ -3,33 +3,71 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/annotation.py stsb    # fits what is missing
     … cloud-ops --seeds 1 2 3 --texts 50 100 360 --test --figure FILE.svg
 
-Makes the figures of angle_data/labelling/gains.toml, from dev pairs, and with --figure a picture of gain
-against money at gpt-4o-mini's price. The gain is over the backbone, as a share of the largest mean of all
-ways and numbers of texts; on cloud-ops it is the mean of its two sets. Texts are drawn once, a smaller part
-lies in a larger one. Mined pairs are those of 300 texts as far as both texts are in the part, so there are
-fewer a text in smaller parts. Finished fits are kept.
+Prints the gain over the backbone on dev pairs, and with --figure draws it (docs/gains-*.svg) against money
+at gpt-4o-mini's price. On cloud-ops it is the mean of the two sets. Texts are drawn once, a smaller part lies
+in a larger one. Mined pairs are those of 300 texts as far as both texts are in the part, so there are fewer
+a text in smaller parts. Finished fits are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 
 from common import RESULTS, options, plus_minus
 from llm_supervised import TASKS, Task, data_sets, fit_pairs, part
-from sklearn.isotonic import isotonic_regression
 
-from angle_data.annotators.spec import EngineConfig
+from angle_data import label, score
 from angle_data.console import configure_logging
-from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.plan import plan_spending, ways_of
+from angle_data.jsonl import read_jsonl
 from angle_train.recipe import Recipe, find_recipe
 
+
+@dataclass(frozen=True)
+class Way:
+    """A way to spend money on texts.
+
+    Each of `asks` is (models, options of `label`); `graded` pairs a text are graded.
+    """
+
+    name: str
+    asks: tuple[tuple[int, dict[str, str]], ...]
+    graded: float = 0.0
+
+
+_STRUCTURED, _CONTRAST, _DEGREES = ({"prompts": name} for name in ("structured", "contrast", "degrees"))
+_SYNONYMS = {**_STRUCTURED, "polarity": "synonym"}
 WAYS = {
-    "stsb": ("annotator-b", "vote", "degrees", "degrees-mined", "synonyms-degrees-mined"),
-    "cloud-ops": ("annotator-b", "vote", "one-of-each", "everything", "all"),
+    "stsb": {
+        "annotator-b": Way("synonyms and opposites", ((1, _STRUCTURED),)),
+        "vote": Way("the same of three models", ((3, _STRUCTURED),)),
+        "degrees": Way("a sentence for each degree", ((1, _DEGREES),)),
+        "degrees-mined": Way("degrees, and mined pairs graded", ((1, _DEGREES),), graded=4.7),
+        "synonyms-degrees-mined": Way(
+            "degrees, mined pairs, and synonyms of three models", ((1, _DEGREES), (3, _SYNONYMS)), graded=4.7
+        ),
+    },
+    "cloud-ops": {
+        "annotator-b": Way("synonyms and opposites", ((1, _STRUCTURED),)),
+        "vote": Way("the same of three models", ((3, _STRUCTURED),)),
+        "one-of-each": Way(
+            "synonyms and opposites, contrast, degrees", ((1, _STRUCTURED), (1, _CONTRAST), (1, _DEGREES))
+        ),
+        "everything": Way(
+            "three models, degrees, all graded", ((3, _STRUCTURED), (1, _DEGREES)), graded=11.6
+        ),
+        "all": Way(
+            "three models, contrast, degrees, all graded",
+            ((3, _STRUCTURED), (1, _CONTRAST), (1, _DEGREES)),
+            graded=11.6,
+        ),
+    },
 }
-"""Corpus -> data sets, in the order of the ways in gains.toml."""
+"""Corpus -> data set -> the way to spend money that it stands for."""
 _PRICED = "gpt-4o-mini"
 Gains = dict[str, dict[int, list[float]]]
 """Data set -> texts -> Spearman x 100 gained, of each seed."""
@@ -58,30 +96,41 @@ def _gain(rows: Sequence[dict[str, object]], role: str) -> float:
     return fmean(value["tuned", name] - value["backbone", name] for model, name in value if model == "tuned")  # type: ignore[operator]
 
 
-def print_tables(gains: Gains, task: Task) -> None:
-    """Print mean and spread of the gains, and their shares as gains.toml has them: more texts never less."""
-    best = max(fmean(values) for row in gains.values() for values in row.values())
+def print_tables(gains: Gains) -> None:
+    """Print mean and spread of the gains."""
     for name, row in gains.items():
         print(f"{name:<24}", "   ".join(f"{number}: {plus_minus(row[number], '5.2f')}" for number in row))
-    for way, row in zip(ways_of(task.purpose), gains.values(), strict=True):
-        rising = isotonic_regression([fmean(values) / best for values in row.values()])
-        shares = ", ".join(f"{number} = {share:.2f}" for number, share in zip(row, rising, strict=True))
-        print(f"{way.name}: gains = {{ {shares} }}")
+
+
+def usd_per_text(way: Way, texts: Path) -> float:
+    """Return what a way takes for one text of a file, as `dry_run` forecasts it at the price of `_PRICED`."""
+    rows = [row for _, row in read_jsonl(texts)]
+    return sum(_costs(way, rows)) / len(rows)
+
+
+def _costs(way: Way, rows: Sequence[dict[str, str]]) -> Iterator[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        common = {"model": _PRICED, "out": Path(folder) / "run", "dry_run": True}
+        for models, asked in way.asks:
+            yield models * label([*rows], **asked, **common).counts["usd"]
+        if way.graded:
+            # Neighbours in the file, which are as long as any other pairs.
+            pairs = [{"text1": one["text"], "text2": other["text"]} for one, other in pairwise(rows)]
+            grading = score(pairs=pairs, **common).counts
+            yield way.graded * len(rows) * grading["usd"] / grading["requests"]
 
 
 def draw(gains: Gains, task: Task, path: str) -> None:
-    """Draw the gain against USD; the cost is that of `llm-label --plan` for the corpus."""
+    """Draw the gain against USD."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gains"})
-    engine, texts = EngineConfig(_PRICED), task.texts
-    config = LabelConfig(engine, texts=texts, out=texts, plan=True, purpose=task.purpose)
-    offers = {offer.way.name: offer for offer in plan_spending(config).offers}
     figure, axes = plt.subplots(figsize=(7, 4))
-    for way, row in zip(ways_of(task.purpose), gains.values(), strict=True):
-        offer = offers[way.name]
-        cents = [100 * number * (offer.usd or 0.0) / offer.texts for number in row]
+    for name, row in gains.items():
+        way = WAYS[task.name][name]
+        usd = usd_per_text(way, task.texts)
+        cents = [100 * number * usd for number in row]
         means = [fmean(values) for values in row.values()]
         axes.plot(cents, means, marker="o", label=way.name)
         for number, cent, mean in zip(row, cents, means, strict=True):
@@ -108,7 +157,7 @@ def main() -> None:
     task = TASKS[arguments.task]()
     numbers = arguments.texts or {"stsb": [50, 100, 300], "cloud-ops": [50, 100, 360]}[task.name]
     gains = measure(task, numbers, arguments.seeds, "test" if arguments.test else "dev")
-    print_tables(gains, task)
+    print_tables(gains)
     if arguments.figure:
         draw(gains, task, arguments.figure)
 

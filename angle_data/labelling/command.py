@@ -16,7 +16,6 @@ from angle_data.labelling.mine import mine as draw
 if TYPE_CHECKING:
     from angle_data.labelling.asking.session import SessionPlan, SessionResult
     from angle_data.labelling.label import PilotResult
-    from angle_data.labelling.plan import SpendingPlan
 
 
 @with_options(LabelConfig, dry_run=True)
@@ -32,15 +31,9 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
 
     Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
-
-    Plan what to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
-    --texts notes.jsonl --out runs
     """
     from angle_data.labelling.label import label, pilot, plan_label
-    from angle_data.labelling.plan import plan_spending
 
-    if config.plan:
-        return _told(plan_spending(config))
     if dry_run:
         return _told(plan_label(config))
     return _told(label(config) if config.pilot is None else pilot(config))
@@ -64,7 +57,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     return _told(plan_score(config) if dry_run else score(config))
 
 
-def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
+def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
     return done.counts, str(done)
 
 

@@ -5,14 +5,13 @@ Each field is an option of its command: add one here, with its default and help.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.calls import check_least, option, paths_option
 from angle_data.errors import InputError
-from angle_data.records import PURPOSES, Polarity
+from angle_data.records import Polarity
 from angle_data.tables import TABLE_KINDS
 
 POLARITIES: dict[str, tuple[Polarity, ...]] = {
@@ -50,31 +49,11 @@ class LabelConfig:
         "yield for all; the same command without --pilot asks about the rest.",
         None,
     )
-    plan: bool = option(
-        "Send nothing: compare ways to annotate by their cost and by the gain measured elsewhere, and print "
-        "the commands for the cheapest one that is nearly as good as the best. Requires --purpose.",
-        False,
-    )
-    budget_usd: float | None = option("With --plan: maximum total cost.", None, shown="no limit")
-    purpose: str | None = option("With --plan: opposites or topics, as in ensemble.", None)
     retry_rejected: bool = option(
         "Retry once each request that the server refused or whose reply gave no sentence at all.", False
     )
 
     def __post_init__(self) -> None:
-        if self.plan and self.purpose not in PURPOSES:
-            purposes = " or ".join(PURPOSES)
-            raise InputError(f"--plan needs --purpose, {purposes}: must opposites be kept apart, or not?")
-        if not self.plan and (self.budget_usd is not None or self.purpose is not None):
-            raise InputError("--budget-usd and --purpose are for --plan; a run has --max-usd")
-        asked = {name: getattr(self, name) for name in ("size", "polarity", "pilot")}
-        asked |= {name: getattr(self.engine, name) for name in ("shard", "max_usd", "max_tokens_total")}
-        asked["prompts"] = None if self.prompts == "paper" else self.prompts
-        given = [name.replace("_", "-") for name, value in asked.items() if value is not None]
-        if self.plan and given:
-            raise InputError(f"--plan decides what to ask for: leave out --{given[0]}")
-        if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
-            raise InputError(f"--budget-usd must be above 0 and finite, got {self.budget_usd:g}")
         check_least(self, 1, "size", "limit", "pilot")
         if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
