@@ -140,7 +140,7 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
             the path of a file.
         model: `chatgpt`, `llama`, `chatglm`, or any other name of a model.
         out: The run folder; the same call goes on where it stopped.
-        **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
+        **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="contrast"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
             `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
 

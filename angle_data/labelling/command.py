@@ -29,7 +29,7 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     progress, the server went away, or some requests failed (rerun the same command to resume); 130
     interrupted (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
-    Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
+    Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
     """
     from angle_data.labelling.label import label, pilot, plan_label

@@ -36,10 +36,10 @@ class LabelConfig:
     size: int | None = option("Sentences to request per text and polarity.", None, shown="2")
     polarity: str | None = option("Polarity to request: both, synonym or antonym.", None, shown="both")
     prompts: str = option(
-        "structured (recommended: keeps facts and terms, replies in JSON), contrast (for opposites that must "
+        "structured (keeps facts and terms, replies in JSON), contrast (for opposites that must "
         "be kept apart: paraphrases in different words, contradictions in the same words), degrees (one "
         "sentence per degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
-        "paper",
+        "structured",
     )
     text_field: str = option("Field or column with the text.", "text")
     id_field: str = option("Field or column with the id, if any.", "id")

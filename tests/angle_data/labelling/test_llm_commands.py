@@ -126,7 +126,7 @@ def test_a_run_of_degrees_shows_its_words(label, tmp_path):
 
 
 def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
-    done = label("--model chatgpt --dry-run --price 1000,0")
+    done = label("--model chatgpt --prompts paper --dry-run --price 1000,0")
     tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
     assert f"about {tokens / 1000:.4f} USD" in done.stdout
     assert 50 < tokens < 200
@@ -157,7 +157,7 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(label, monkeypatch, line):
 
 def test_a_model_that_reasons_is_asked_as_it_wants_and_further_fields_are_sent(label, tmp_path):
     with FakeOpenAI(reasoning=True, extra=["reasoning_effort", "stop", "x"]) as server:
-        line = f"--model m --polarity synonym --base-url {server.url}"
+        line = f"--model m --prompts paper --polarity synonym --base-url {server.url}"
         more = '--temperature none --param reasoning_effort=low --param stop=["a"] --param x=1.5'
         first, other, again = label(line), label(f"{line} {more}"), label(f"{line} {more}")
     assert [done.returncode for done in (first, other, again)] == [0, 0, 0], first.stderr
