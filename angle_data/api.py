@@ -22,8 +22,8 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
-    from angle_data.labelling.asking.session import SessionPlan
-    from angle_data.labelling.label import PilotResult
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.pilot import PilotResult
 
 _NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
@@ -152,7 +152,7 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     """
     from angle_data.labelling.command import llm_label
     from angle_data.labelling.label import label as run_label
-    from angle_data.labelling.label import pilot, plan_label
+    from angle_data.labelling.pilot import pilot, plan_label
 
     given, dry_run = {**options, "model": model, "out": out, "texts": texts}, options.get("dry_run")
     with _made(LabelConfig, "label", llm_label, given) as config:

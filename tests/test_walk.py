@@ -1,8 +1,8 @@
-"""The walks: how many lines and files one reads to follow one thing through the house, with a ceiling for each.
+"""The walks: how many lines and files one reads to follow one thing through the house, each with a ceiling.
 
-A walk is the module where a command's work begins and every module of ours that it imports, inside functions too
-and whatever is reached from there. Imports for types alone are not followed. An engine or strategy
-that is imported by its name from a table stands beside the start.
+A walk is the module where a command's work begins and every module of ours that it imports, inside functions
+too and whatever is reached from there. Imports for types alone are not followed. An engine or strategy that is
+imported by its name from a table stands beside the start.
 """
 
 import ast
@@ -64,4 +64,5 @@ def test_a_walk_is_short_enough_to_be_read(name):
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     longest = sorted(lines, key=lines.get, reverse=True)[:5]
     said = ", ".join(f"{file.relative_to(ROOT)} {lines[file]}" for file in longest)
-    assert sum(lines.values()) <= ceiling, f"{sum(lines.values())} lines in {len(files)} files; longest: {said}"
+    count = sum(lines.values())
+    assert count <= ceiling, f"{count} lines in {len(files)} files; longest: {said}"

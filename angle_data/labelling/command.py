@@ -14,8 +14,9 @@ from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import SessionPlan, SessionResult
-    from angle_data.labelling.label import PilotResult
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.asking.session import SessionResult
+    from angle_data.labelling.pilot import PilotResult
 
 
 @with_options(LabelConfig, dry_run=True)
@@ -32,7 +33,8 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
     """
-    from angle_data.labelling.label import label, pilot, plan_label
+    from angle_data.labelling.label import label
+    from angle_data.labelling.pilot import pilot, plan_label
 
     if dry_run:
         return _told(plan_label(config))

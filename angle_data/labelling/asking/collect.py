@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.annotators.base import (
     REFUSED_KINDS,
@@ -27,11 +27,9 @@ from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
+from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
 from angle_data.text import counted, stable_hash, whole_characters
-
-if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 

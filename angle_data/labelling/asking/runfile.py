@@ -11,18 +11,16 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.annotators.batch_state import open_requests
 from angle_data.calls import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_data.labelling.asking.budget import Ledger, usd_of
+from angle_data.labelling.asking.job import Job
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
-
-if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 

@@ -17,7 +17,8 @@ from tiny_llm import wait_until
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.label import label
+from angle_data.labelling.pilot import plan_label
 from angle_data.labelling.score import plan_score, score
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
