@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import IN_MEMORY, Config, beside_loop, check_names, make, path_of, sources
+from angle_data.calling.notebook import beside_loop, check_names
+from angle_data.calling.options import Config, make, path_of
+from angle_data.calling.rows import IN_MEMORY, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig

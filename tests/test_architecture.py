@@ -14,10 +14,11 @@ PACKAGES = ("angle_data", "angle_train")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 # A room is a folder; the files at the top of a package are rooms by what they do. Each room: what it may use.
-# `angle_data` alone is what every room shares (errors, text, jsonl ...).
-SHARED = "angle_data"
+# `angle_data` alone is what every room shares (errors, text, jsonl ...), and `calling`.
+SHARED = {"angle_data", "angle_data.calling"}
 ROOMS = {
     "angle_data": "",
+    "angle_data.calling": "",
     "angle_data.publish": "",
     "angle_data.annotators": "",
     "angle_data.annotators.loaded": "annotators",
@@ -113,7 +114,8 @@ def arrows():
 def uses(name):
     """The rooms that a room may use, by their whole names."""
     package = name.split(".")[0]
-    return {SHARED, *(f"{package}.{other}" for other in ROOMS[name].split())} | (
+    shared = SHARED if name not in SHARED else {"angle_data"}
+    return {*shared, *(f"{package}.{other}" for other in ROOMS[name].split())} | (
         {"angle_data.publish"} if package == "angle_train" else set()
     )
 

@@ -1,8 +1,8 @@
 """The walks: how many lines and files one reads to follow one thing through the house, each with a ceiling.
 
 A walk is the module where a command's work begins and every module of ours that it imports, inside functions
-too and whatever is reached from there. Imports for types alone are not followed. An engine or strategy that is
-imported by its name from a table stands beside the start.
+too and whatever is reached from there. Imports for types alone are not followed. An engine or strategy that
+is imported by its name from a table stands beside the start.
 """
 
 import ast

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import with_options
+from angle_data.calling.options import with_options
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.calls import check_least, option, paths_option
+from angle_data.calling.options import check_options, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import Polarity
 from angle_data.tables import TABLE_KINDS
@@ -22,7 +22,7 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 """Value of --polarity -> the polarities that are asked for."""
 
 
-_MOST_PER_CALL = 50
+_MAX_PAIRS_PER_CALL = 50
 _OUT = "Run folder; rerun the same command to resume."
 
 
@@ -33,7 +33,7 @@ class LabelConfig:
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
-    size: int | None = option("Sentences to request per text and polarity.", None, shown="2")
+    size: int | None = option("Sentences to request per text and polarity.", None, shown="2", ge=1)
     polarity: str | None = option("Polarity to request: both, synonym or antonym.", None, shown="both")
     prompts: str = option(
         "structured (keeps facts and terms, replies in JSON), contrast (for opposites that must "
@@ -43,18 +43,19 @@ class LabelConfig:
     )
     text_field: str = option("Field or column with the text.", "text")
     id_field: str = option("Field or column with the id, if any.", "id")
-    limit: int | None = option("Use at most this many texts, from the start.", None)
+    limit: int | None = option("Use at most this many texts, from the start.", None, ge=1)
     pilot: int | None = option(
         "Ask about this many texts first, sampled from the whole file, and forecast tokens, cost, time and "
         "yield for all; the same command without --pilot asks about the rest.",
         None,
+        ge=1,
     )
     retry_rejected: bool = option(
         "Retry once each request that the server refused or whose reply gave no sentence at all.", False
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "size", "limit", "pilot")
+        check_options(self)
         if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
 
@@ -76,17 +77,19 @@ class ScoreConfig:
         shown="none",
     )
     pairs_per_call: int = option(
-        f"Maximum pairs per request, 1 to {_MOST_PER_CALL}; the prompt is sent once for all of them.", 1
+        f"Maximum pairs per request, 1 to {_MAX_PAIRS_PER_CALL}; the prompt is sent once for all of them.",
+        1,
+        ge=1,
+        le=_MAX_PAIRS_PER_CALL,
     )
     prompt: Path | None = option(  # noqa: RUF009
         "Text file with your own prompt; {pairs} stands for the pairs.", None, shown="the toolkit's own"
     )
-    limit: int | None = option("Use at most this many pairs, from the start.", None)
+    limit: int | None = option("Use at most this many pairs, from the start.", None, ge=1)
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",
         False,
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "pairs_per_call", most=_MOST_PER_CALL)
-        check_least(self, 1, "limit")
+        check_options(self)

@@ -22,7 +22,7 @@ from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.asking.forecast import SessionPlan, plan_all

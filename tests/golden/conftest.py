@@ -205,8 +205,8 @@ def labelled(run):
         folder = run.tmp / "runs" / name
         said = run(
             "angle_data", "llm-label", "--prompts", "paper", "--model", name, "--engine", "recorded",
-            "--replies", f"examples/cloud-ops/replies/{name}.jsonl", "--texts", "examples/cloud-ops/texts.jsonl",
-            "--limit", 80, "--out", folder,
+            "--replies", f"examples/cloud-ops/replies/{name}.jsonl",
+            "--texts", "examples/cloud-ops/texts.jsonl", "--limit", 80, "--out", folder,
         )  # fmt: skip
         found[name] = (folder, said)
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.batch_state import open_requests
-from angle_data.calls import IN_MEMORY
+from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_data.labelling.asking.budget import Ledger, usd_of

@@ -1,6 +1,8 @@
 """`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
 
 import json
+from functools import partial
+from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
@@ -247,12 +249,15 @@ def test_a_wrong_option_is_one_line_and_an_unknown_one_a_usage_error(label, opti
     assert angle_data("llm-label --modle m").returncode == 2
 
 
+LABEL = partial(LabelConfig, texts=Path("texts.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("config", "changes", "message"),
     [
-        (LabelConfig, {"size": 0}, "--size must be at least 1, got 0"),
-        (LabelConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
-        (LabelConfig, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
+        (LABEL, {"size": 0}, "--size must be at least 1, got 0"),
+        (LABEL, {"limit": 0}, "--limit must be at least 1, got 0"),
+        (LABEL, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
         (ScoreConfig, {"pairs_per_call": 0}, "--pairs-per-call must be from 1 to 50, got 0"),
         (ScoreConfig, {"pairs_per_call": 51}, "--pairs-per-call must be from 1 to 50, got 51"),
         (ScoreConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
@@ -260,4 +265,4 @@ def test_a_wrong_option_is_one_line_and_an_unknown_one_a_usage_error(label, opti
 )
 def test_settings_out_of_range_are_refused(tmp_path, config, changes, message):
     with pytest.raises(InputError, match=message):
-        config(EngineConfig("m"), tmp_path, tmp_path, **changes)
+        config(EngineConfig("m"), out=tmp_path, **changes)
