@@ -15,7 +15,7 @@ PACKAGES = ("angle_data", "angle_train")
 
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
-    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_509),
+    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_316),
     "gis, a comment": (("angle_data.gis.command",), 8_750),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.principled"), 3_568),
     "fit, a run": (("angle_train.run",), 8_619),
