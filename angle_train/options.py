@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from angle_data.calling.options import check_options, option
+from angle_data.calling.options import check_values, option
 
 SEED = 1111
 """Of `eval`: SentEval's."""
@@ -113,7 +113,7 @@ class GridOptions:
     overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)
 
 
 @dataclass(frozen=True)
@@ -159,4 +159,4 @@ class EncodeConfig:
     device: str | None = _device()
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)

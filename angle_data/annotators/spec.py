@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.annotators.base import Sampling
-from angle_data.calling.options import check_options, option
+from angle_data.calling.options import check_values, option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
@@ -181,7 +181,7 @@ class EngineConfig:
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)
         if ours := sorted(_OURS.keys() & self.params):
             raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):

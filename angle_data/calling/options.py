@@ -70,7 +70,7 @@ def paths_option(help: str, default: Any = MISSING, **looks: Any) -> Any:
     return option(help, default, read=lambda texts: tuple(map(path_of, texts)), many=True, **looks)
 
 
-def check_options(config: Any) -> None:
+def check_values(config: Any) -> None:
     """Raise an `InputError` about the first option whose value is of a wrong kind or out of its range."""
     from pydantic import ValidationError
 
@@ -210,7 +210,7 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
             value = look.read(value) if look.read else path
         values[name] = value.item() if hasattr(value, "item") else value  # a number of numpy
     made = config(**values)
-    check_options(made)
+    check_values(made)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calling.options import check_options, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES
 from angle_data.splits import check_ratios, parse_ratios
@@ -94,5 +94,5 @@ class EnsembleConfig:
                 "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
                 "--scores RUN"
             )
-        check_options(self)
+        check_values(self)
         check_ratios(self.ratios)

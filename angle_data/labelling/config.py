@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.calling.options import check_options, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import Polarity
 from angle_data.tables import TABLE_KINDS
@@ -55,7 +55,7 @@ class LabelConfig:
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)
         if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
 
@@ -92,4 +92,4 @@ class ScoreConfig:
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)

@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 
-from angle_data.calling.options import check_named_once, check_options, option, paths_option
+from angle_data.calling.options import check_named_once, check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
@@ -74,7 +74,7 @@ class MineConfig:
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_values(self)
         if (self.texts is None) == (not self.runs):
             raise InputError("give --texts FILE, or run folders of llm-label: each makes its own pairs")
         check_named_once(self.runs)
