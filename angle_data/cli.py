@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from angle_data.console import make_app, run_app
+from angle_data.calling.program import make_app, run_app
 from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate
 from angle_data.labelling.command import llm_label, llm_score, mine

@@ -17,7 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import check_names, is_path, path_of, sources
+from angle_data.calling.notebook import check_names
+from angle_data.calling.options import is_path, path_of
+from angle_data.calling.rows import sources
 from angle_data.errors import InputError
 from angle_train.options import SEED, FitOptions
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import typer
 
-from angle_data.calls import with_options
-from angle_data.console import make_app, nothing_kept, run_app
+from angle_data.calling.interrupts import nothing_kept
+from angle_data.calling.options import with_options
+from angle_data.calling.program import make_app, run_app
 from angle_data.errors import AngleError, InputError
 from angle_train.api import check_inputs, evaluate, fit
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions, GridOptions

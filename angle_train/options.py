@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from angle_data.calls import check_least, option
+from angle_data.calling.options import check_values, option
 
 SEED = 1111
 """Of `eval`: SentEval's."""
@@ -100,20 +100,20 @@ class GridOptions:
     keep: list[str] | None = _keep()
     recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
     setting: list[str] | None = _setting()
-    trials: int = option(f"Number of recipes to try, including the given one, 2 to {_MOST_TRIALS}.", 27)
-    rungs: int = option(
-        "Rounds at most; each trains the best third and the given recipe three times as long.", 3
+    trials: int = option(
+        f"Number of recipes to try, including the given one, 2 to {_MOST_TRIALS}.", 27, ge=2, le=_MOST_TRIALS
     )
-    seed: int = option("Random seed for the recipes to try.", 0)
+    rungs: int = option(
+        "Rounds at most; each trains the best third and the given recipe three times as long.", 3, ge=1
+    )
+    seed: int = option("Random seed for the recipes to try.", 0, ge=0)
     scale: str | None = _scale()
     drop_leaks: bool = _drop_leaks()
     device: str | None = _device()
     overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
 
     def __post_init__(self) -> None:
-        check_least(self, 2, "trials", most=_MOST_TRIALS)
-        check_least(self, 1, "rungs")
-        check_least(self, 0, "seed")
+        check_values(self)
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,10 @@ class EncodeConfig:
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
-    batch_size: int = option("Texts per forward pass.", 32)
+    batch_size: int = option("Texts per forward pass.", 32, ge=1)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    max_seq_length: int | None = option("Maximum tokens per text, at least 2.", None, shown="model's")
+    max_seq_length: int | None = option("Maximum tokens per text, at least 2.", None, shown="model's", ge=2)
     device: str | None = _device()
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "batch_size")
-        check_least(self, 2, "max_seq_length")
+        check_values(self)

@@ -167,7 +167,7 @@ def candidates(task: Task, names: Sequence[str] = ANNOTATORS, polarity: str | No
     for name in names:
         runs[name] = RESULTS / task.name / "labels" / "-".join(filter(None, (name, polarity)))
         engine = EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl")
-        label(LabelConfig(engine, texts=task.texts, out=runs[name], polarity=polarity))
+        label(LabelConfig(engine, texts=task.texts, out=runs[name], prompts="paper", polarity=polarity))
     return runs
 
 

@@ -100,7 +100,7 @@ def commands(given: argparse.Namespace) -> list[list[str]]:
     for annotator, run in zip(family.annotators.split(), runs, strict=True):
         texts = ["--texts", str(out / "data" / "llm" / "texts.jsonl"), "--out", run]
         how = _TABLE["annotator"][annotator].split()
-        found.append(["angle-data", "llm-label", "--model", annotator, *texts, *how])
+        found.append(["angle-data", "llm-label", "--prompts", "paper", "--model", annotator, *texts, *how])
     if runs:
         data = out / given.family / "pairs" / "dataset"
         how = ["--strategy", "concat", "--labels", "binary", "--ratios", "1,0"]

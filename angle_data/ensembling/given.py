@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.ensembling.read import Grades
 from angle_data.ensembling.screen import gate
 from angle_data.errors import InputError

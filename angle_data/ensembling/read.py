@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from angle_data.calls import option, with_options
+from angle_data.calling.options import option, with_options
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
 from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig

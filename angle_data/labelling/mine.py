@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 
-from angle_data.calls import check_least, check_named_once, option, paths_option
+from angle_data.calling.options import check_named_once, check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
@@ -61,10 +61,10 @@ class MineConfig:
         metavar="RUN",
         argument=True,
     )
-    n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer")
+    n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer", ge=1)
     seed: int = option("Random seed for the draw.", 0)
     text_field: str = option("Field or column with the text.", "text")
-    limit: int | None = option("Use at most this many texts, from the start.", None)
+    limit: int | None = option("Use at most this many texts, from the start.", None, ge=1)
     embeddings: Path | None = option(  # noqa: RUF009
         "Find neighbours with these embeddings of the same file, made by `angle-train encode --texts TEXTS "
         "--out FILE.npy`.",
@@ -74,7 +74,7 @@ class MineConfig:
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "n", "limit")
+        check_values(self)
         if (self.texts is None) == (not self.runs):
             raise InputError("give --texts FILE, or run folders of llm-label: each makes its own pairs")
         check_named_once(self.runs)

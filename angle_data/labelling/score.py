@@ -22,11 +22,13 @@ from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
+from angle_data.labelling.asking.session import SessionResult, ask_all
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades

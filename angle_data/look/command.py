@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from angle_data.calls import option, with_options
+from angle_data.calling.options import option, with_options
 from angle_data.errors import InputError
 
 _SHOWN, _ON_A_PAGE = 20, 500

@@ -22,7 +22,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from angle_data.calls import check_least
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
 from angle_data.gis.crawl.selection import PUBLIC_API
 from angle_data.http import retry_after
@@ -137,7 +136,8 @@ class GitHubClient:
         if "@" in api_url or parts.scheme not in {"http", "https"} or site:
             said = f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3"
             raise InputError(f"{said}, without a user name")
-        check_least(self, 1, "max_requests")
+        if self.max_requests is not None and self.max_requests < 1:
+            raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
         self.authenticated = bool(token)
         github = Github(
             auth=Auth.Token(token) if token else None,

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from angle_data.calls import check_least, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
@@ -149,7 +149,7 @@ class GisConfig:
         (0.86, 0.07, 0.07),
         read=parse_ratios,
     )
-    max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10)
+    max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10, ge=1)
     cross_repo: bool = option("Allow duplicates across two repositories.", False)
     ids_only: bool = option("Leave out the texts; gis rehydrate fetches them again.", False)
     tokenizer: str | None = option(
@@ -168,7 +168,7 @@ class GisConfig:
             raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
         if not 0 <= self.negatives <= 100:
             raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
-        check_least(self, 1, "max_pairs_per_cluster")
+        check_values(self)
         check_ratios(self.ratios)
 
     @property

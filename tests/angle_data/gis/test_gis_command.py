@@ -13,7 +13,7 @@ from fake_github_crawl import TOKEN
 from fake_github_world import make_world
 from programs import angle_data, run_here, started
 
-from angle_data.console import run_app
+from angle_data.calling.program import run_app
 from angle_data.gis.command import gis
 from angle_data.gis.crawl.store import Store
 

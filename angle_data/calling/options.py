@@ -1,38 +1,36 @@
-"""How a step is called, as a command and as a function for notebooks: one config says both.
+"""One config, a dataclass, says the options of a command and of its function: kinds, ranges, defaults, help.
 
-A config among a config's fields gives its options, too. Imports nothing heavy.
+Pydantic checks them, whoever made the config. A config among a config's fields gives its options, too.
+Imports nothing heavy: pydantic comes with the first check.
 """
 
 from __future__ import annotations
 
-import contextvars
-import difflib
-import hashlib
 import inspect
 import json
 import logging
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
-from angle_data.jsonl import dumps, write_text
-from angle_data.text import whole_characters
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Config = TypeVar("Config")
-Value = TypeVar("Value")
 Command = Callable[..., tuple[Mapping[str, Any] | str, str, *tuple[AngleError, ...]]]
 """Gets a config, and what else was asked for; returns its counts for programs (or the JSON that says them),
 the same for people, and what the program ends with all the same, if anything."""
 
-IN_MEMORY = ".angle"
-"""The folder inside an output folder that holds what was given as rows in memory."""
+_OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+"""Pydantic's names for what is wrong with a number."""
 _SWITCHES = {
     "dry_run": ("--dry-run", "Forecast requests, tokens and cost without sending anything."),
     "quiet": ("--quiet", "Show warnings and errors only."),
@@ -47,6 +45,7 @@ class Option:
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
     text given, or from a list of texts where the flag can be repeated (`many`). An `argument` has no flag.
+    A number is from `ge` to `le`, and above `gt`.
     """
 
     help: str
@@ -56,6 +55,9 @@ class Option:
     read: Callable[[Any], Any] | None = None
     many: bool = False
     argument: bool = False
+    ge: float | None = None
+    le: float | None = None
+    gt: float | None = None
 
 
 def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
@@ -68,12 +70,53 @@ def paths_option(help: str, default: Any = MISSING, **looks: Any) -> Any:
     return option(help, default, read=lambda texts: tuple(map(path_of, texts)), many=True, **looks)
 
 
-def check_least(config: object, least: int, *names: str, most: float = math.inf) -> None:
-    """Raise an `InputError` unless the options of these names are None, or from `least` to `most`."""
-    wanted = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-    for name in names:
-        if (value := getattr(config, name)) is not None and not least <= value <= most:
-            raise InputError(f"--{name.replace('_', '-')} must be {wanted}, got {value}")
+def check_values(config: Any) -> None:
+    """Raise an `InputError` about the first option whose value is of a wrong kind or out of its range."""
+    from pydantic import ValidationError
+
+    values = {name: getattr(config, name) for name in _options(type(config))}
+    try:
+        _checker(type(config)).model_validate(values)  # type: ignore[arg-type] # a class is hashable
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        look = _options(type(config))[name]
+        wanted = _range(look) if first["type"] in _OUT_OF_RANGE else _kind(type(config), name)
+        flag = (look.flag or name).replace("_", "-")
+        raise InputError(f"--{flag} must be {wanted}, got {values[name]!r}") from None
+
+
+def _range(look: Option) -> str:
+    """Return the range of an option in words."""
+    if look.ge is None:
+        return f"more than {look.gt}"
+    return f"at least {look.ge}" if look.le is None else f"from {look.ge} to {look.le}"
+
+
+def _kind(config: type, name: str) -> str:
+    kind = get_type_hints(config)[name]
+    kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
+    return f"of type {getattr(kind, '__name__', kind)}"
+
+
+def _options(config: type) -> dict[str, Option]:
+    """Return the options of a config by the names of their fields, without those of a config inside it."""
+    options = ((item.name, item.metadata.get("option")) for item in fields(config))
+    return {name: look for name, look in options if look is not None}
+
+
+@cache
+def _checker(config: type) -> type[BaseModel]:
+    """Return what checks the values of a config's options, which are not converted."""
+    from pydantic import ConfigDict, Field, create_model
+
+    kinds, checked = get_type_hints(config), dict[str, Any]()
+    for name, look in _options(config).items():
+        # A price or a rate without an end is a slip, as is one that is no number.
+        end = None if look.gt is None else math.inf
+        checked[name] = Annotated[kinds[name], Field(ge=look.ge, le=look.le, gt=look.gt, lt=end)], ...
+    as_it_is = ConfigDict(strict=True, arbitrary_types_allowed=True, protected_namespaces=())
+    return create_model(config.__name__, __config__=as_it_is, **checked)
 
 
 def check_named_once(paths: Iterable[Path], option: str = "") -> None:
@@ -165,13 +208,10 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
         elif is_path(value):
             path = path_of(value) if Path in members else os.fspath(value)
             value = look.read(value) if look.read else path
-        value = value.item() if hasattr(value, "item") else value  # a number of numpy
-        plain = [kind for kind in members if kind in (int, float, str, bool)]
-        fits = value is None or type(value) in plain or (type(value) is int and float in plain)
-        if plain and not fits:
-            raise InputError(f"{look.flag or name} must be of type {plain[0].__name__}, got {value!r}")
-        values[name] = value
-    return config(**values)
+        values[name] = value.item() if hasattr(value, "item") else value  # a number of numpy
+    made = config(**values)
+    check_values(made)
+    return made
 
 
 def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
@@ -203,97 +243,3 @@ def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Paramet
     default = inspect.Parameter.empty if default is MISSING else default
     kind = Annotated[kind, look]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise a `TypeError` if a function has not all options given; it names those that are near."""
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
-            raise TypeError(f"{function}() has no option {name!r}; {hint}")
-
-
-def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> list[str]:
-    """Return the files of what was given: a path, a list of paths, or rows in memory; none for None.
-
-    Rows are a list of dictionaries, a `datasets.Dataset` or a pandas data frame; `name` is what readers and
-    errors call them. Their file is `FOLDER/HASH/NAME.jsonl`, by a hash of their content, so that the same
-    call goes on where it stopped. With a `text_field`, strings are texts, which stand in that field.
-    """
-    if value is None:
-        return []
-    paths = [value] if is_path(value) else value if text_field is None else None
-    if isinstance(paths, list | tuple) and all(map(is_path, paths)):
-        return [os.path.expanduser(os.fspath(path)) for path in paths]  # what is none, as `hub:ID`, stays so
-    lines = [whole_characters(dumps(row)) + "\n" for row in _rows(value, name, text_field)]
-    if not lines:
-        raise InputError(f"{name}: an empty {type(value).__name__}; give at least one")
-    digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
-    path = folder / digest / f"{name}.jsonl"
-    if not path.exists():
-        write_text(path, "".join(lines))
-    return [str(path)]
-
-
-def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, Any]]:
-    """Yield rows in memory as plain dictionaries; what JSON cannot hold is left out."""
-    wanted = "dictionaries" if text_field is None else "strings or dictionaries"
-    if hasattr(value, "iterrows"):  # a pandas data frame, whose own iterator gives its columns
-        value = value.to_dict("records")
-    if isinstance(value, Mapping):
-        raise InputError(f"{name}: got a {type(value).__name__}; give one part of it, or a list of {wanted}")
-    if not isinstance(value, Iterable):
-        raise InputError(f"{name}: got {value!r}; give a path, or a list of {wanted}")
-    for number, row in enumerate(value, start=1):
-        if text_field is not None and isinstance(row, str):
-            row = {text_field: row}
-        if not isinstance(row, Mapping):
-            raise InputError(f"{name}: item {number} is of type {type(row).__name__}; give {wanted}")
-        plain = ((str(key), _plain(item)) for key, item in row.items())
-        yield {key: item for key, item in plain if item is None or isinstance(item, str | int | float | list)}
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of numpy as Python's, and anything else as it is; lists but of strings are dropped."""
-    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
-    is_list = isinstance(value, list)
-    return () if is_list and not all(isinstance(item, str) for item in value) else value
-
-
-_stops: list[Callable[[], object]] = []
-
-
-@contextmanager
-def on_interrupt(stop: Callable[[], object]) -> Iterator[None]:
-    """Have `stop` called at every Ctrl-C inside the block that reaches `beside_loop`."""
-    _stops.append(stop)
-    try:
-        yield
-    finally:
-        _stops.remove(stop)
-
-
-def beside_loop(function: Callable[[], Value]) -> Value:
-    """Return what a function returns that runs an event loop of its own, although one may run already.
-
-    Where one runs, as in a notebook, the function is called in another thread, and this one waits. A Ctrl-C
-    (the notebook's stop button) is passed on to `on_interrupt`; what the function makes of it is raised here.
-    """
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return function()
-    with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:
-        future = pool.submit(contextvars.copy_context().run, function)
-        while True:
-            try:
-                return future.result()
-            except KeyboardInterrupt:
-                if future.done():
-                    raise
-                for stop in list(_stops):
-                    stop()
