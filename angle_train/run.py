@@ -26,6 +26,7 @@ from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, load_to_keep, run_leaks, with_kept
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
+from angle_train.model.length import choose_length
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -36,7 +37,6 @@ from angle_train.model.load import (
     quiet_libraries,
     save_model,
 )
-from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig
@@ -232,10 +232,10 @@ def load_at_length(
         recipe = recipe.with_overrides({"max_seq_length": found.max_seq_length})
         config = replace(config, recipe=recipe)
         model = load_for_run(config)
-    if found.truncated and recipe.backbone.long_text == "cut":
+    if found.truncated:
         log.info(
             "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
-            "more where the model can, --set long_text=head_tail both ends",
+            "more where the model can",
             100 * found.truncated,
             model.max_seq_length,
         )
@@ -254,7 +254,7 @@ def load_for_run(config: FitOptions, backbone: BackboneConfig | None = None) -> 
 def untouched(config: FitOptions, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
     asked, prompt = config.recipe.backbone, config.recipe.training.prompt
-    same = (asked.pooling, asked.quantization, asked.long_text, prompt) == (CHECKPOINT, "none", "cut", "")
+    same = (asked.pooling, asked.quantization, prompt) == (CHECKPOINT, "none", "")
     return model if same else load_backbone(config.backbone, _tokens(config), config.device)
 
 

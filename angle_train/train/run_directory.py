@@ -35,7 +35,7 @@ _EARLIER = f"{HIDDEN}/earlier"  # the model that stood there, until the other is
 # new model would read them.
 _OPTIONAL = (
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
-    "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja", "long_text.json",
+    "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
     "tokenizer.json", "added_tokens.json", "*processor_config.json",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from angle_train.train.run_directory import RunDirectory
 PARTS = {"epochs": "3", "training pairs": "a"}
 
 
-OLD = {"config.json": "old", "1_Pooling/config.json": "old", "model.safetensors": "old", "long_text.json": ""}
+OLD = {"config.json": "old", "1_Pooling/config.json": "old", "model.safetensors": "old"}
 NEW = {"config.json": "new", "1_Pooling/config.json": "new", "model-00001-of-00001.safetensors": "new"}
 MINE = {"notes.txt": "mine", "model-old.safetensors": "mine"}
 
