@@ -51,7 +51,6 @@ TOP = {
         "__main__": "cli",
         "api": "runs",
         "run": "runs",
-        "grid": "runs",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",

@@ -41,7 +41,6 @@ DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
 SMALL = {
     "angle-data grade": "--n 10",
-    "angle-train grid": "--trials 2 --rungs 1 --set epochs=1",
     "angle-train fit": "--max-seq-length 32 --epochs 1",
 }
 

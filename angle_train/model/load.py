@@ -238,7 +238,7 @@ def check_model_path(id_or_path: str) -> bool:
     path = Path(id_or_path)
     if path.is_dir():
         state = path / ".angle" / "fit_state.json"
-        begun = state.is_file() and not (path / "trials").is_dir()
+        begun = state.is_file()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
             hint = ", or run fit again if it was cut off here" if begun else ""
             said = "it has neither modules.json nor config.json; give the folder that was saved"
