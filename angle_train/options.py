@@ -70,7 +70,7 @@ class FitOptions:
     )
     precision: str | None = _of_recipe("auto, fp32, bf16 or fp16.")
     seed: int | None = _of_recipe("Random seed.")
-    merge_back: Any = _of_recipe("Share of the backbone in the final weights, or auto.", read=_toml)
+    merge_back: Any = _of_recipe("Share of the backbone in the final weights, below 1.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
     require_better: bool = option(

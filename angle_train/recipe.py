@@ -187,8 +187,7 @@ class TrainingConfig:
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
-            more of what the backbone knew. `auto` takes a share only where it surely ranks the dev pairs
-            better, see `train.choosing`, and none where there are no dev pairs.
+            more of what the backbone knew.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
@@ -214,7 +213,7 @@ class TrainingConfig:
     gradient_accumulation: _Count = 1
     max_grad_norm: _Above0 = 1.0
     prompt: str = ""
-    average_with_backbone: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = 0.0
+    average_with_backbone: _Below1 = 0.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5
 

@@ -34,7 +34,6 @@ from angle_train.model.load import (
     hub_id,
     load_backbone,
     load_for_training,
-    quiet_libraries,
     save_model,
 )
 from angle_train.objective.loss import widths
@@ -53,7 +52,7 @@ from angle_train.report.text import command_line, made_line
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
-from angle_train.train.merging import SHARES, blend, blended, share_on_the_way, snapshot
+from angle_train.train.merging import blend, snapshot
 from angle_train.train.processes import connect, on_first
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -266,11 +265,10 @@ def _tokens(config: FitOptions) -> int | None:
 
 def _train_with_dev(run: _Run, model: SentenceTransformer, before: Columns) -> Trained:
     """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
-    data, setting = run.data, run.config.recipe.training.average_with_backbone
+    data, share = run.data, run.config.recipe.training.average_with_backbone
     score = mean_spearman(data.dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(data.dev))
-    share = share_on_the_way(setting)
     evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", share)
     evaluator.backbone = snapshot(model) if share else {}
     training = run.train(model, evaluator)
@@ -295,7 +293,7 @@ def _choose_weights(
 
     Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
     """
-    dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
+    dev, share = run.data.dev, run.config.recipe.training.average_with_backbone
     measured = evaluator.measured()
     *steps, end = (point["step"] for point in training.curve if point["step"] in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
@@ -304,29 +302,14 @@ def _choose_weights(
     candidates = [before[: len(dev)], *(measured[step] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
-    backbone, first = evaluator.backbone, len(candidates)
-    shares = SHARES if setting == AUTO else (float(setting),)
-    scores, drawn = resampled(dev, candidates)
-    choice = climb(scores, drawn, levels, lost)
-    tuned = choice.chosen or 1
-    if setting == AUTO:
-        backbone = _backbone_weights(run.config, model)
-        restore(model, run.directory.checkpoints, step_of[tuned])
-        for share in shares[1:]:
-            with blended(model, backbone, share), quiet_libraries():
-                candidates.append(measure(model, dev))
-        more = resampled(dev, candidates[first:])
-        levels += [3] * len(shares[1:])
-        step_of += [step_of[tuned]] * len(shares[1:])
-        choice = climb(np.append(scores, more[0]), np.append(drawn, more[1], axis=0), levels, lost)
+    choice = climb(*resampled(dev, candidates), levels, lost)
     step = step_of[choice.chosen]
-    share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
     restore(model, run.directory.checkpoints, step)
-    blend(model, backbone, share)
+    blend(model, evaluator.backbone, share)
     mixed = f" with {100 * share:.0f} % of the backbone" if share else ""
     log.info("%s", choice.sentence(f"step {step}{mixed}", "dev pairs"))
-    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[tuned], *choice.scores[first:]]}
-    return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
+    merge = {"merge": {"share": share}} if share else {}
+    return step if choice.chosen else 0, {"choice": choice.to_dict()} | merge
 
 
 def _backbone_weights(config: FitOptions, model: SentenceTransformer) -> dict[str, Tensor]:

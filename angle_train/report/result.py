@@ -107,7 +107,7 @@ class FitReport:
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
-            share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
+            share of the backbone that is mixed in), `lengths` (tokens a text),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
             that recipe, where the pairs said it).

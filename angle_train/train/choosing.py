@@ -1,7 +1,7 @@
 """The one place that chooses: a simple model gives way to a more complex one only on evidence.
 
-Checkpoints, k-fold, merging with the backbone and the grid all look at several candidates on the same few
-held-out pairs. The best of many noisy figures is high by chance, so the highest figure is no evidence.
+Checkpoints and k-fold look at several candidates on the same few held-out pairs. The best of many noisy
+figures is high by chance, so the highest figure is no evidence.
 Candidates stand on levels, from the simplest (the untouched backbone, the recipe as given) to the most
 complex, and one replaces a simpler one only if it is better by more than chance explains, with all that were
 looked at taken into account.

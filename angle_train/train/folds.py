@@ -23,7 +23,7 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Choice, climb, resampled, what_pairs_show
-from angle_train.train.merging import share_on_the_way, snapshot
+from angle_train.train.merging import snapshot
 from angle_train.train.processes import on_first
 from angle_train.train.run_directory import RunDirectory
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
@@ -93,7 +93,7 @@ def cross_fit(
         len(human),
         len(parts),
     )
-    share = share_on_the_way(recipe.training.average_with_backbone)
+    share = recipe.training.average_with_backbone
     curves: list[Curve] = []
     for number, part in enumerate(parts, start=1):
         held_out = human.take(part, f"{human.name}/part {number}")

@@ -105,7 +105,7 @@ FITS = {
     "llm-folds": lambda inputs, voted: (
         "--data", voted / "dataset", "--human", inputs / "human.jsonl", "--test", inputs / "test.jsonl",
         "--recipe", "opposites", "--epochs", 1, "--set", "folds=2", "--set", "human_weight=2",
-        "--merge-back", "auto", "--max-seq-length", "auto", "--drop-leaks",
+        "--merge-back", 0, "--max-seq-length", "auto", "--drop-leaks",
     ),
     "llm-dev": lambda inputs, voted: (
         "--data", voted / "dataset", "--dev", inputs / "dev.jsonl", "--test", inputs / "test.jsonl",

@@ -45,7 +45,7 @@ def config(rows, tiny_model_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("few")
     data = write(folder / "machine.jsonl", [*rows[16:40], *now(rows[40:64])])
     human, test = write(folder / "human.jsonl", rows[32:64]), write(folder / "test.jsonl", rows[64:80])
-    values = SHORT | {"average_with_backbone": "auto"}
+    values = SHORT
     return run_of(tiny_model_dir, folder / "out", data, values, human=[human], dev=None, test=[test])
 
 
@@ -58,7 +58,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     report, folds = result.report, result.report.details["folds"]
     assert report.kept == "tuned"
     assert folds["sizes"] == [16, 16]
-    # The planned end, and another evaluation; without dev pairs `auto` mixes nothing in.
+    # The planned end, and another evaluation; nothing is mixed in.
     assert (folds["evaluation"], folds["share"], report.details["choice"]["compared"]) == (2, 0.0, 2)
     assert report.dev_before == report.details["choice"]["simplest"]
     assert report.dev_after == folds["curve"][1] > report.dev_before
@@ -143,7 +143,7 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
 
 def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_path):
     # Dev pairs that are training pairs: tuning is surely better.
-    given = replace(changed(config, average_with_backbone=0.0), dev=config.human, out=tmp_path / "one")
+    given = replace(config, dev=config.human, out=tmp_path / "one")
     report = fit(given).report
     assert report.kept == "tuned"
     assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 72), ("human", 32)]
