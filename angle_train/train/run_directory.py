@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_data.locking import LOCK_NAME, hold
+from angle_train.train.processes import rank_zero
 
 Kind = TypeVar("Kind")
 Status = Literal["new", "interrupted", "finished"]
@@ -70,6 +71,7 @@ class RunDirectory:
         """Directory of the runs that leave a part of the pairs out; gone when the run is finished."""
         return self.path / "folds"
 
+    @rank_zero
     def status(self, *, overwrite: bool) -> Status:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
@@ -101,6 +103,7 @@ class RunDirectory:
             )
         return state.status
 
+    @rank_zero
     def claim(self, status: Status) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
@@ -159,6 +162,7 @@ class RunDirectory:
         self._write("finished")
         self.tidy()
 
+    @rank_zero
     def tidy(self) -> None:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
         for folder in (self.checkpoints, self.folds):
@@ -195,6 +199,7 @@ def check_out(path: Path) -> None:
         )
 
 
+@rank_zero
 def check_free(path: Path) -> None:
     """Raise an InputError if another process works there; takes the lock of a run there for a moment."""
     if (path / HIDDEN / LOCK_NAME).is_file():
