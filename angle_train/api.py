@@ -68,13 +68,18 @@ class Fitted:
     def __repr__(self) -> str:
         from angle_train.report.text import results_table
 
-        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.results)]
+        lines = [
+            self.report.verdict.headline,
+            *self.report.verdict.lines,
+            "",
+            results_table(self.report.results),
+        ]
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
-        lines = [self.report.advice(), *self.report.evidence()]
+        lines = [self.report.verdict.advice, *self.report.verdict.evidence]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.headline(), lines, self.report.results, [end])
+        return _html(self.report.verdict.headline, lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -47,8 +47,9 @@ from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import BACKBONE, TUNED, FitReport, Trained, make_report
+from angle_train.report.result import FitReport, Trained, make_report
 from angle_train.report.text import command_line, made_line
+from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
@@ -194,9 +195,9 @@ def reopen(run: Run) -> FitReport:
     run.directory.tidy()
     log.info("%s: already finished; --overwrite runs it again", out)
     report = FitReport.read(out / "report.json")
-    if run.options.require_better and report.doubted:
+    if run.options.require_better and report.verdict.doubted:
         raise InputError(
-            f"--require-better: {report.advice().removesuffix('.')}; {out} holds the tuned model, of "
+            f"--require-better: {report.verdict.advice.removesuffix('.')}; {out} holds the tuned model, of "
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
@@ -345,7 +346,8 @@ def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> 
     adopt_checkpoint(run, model, taken, evaluator.backbone)
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
     training = replace(training, best_step=taken.step if choice.chosen else 0)
-    return Outcome(training, choice, {"merge": {"share": share}} if share else {})
+    merge = {"merge": {"share": share}} if share else {}
+    return Outcome(training, choice, {"choice": choice.to_dict()} | merge)
 
 
 def checkpoint_candidates(
@@ -395,7 +397,7 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
     return Outcome(
         replace(training, curve=curve, best_step=step),
         cross.choice,
-        {"folds": cross.to_dict()},
+        {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
         HeldOut(pairs, untuned, cross.after),
     )
 
@@ -409,8 +411,7 @@ def mix_in_backbone(run: Run, model: SentenceTransformer, share: float) -> None:
 
 def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) -> Trained:
     """Return the figures of a run before and after tuning."""
-    choice, held_out = outcome.choice, outcome.held_out
-    details = outcome.findings | {"choice": choice.to_dict()}
+    choice, held_out, details = outcome.choice, outcome.held_out, outcome.findings
     if held_out is None:
         old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
         return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
@@ -435,10 +436,10 @@ def save(
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run, before, outcome, after)
     report = make_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
-    if options.require_better and report.doubted:
+    if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:
-        log.info("%s", report.verdict()[0])
+        log.info("%s", report.verdict.lines[0])
         # It reads as many tokens as when it was measured.
         tokens = report.details.get("lengths", {}).get("max_seq_length")
         model = load_backbone(options.backbone, tokens, options.device)

@@ -19,7 +19,7 @@ from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.figures import interval_panel, sample, scatter_panels
-from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.result import FitReport
 from angle_train.report.right_shares import (
     DEFINITION,
     misled_sentence,
@@ -28,6 +28,7 @@ from angle_train.report.right_shares import (
     shares_sentence,
 )
 from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
+from angle_train.report.verdict import BACKBONE, TUNED
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
@@ -61,10 +62,10 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         run=report,
         title="Fine-tuning report",
         sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
-        headline=report.headline(),
-        advice=report.advice(),
-        lines=[*report.evidence(), *report.verdict()[1:]],
-        tone=tone(report.compared) if tuned else "",
+        headline=report.verdict.headline,
+        advice=report.verdict.advice,
+        lines=[*report.verdict.evidence, *report.verdict.lines[1:]],
+        tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
         looks=[_look(view, BACKBONE) for view in views],

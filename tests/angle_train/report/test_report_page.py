@@ -340,7 +340,7 @@ def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
     made = report(BETTER, kept="backbone", dev=WORSE, details={"merge": MERGE})
     html = fit_page(made, [view(models=("backbone", NOT_SAVED))])
     text = plain(html)
-    assert made.advice() in text
+    assert made.verdict.advice in text
     assert [(kind, cells[3]) for kind, cells in rows(html, RESULTS)[1:]] == [
         ("first", "backbone"),
         ("", NOT_SAVED),

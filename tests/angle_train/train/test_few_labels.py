@@ -75,7 +75,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     ]
     assert not (config.out / "folds").exists()
     card = (config.out / "README.md").read_text()
-    assert report.advice() in card
+    assert report.verdict.advice in card
     assert "dev_spearman" not in card  # the parts measured other models
 
 

@@ -59,7 +59,7 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
         f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
     )
     page = read_page(config.out / "report.html")
-    assert report.verdict() == saved["verdict"] == [why]
+    assert report.verdict.lines == saved["verdict"] == [why]
     assert why in log
     assert why in page
     assert "3 candidates were compared with the backbone" in page
