@@ -233,7 +233,7 @@ def evaluate(
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
-        from angle_train.report.page import write_eval_page
+        from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
         names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")

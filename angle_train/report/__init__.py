@@ -9,6 +9,6 @@ Out: files and text. Read in this order:
 - `result`: the outcome of training as data; report.json.
 - `card`: the model's card; `card.md` has the words.
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
-- `page`: rows and figures for the page of a run or of an evaluation; `page.html` has the words, `style.css`
-  the colours.
+- `page`: rows and figures for the page of a run; `page.html` has the words, `style.css` the colours.
+- `eval_page`: the page of an evaluation, of the same parts.
 """

@@ -28,7 +28,8 @@ from train_runs import pair_set
 from angle_train.evaluation.compare import View
 from angle_train.evaluation.statistics import Interval, spearman
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.page import write_eval_page, write_fit_page
+from angle_train.report.eval_page import write_eval_page
+from angle_train.report.page import write_fit_page
 
 RESULTS = "Rank correlation with the gold scores"
 EVIL = "<script>alert('$x$')</script> {{ 7 * 7 }} \" onload=\"x"
