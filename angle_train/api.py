@@ -70,13 +70,18 @@ class Fitted:
     def __repr__(self) -> str:
         from angle_train.report.text import results_table
 
-        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.results)]
+        lines = [
+            self.report.verdict.headline,
+            *self.report.verdict.lines,
+            "",
+            results_table(self.report.results),
+        ]
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
-        lines = [self.report.advice(), *self.report.evidence()]
+        lines = [self.report.verdict.advice, *self.report.verdict.evidence]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.headline(), lines, self.report.results, [end])
+        return _html(self.report.verdict.headline, lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -230,7 +235,7 @@ def evaluate(
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
     if given["report"]:
         given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
-        from angle_train.report.page import write_eval_page
+        from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
         names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")

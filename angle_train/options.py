@@ -16,7 +16,6 @@ from angle_data.calling.options import check_values, option
 SEED = 1111
 """Of `eval`: SentEval's."""
 
-_MOST_TRIALS = 1000
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
@@ -71,7 +70,7 @@ class FitOptions:
     )
     precision: str | None = _of_recipe("auto, fp32, bf16 or fp16.")
     seed: int | None = _of_recipe("Random seed.")
-    merge_back: Any = _of_recipe("Share of the backbone in the final weights, or auto.", read=_toml)
+    merge_back: Any = _of_recipe("Share of the backbone in the final weights, below 1.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
     require_better: bool = option(
@@ -86,34 +85,6 @@ class FitOptions:
     overwrite: bool = option(
         "Replace an earlier model in --out, once this run is done; goes on if cut off.", False
     )
-
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Those of `grid`."""
-
-    data: list[str] = _data()
-    backbone: str = _backbone()
-    dev: list[str] = option("Pairs used to choose the recipe (rows with split dev, if split). Repeatable.")
-    out: Path = option("Output directory for table and recipe; rerun the same command to resume.")
-    human: list[str] | None = option("Human-graded training pairs. Repeatable.", None)
-    keep: list[str] | None = _keep()
-    recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
-    setting: list[str] | None = _setting()
-    trials: int = option(
-        f"Number of recipes to try, including the given one, 2 to {_MOST_TRIALS}.", 27, ge=2, le=_MOST_TRIALS
-    )
-    rungs: int = option(
-        "Rounds at most; each trains the best third and the given recipe three times as long.", 3, ge=1
-    )
-    seed: int = option("Random seed for the recipes to try.", 0, ge=0)
-    scale: str | None = _scale()
-    drop_leaks: bool = _drop_leaks()
-    device: str | None = _device()
-    overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import io
 import json
 import random
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -41,7 +42,6 @@ DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
 SMALL = {
     "angle-data grade": "--n 10",
-    "angle-train grid": "--trials 2 --rungs 1 --set epochs=1",
     "angle-train fit": "--max-seq-length 32 --epochs 1",
 }
 
@@ -160,6 +160,10 @@ class Reader:
         elif program == "torchrun":
             _, package, *rest = arguments[arguments.index("-m") :]
             parse(package.replace("_", "-"), rest)
+        elif words[:2] == ["python", "examples/search.py"]:
+            small = ["--trials", "2", "--epochs", "1"]
+            self.patch.setattr(sys, "argv", [*words[1:], *small])
+            runpy.run_path(str(ROOT / words[1]), run_name="__main__")
         else:
             assert words[:3] == ["python3", "-m", "venv"], f"a command that no test knows: {line}"
 

@@ -1,6 +1,6 @@
 """Which columns of a row hold its two texts, its score and its class: the usual names, for all readers.
 
-`fit`, `grid` and `eval --pairs` read scored pairs by them, and the evaluation tasks their own data. What is
+`fit` and `eval --pairs` read scored pairs by them, and the evaluation tasks their own data. What is
 not as a function says is an InputError that names the `place` of the row. Imports no torch.
 """
 

@@ -38,7 +38,7 @@ PRESETS: dict[str, dict[str, float]] = {
     "binary": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
     "near_misses": _COSINE | _REST | _LENGTH,
     "positives": _IN_BATCH | _REST | _LENGTH,
-    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
+    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 5e-5, "epochs": 3.0},
 }
 """Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
 
