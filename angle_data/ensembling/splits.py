@@ -1,4 +1,4 @@
-"""Which sources share a split, so that no text and no near-copy of a source stands in two of them."""
+"""Which split each text gets, so that no text and no near copy of a source stands in two of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,34 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from angle_data.disjoint import DisjointSets
-from angle_data.text import words
+from angle_data.ensembling.given import GivenPair
+from angle_data.ensembling.read import Source
+from angle_data.ensembling.strategies import Choice
+from angle_data.splits import draw_split
+from angle_data.text import content_id, normalise, words
 
 _NEAR = 0.75
 
 Bag = frozenset[str]
 Bucket = dict[str, list[Bag]]  # leader of a group -> sets of words of its members
+
+
+def place_texts(
+    kept: Sequence[Choice], given: Sequence[GivenPair], shares: Mapping[str, float], seed: int
+) -> tuple[list[Source], dict[str, str]]:
+    """Return the sources (of given pairs alone, their texts), and the split of each text of the user's."""
+    sources = {choice.source.key: choice.source for choice in kept}
+    partners: dict[str, list[str]] = {key: [] for key in sources}
+    for choice in kept:
+        partners[choice.source.key].append(choice.text_key)
+    for text in (text for pair in given for text in (pair.text1, pair.text2)):
+        partners.setdefault(normalise(text), [])
+        if not kept:
+            sources[normalise(text)] = Source(normalise(text), content_id(text), text)
+    # Drawn by the group's hash: adding texts moves no other group, unless a new text ties two together.
+    return [*sources.values()], {
+        key: draw_split(f"{seed}\nsplit\n{leader}", shares) for key, leader in group_sources(partners).items()
+    }
 
 
 def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
