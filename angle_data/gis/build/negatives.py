@@ -21,9 +21,6 @@ from datetime import date
 from functools import cached_property, lru_cache
 from itertools import cycle, islice, zip_longest
 from typing import Any
-from zlib import crc32
-
-import numpy as np
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
@@ -33,6 +30,7 @@ from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Issue
+from angle_data.similar import Index, numbered, tokens
 from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
@@ -65,14 +63,11 @@ _LOST = frozenset(
 _FILE = re.compile(r"(?<![\w.])[\w-]{2,40}\.(?:[a-z]{1,4}|[A-Z]{1,4}|json|yaml|toml)(?![\w(])")
 _ERROR = re.compile(r"\b(?:[A-Z]\w{0,40}(?:Error|Exception|Fault|Panic)|E[A-Z]{4,12}|SIG[A-Z]{3,5})\b")
 
-# Of the index of words.
-_WORD = re.compile(r"\w{2,30}")
+# Of the search by words.
 _WORDS_A_TEXT = 200
 _WORDS_A_QUERY = 48
-_BUCKETS = 1 << 21
 _COMMON = 0.1  # words in more texts than this share say little and cost most
 _RARE = 50  # but never drop a word for being in so few texts
-_K1, _B = 1.2, 0.75
 
 
 class Candidates:
@@ -242,7 +237,7 @@ def _take_hard(c: Candidates, anchors: Iterable[tuple[str, Pair]], seed: int) ->
         by_repo[anchor.one[0]].append((split, anchor))
     for repo_id, own in sorted(by_repo.items()):
         about: dict[int, str] = {}
-        words, subjects = Bm25(_texts(c, repo_id, about)), Bm25(about.items())
+        words, subjects = _Search(_texts(c, repo_id, about)), _Search(about.items())
         for split, anchor in own:
             numbers = words.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
             near = _ranked(c, anchor, "bm25", numbers)
@@ -280,7 +275,7 @@ def _ranked(c: Candidates, anchor: Pair, how: str, numbers: Iterable[int]) -> li
     return near[_FIRST_RANK - 1 :]
 
 
-def _preference(c: Candidates, anchor: Pair, index: Bm25, seed: int) -> Callable[[tuple[Node, str]], Any]:
+def _preference(c: Candidates, anchor: Pair, index: _Search, seed: int) -> Callable[[tuple[Node, str]], Any]:
     """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
     one = c.texts.get(anchor.one)
     target = index.overlap(one, c.texts.get(anchor.other))
@@ -318,63 +313,31 @@ def _month(created_at: str) -> int:
     return int(created_at[:4]) * 12 + int(created_at[5:7])
 
 
-class Bm25:
-    """Ranks texts by BM25 (Robertson & Zaragoza 2009, https://doi.org/10.1561/1500000019).
+class _Search:
+    """The issues of a repository by their texts; made of (number, text), the numbers ascending.
 
-    An inverted index in flat arrays, about a kilobyte a text: only the first 200 words count, and words are
-    hashed, so that memory does not grow with the vocabulary. Made of (key, text), the keys ascending.
+    Only the first 200 words of a text count. About a kilobyte and a half a text.
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
-        keys, lengths = array("q"), array("I")
-        parts = []  # word, document, how often
-        for position, (key, text) in enumerate(texts):
-            hashed = _terms(text)
-            found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
-            keys.append(key)
-            lengths.append(len(hashed))
-            parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
-        self._keys, length = np.array(keys), np.array(lengths, dtype=np.float64)
-        flat, documents, counts = np.concatenate(parts, axis=1)
-        order = np.argsort(flat, kind="stable")
-        self._documents, often = documents[order], counts[order].astype(np.float64)
-        norm = _K1 * (1 - _B + _B * length / max(float(length.mean()), 1.0))
-        self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
-        self._terms, starts = np.unique(flat[order], return_index=True)
-        self._starts = np.append(starts, len(flat))
-        self._often = np.diff(self._starts)  # texts that have a term
-        self._distinct = lru_cache(_RECENT)(lambda text: np.unique(np.array(_terms(text), dtype=np.uint32)))
+        self._numbers = array("q")
+        self._tokens = lru_cache(_RECENT)(_tokens)
+        self._index = Index(self._read(texts))
+        self._common = max(_RARE, int(_COMMON * len(self._numbers)))
+
+    def _read(self, texts: Iterable[tuple[int, str]]) -> Iterator[Any]:
+        for number, text in texts:
+            self._numbers.append(number)
+            yield _tokens(text)
 
     def rank(self, text: str, most: int) -> list[int]:
-        """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
-        wanted = self._distinct(text)
-        places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
-        places = places[self._terms[places] == wanted]
-        often = self._often[places]
-        limit = max(_RARE, int(_COMMON * len(self._keys)))
-        places = places[np.argsort(often, kind="stable")][: int((often <= limit).sum())][:_WORDS_A_QUERY]
-        scores = np.zeros(len(self._keys))
-        for place in places:
-            own, count = slice(self._starts[place], self._starts[place + 1]), self._often[place]
-            worth = np.log(1 + (len(self._keys) - count + 0.5) / (count + 0.5))
-            scores[self._documents[own]] += worth * self._weights[own]
-        found = np.flatnonzero(scores)
-        if len(found) > most:
-            border = np.partition(scores[found], len(found) - most)[len(found) - most]
-            found = found[scores[found] >= border]
-        best = found[np.argsort(-scores[found], kind="stable")][:most]
-        return [int(key) for key in self._keys[best]]
+        """Return the numbers of the `most` issues nearest to `text`, the best first; ties by number."""
+        found = self._index.rank(self._tokens(text), most, words=_WORDS_A_QUERY, common=self._common)
+        return [self._numbers[place] for place in found]
 
     def overlap(self, one: str, other: str) -> float:
         """Return the Jaccard index of the two texts' words, weighted by how rare they are."""
-        mine, theirs = self._distinct(one), self._distinct(other)
-
-        def worth(found: Any) -> float:
-            places = np.minimum(np.searchsorted(self._terms, found), len(self._terms) - 1)
-            often = np.where(self._terms[places] == found, self._often[places], 1)
-            return float(np.log(len(self._keys) / often).sum())
-
-        return worth(np.intersect1d(mine, theirs)) / max(worth(np.union1d(mine, theirs)), 1e-9)
+        return self._index.overlap(self._tokens(one), self._tokens(other))
 
 
 def _subjects(issue: Issue, text: str) -> str:
@@ -386,6 +349,5 @@ def _subjects(issue: Issue, text: str) -> str:
     return " ".join([week, *(re.sub(r"\W+", "_", name) for name in found)])
 
 
-def _terms(text: str) -> list[int]:
-    found = _WORD.findall(text.casefold(), 0, 40 * _WORDS_A_TEXT)[:_WORDS_A_TEXT]
-    return [crc32(word.encode()) % _BUCKETS for word in found]
+def _tokens(text: str) -> Any:
+    return numbered(tokens(text[: 40 * _WORDS_A_TEXT])[:_WORDS_A_TEXT])
