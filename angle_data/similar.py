@@ -29,6 +29,7 @@ Tokens = frozenset[str]
 
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
+_ROUNDING = 1e-9
 _K1, _B = 1.2, 0.75  # of BM25: how soon repeats count no more, and how much length counts
 
 
@@ -47,7 +48,8 @@ class NearSets(Generic[Node]):
     """Groups of texts whose sets of tokens have a Jaccard index of at least `least`, be it over others.
 
     `tokens_of` returns the tokens of a text by its name, and is called again whenever they are compared.
-    `sample` are names of texts that show which tokens are common.
+    `sample` are names of texts that show which tokens are common. `ascending` promises that texts are added
+    in the order of how many tokens they have, which halves the work.
 
     The tokens of a text are looked at from the rarest on. If the first that two texts share is one of the
     last k of both, they share no more than k, which must be enough; so the rarest tokens alone are indexed
@@ -55,9 +57,18 @@ class NearSets(Generic[Node]):
     enough, so that a thousand lines of one template cost little more than a thousand comparisons.
     """
 
-    def __init__(self, least: float, tokens_of: Callable[[Node], Tokens], sample: Iterable[Node]) -> None:
+    def __init__(
+        self,
+        least: float,
+        tokens_of: Callable[[Node], Tokens],
+        sample: Iterable[Node],
+        *,
+        ascending: bool = False,
+    ) -> None:
         self.groups: DisjointSets[Node] = DisjointSets()
         self._least, self._tokens_of = least, tokens_of
+        # The share of its tokens that a text must have in common with any that is added later and near it.
+        self._indexed = 2 * least / (1 + least) if ascending else least
         self._often = Counter(token for name in sample for token in tokens_of(name))
         self._same: dict[int, Node] = {}  # of texts with the same tokens, the first
         # By token, then by the number of a text's tokens and how many are left from this one on: the names,
@@ -75,8 +86,8 @@ class NearSets(Generic[Node]):
         self.groups.leader(name)
         for leader in found:
             self.groups.join(name, leader)
-        if self._same.setdefault(_hash(bag), name) == name:
-            for token, left in self._rarest(bag):
+        if bag and self._same.setdefault(_hash(bag), name) == name:
+            for token, left in self._rarest(bag, self._indexed):
                 self._enter(token, len(bag), left, name)
         return found
 
@@ -85,7 +96,7 @@ class NearSets(Generic[Node]):
         copy = self._same.get(_hash(bag))
         own = None if copy is None else self.groups.leader(copy)
         found = {} if own is None or copy == name else {own: None}
-        for token, left in self._rarest(bag):
+        for token, left in self._rarest(bag, self._least):
             for (size, other_left), groups in self._entries(token).items():
                 if self._reaches(min(left, other_left), len(bag), size):
                     for leader, names in self._by_leader(groups).items():
@@ -93,11 +104,14 @@ class NearSets(Generic[Node]):
                             found[leader] = None
         return [*found]
 
-    def _rarest(self, bag: Tokens) -> Iterator[tuple[str, int]]:
-        """Yield the tokens that a text near `bag` shares one of, and how many are left from each on."""
+    def _rarest(self, bag: Tokens, share: float) -> Iterator[tuple[str, int]]:
+        """Yield tokens, and how many are left from each on, while these are at least a share of all.
+
+        Who has that share of the tokens has one of those yielded.
+        """
         size = len(bag)
         for place, token in enumerate(sorted(bag, key=lambda token: (self._often[token], token))):
-            if size - place < self._least * size:
+            if size - place < share * size - _ROUNDING:
                 break
             yield token, size - place
 

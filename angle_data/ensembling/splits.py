@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import Source
 from angle_data.ensembling.strategies import Choice
+from angle_data.similar import NearSets, tokens
 from angle_data.splits import draw_split
-from angle_data.text import content_id, normalise, words
+from angle_data.text import content_id, normalise
 
-_NEAR = 0.75
-
-Bag = frozenset[str]
-Bucket = dict[str, list[Bag]]  # leader of a group -> sets of words of its members
+_NEAR = 0.75  # the Jaccard index of the words of two sources that share a split
 
 
 def place_texts(
@@ -43,57 +39,12 @@ def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
     share a group when a text of one (itself or a partner) is a text of the other, when their sets of words
     have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or by a chain.
     """
-    groups = DisjointSets(members)
+    bags = {key: frozenset(tokens(key)) for key in sorted(members)}
+    near = NearSets(_NEAR, bags.__getitem__, bags, ascending=True)
     owner: dict[str, str] = {}
-    for key in sorted(members):
+    for key in bags:
         for text in (key, *members[key]):
-            groups.join(owner.setdefault(text, key), key)
-    _join_near(groups, sorted(members))
-    return {key: groups.leader(key) for key in members}
-
-
-def _join_near(groups: DisjointSets[str], texts: Sequence[str]) -> None:
-    """Join every two of `texts` whose word Jaccard reaches `_NEAR`, by prefix and position filtering.
-
-    Words are looked at from the rarest on. If the first that two sets share is one of the last k words of
-    both, they share no more than k, which must be enough; so the rarest words alone are indexed (Xiao et al.
-    2008, doi:10.1145/1367497.1367516). Texts that are joined already are not compared, so that a thousand
-    lines of one template cost little more than a thousand comparisons.
-    """
-    bags: dict[Bag, str] = {}  # of texts with the same words, the first
-    for text in texts:
-        if bag := words(text):
-            groups.join(bags.setdefault(bag, text), text)
-    frequency = Counter(word for bag in bags for word in bag)
-    index: dict[str, dict[tuple[int, int], Bucket]] = {}  # word -> (size of set, words left from this one on)
-    for bag in sorted(bags, key=len):
-        size = len(bag)
-        for place, word in enumerate(sorted(bag, key=lambda w: (frequency[w], w))):
-            left = size - place
-            if left < _NEAR * size:
-                break
-            buckets = index.setdefault(word, {})
-            for (other_size, other_left), bucket in buckets.items():
-                if _is_near(min(left, other_left), size, other_size):
-                    _join_one(groups, bag, bags[bag], bucket)
-            if _is_near(left, size, size):  # all that come later are as large or larger
-                bucket = buckets.setdefault((size, left), {})
-                bucket.setdefault(groups.leader(bags[bag]), []).append(bag)
-
-
-def _join_one(groups: DisjointSets[str], bag: Bag, text: str, bucket: Bucket) -> None:
-    """Join `text` with every group of `bucket` that has a member near it; name groups by leader again."""
-    for old in [name for name in bucket if groups.leader(name) != name]:
-        few, many = sorted((bucket.pop(old), bucket.get(groups.leader(old), [])), key=len)
-        many.extend(few)  # the larger list stays, so that many merges stay cheap
-        bucket[groups.leader(old)] = many
-    for name, others in bucket.items():
-        if groups.leader(name) != groups.leader(text) and any(
-            _is_near(len(bag & other), len(bag), len(other)) for other in others
-        ):
-            groups.join(name, text)
-
-
-def _is_near(shared: int, one: int, other: int) -> bool:
-    """Return whether the Jaccard of sets of so many words, `shared` of them common, reaches `_NEAR`."""
-    return shared >= _NEAR * (one + other - shared)
+            near.groups.join(owner.setdefault(text, key), key)
+    for key in sorted(bags, key=lambda key: len(bags[key])):
+        near.add(key)
+    return {key: near.groups.leader(key) for key in members}
