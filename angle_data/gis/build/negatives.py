@@ -26,11 +26,10 @@ from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Scan, Statement
 from angle_data.gis.build.links import Pair, unordered
-from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Issue
-from angle_data.similar import Index, numbered, tokens
+from angle_data.similar import Index, NearSets, numbered, tokens
 from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
@@ -86,7 +85,7 @@ class Candidates:
         clusters: Clusters,
         links: Iterable[Statement],
         texts: Texts,
-        near: NearTexts,
+        near: NearSets[Node],
         places: Places,
     ) -> None:
         self.scan, self.texts, self.places = scan, texts, places.splits

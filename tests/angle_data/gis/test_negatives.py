@@ -10,7 +10,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import denied_pairs, judge, unordered
-from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.splits import Places
@@ -49,7 +49,7 @@ class World:
         self.links = judge(self.scan, texts)
         self.clusters = find_clusters(self.links)
         pairs, _, _ = positive_pairs(self.clusters, texts, most=10, seed=0)
-        self.near = NearTexts(texts)
+        self.near = near_texts(texts, [])
         self.places = {}
         self.positives = {"train": [], "test": []}
         self.denied, self.mute = denied_pairs(self.scan)
