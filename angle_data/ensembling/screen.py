@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from statistics import median
 from typing import NamedTuple
 
@@ -164,6 +165,7 @@ def is_near_copy(source: str, antonym: str) -> bool:
     return said == denied
 
 
+@lru_cache(1 << 16)
 def fold(word: str) -> str:
     """Return a case-folded word without its English inflection: "stops", "stopping", "stopped" give "stop".
 

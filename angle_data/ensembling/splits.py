@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import Source
 from angle_data.ensembling.strategies import Choice
-from angle_data.similar import NearSets, tokens
+from angle_data.similar.near import NearSets, tokens
 from angle_data.splits import draw_split
 from angle_data.text import content_id, normalise
 

@@ -23,7 +23,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
 from angle_data.records import read_candidates
-from angle_data.similar import Index, numbered, tokens
+from angle_data.similar.near import tokens
 from angle_data.tables import TABLE_KINDS
 from angle_data.text import counted, normalise, pair_key, stable_hash
 
@@ -139,6 +139,8 @@ def _in_order(near: _Near, place: int, count: int) -> _Near:
 
 def _by_words(texts: Sequence[str], asked: int, most: int) -> Iterator[_Near]:
     """Yield up to `most` neighbours of each of the first `asked` texts, by the beginnings of shared words."""
+    from angle_data.similar.ranking import Index, numbered
+
     index = Index(numbered({token[:_STEM] for token in tokens(text)}) for text in texts)
     for place in range(asked):
         found, overlaps = index.nearest(place, most, words=_RAREST, window=_WINDOW)

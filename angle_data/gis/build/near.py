@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import Node
-from angle_data.similar import NearSets, tokens
+from angle_data.similar.near import NearSets, tokens
 from angle_data.text import jaccard, stable_hash
 
 NEAR = 0.9  # the Jaccard index from which two texts count as near-identical

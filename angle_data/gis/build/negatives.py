@@ -29,7 +29,8 @@ from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Issue
-from angle_data.similar import Index, NearSets, numbered, tokens
+from angle_data.similar.near import NearSets, tokens
+from angle_data.similar.ranking import Index, numbered
 from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")

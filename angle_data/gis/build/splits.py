@@ -18,7 +18,7 @@ from angle_data.errors import InputError
 from angle_data.gis.build.evidence import Head, Node
 from angle_data.gis.build.links import Pair
 from angle_data.gis.build.positives import Clusters
-from angle_data.similar import NearSets
+from angle_data.similar.near import NearSets
 from angle_data.splits import fill_shares
 
 _BORDERS = 60
