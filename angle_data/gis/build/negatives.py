@@ -1,7 +1,7 @@
 """Negative pairs: each takes the duplicate of a positive pair and gives it another partner.
 
 Three fifths of the partners are hard: near by words, or by what the two issues are about (labels, files and
-errors named, reporter, week), of BM25 ranks 3 to 50; the first two may be duplicates that nobody marked. Of
+errors named, reporter, week), of ranks 3 to 50; the first two may be duplicates that nobody marked. Of
 those the one is taken whose words overlap about as much as those of the positive pair, so that counting words
 does not tell the label. At most a third are drawn at random among issues of the age and labels of the
 original, and up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur
@@ -66,8 +66,7 @@ _ERROR = re.compile(r"\b(?:[A-Z]\w{0,40}(?:Error|Exception|Fault|Panic)|E[A-Z]{4
 # Of the search by words.
 _WORDS_A_TEXT = 200
 _WORDS_A_QUERY = 48
-_COMMON = 0.1  # words in more texts than this share say little and cost most
-_RARE = 50  # but never drop a word for being in so few texts
+_TEXTS_A_WORD = 200
 
 
 class Candidates:
@@ -239,10 +238,9 @@ def _take_hard(c: Candidates, anchors: Iterable[tuple[str, Pair]], seed: int) ->
         about: dict[int, str] = {}
         words, subjects = _Search(_texts(c, repo_id, about)), _Search(about.items())
         for split, anchor in own:
-            numbers = words.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
-            near = _ranked(c, anchor, "bm25", numbers)
-            numbers = subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)
-            near += _ranked(c, anchor, "subject", numbers)
+            number = anchor.one[1]
+            near = _ranked(c, anchor, "words", words.nearest(number, 2 * _LAST_RANK))
+            near += _ranked(c, anchor, "subject", subjects.nearest(number, 2 * _LAST_RANK))
             _take_first(c, split, anchor, "hard", sorted(near, key=_preference(c, anchor, words, seed)))
         log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
@@ -316,24 +314,24 @@ def _month(created_at: str) -> int:
 class _Search:
     """The issues of a repository by their texts; made of (number, text), the numbers ascending.
 
-    Only the first 200 words of a text count. About a kilobyte and a half a text.
+    Only the first 200 words of a text count. About two kilobytes a text.
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
         self._numbers = array("q")
         self._tokens = lru_cache(_RECENT)(_tokens)
         self._index = Index(self._read(texts))
-        self._common = max(_RARE, int(_COMMON * len(self._numbers)))
 
     def _read(self, texts: Iterable[tuple[int, str]]) -> Iterator[Any]:
         for number, text in texts:
             self._numbers.append(number)
             yield _tokens(text)
 
-    def rank(self, text: str, most: int) -> list[int]:
-        """Return the numbers of the `most` issues nearest to `text`, the best first; ties by number."""
-        found = self._index.rank(self._tokens(text), most, words=_WORDS_A_QUERY, common=self._common)
-        return [self._numbers[place] for place in found]
+    def nearest(self, number: int, most: int) -> list[int]:
+        """Return the numbers of up to `most` issues nearest to one of them, the nearest first."""
+        place = bisect_left(self._numbers, number)
+        found, _ = self._index.nearest(place, most, words=_WORDS_A_QUERY, window=_TEXTS_A_WORD)
+        return [self._numbers[other] for other in found]
 
     def overlap(self, one: str, other: str) -> float:
         """Return the Jaccard index of the two texts' words, weighted by how rare they are."""

@@ -266,10 +266,10 @@ def test_clusters_said_to_differ_lie_in_one_split(tmp_path):
 
 
 def test_hard_partners_share_as_many_words_as_the_positive_pair_or_its_subject(world):
-    w = world(**labelled("area0", "area1", "area2", "area3"))
+    w = world(**labelled("area0", "area1", "area2"))
     drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "hard"]
     ways = {pair.evidence.partition(":")[0] for pair in drawn}
-    assert ways == {"bm25", "subject"}
+    assert ways == {"words", "subject"}
     labels = {pair: {w.scan.heads[node].labels for node in (pair.one, pair.other)} for pair in drawn}
     assert all(len(labels[pair]) == 1 for pair in drawn if pair.evidence.startswith("subject"))
 

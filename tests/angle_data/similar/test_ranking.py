@@ -20,34 +20,6 @@ def index():
     return Index(numbered(text.split()) for text in TEXTS)
 
 
-def rank(index, text, most=9, *, words=9, common=9):
-    return index.rank(numbered(text.split()), most, words=words, common=common)
-
-
-def bm25(word, text):
-    times, mean = text.split().count(word), 15 / 5
-    return RARITY[word] * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text.split()) / mean))
-
-
-@pytest.mark.parametrize("query", ["full web", "slow queue unknown", "disk disk", "is", "web on full"])
-def test_ranks_are_those_of_bm25(index, query):
-    scores = [sum(bm25(word, text) for word in {*query.split()} & RARITY.keys()) for text in TEXTS]
-    expected = sorted((place for place in range(5) if scores[place]), key=lambda place: -scores[place])
-    assert rank(index, query) == expected
-    assert rank(index, query, 1) == expected[:1]
-
-
-def test_common_words_and_all_but_the_rarest_do_not_count(index):
-    assert rank(index, "web queue", common=2) == rank(index, "queue")
-    assert rank(index, "web is", words=1) == [2]
-    assert rank(index, "never heard") == []
-
-
-def test_equal_texts_come_by_place():
-    index = Index(numbered(["a", "b"]) for _ in range(4))
-    assert rank(index, "a", 3) == [0, 1, 2]
-
-
 def weight(words):
     return sum(RARITY.get(word, math.log(6)) for word in words)
 
