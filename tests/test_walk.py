@@ -16,8 +16,8 @@ PACKAGES = ("angle_data", "angle_train")
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_509),
-    "gis, a comment": (("angle_data.gis.command",), 8_750),
-    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_601),
+    "gis, a comment": (("angle_data.gis.command",), 8_876),
+    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_689),
     "fit, a run": (("angle_train.run",), 8_619),
 }
 
