@@ -12,7 +12,7 @@ from angle_data.splits import check_ratios, parse_ratios
 
 STRATEGIES = {
     "concat": "angle_data.ensembling.strategies:concat",
-    "principled": "angle_data.ensembling.principled:principled",
+    "principled": "angle_data.ensembling.strategies:principled",
     "vote": "angle_data.ensembling.strategies:vote",
 }
 LABELS = ("binary", "graded", "ordinal")

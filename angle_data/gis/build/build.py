@@ -21,7 +21,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
 from angle_data.gis.build.links import Pair, denied_pairs, judge
-from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.report import (
@@ -121,7 +121,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
         )
     # Which issue is in which split.
     clusters.denied, denials_dropped = denied_pairs(scan)
-    near, shares = NearTexts(texts), check_ratios(config.ratios)
+    near = near_texts(texts, clusters.issues)
+    shares = check_ratios(config.ratios)
     places = place_issues(
         scan.heads, clusters, pairs, near, shares=shares, by=config.split_by, seed=config.seed
     )

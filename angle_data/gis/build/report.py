@@ -19,7 +19,7 @@ from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
 from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.links import Pair
-from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.positives import HUB, Clusters
 from angle_data.text import content_id, words
 
@@ -188,7 +188,7 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
             for node in (pair.one, pair.other):
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
-    near, straddling = NearTexts(texts), 0
+    near, straddling = near_texts(texts, places), 0
     for node in sorted(places):
         straddling += any(places[other] != places[node] for other in near.add(node))
     return {

@@ -108,7 +108,7 @@ def test_what_is_left_out_is_explained_and_nothing_is_said_of_nothing():
 
 
 def test_a_title_does_not_break_its_table():
-    pair = {"url1": "https://x/o/r/issues/1", "url2": "https://x/o/r/issues/2", "evidence": "bm25:3",
+    pair = {"url1": "https://x/o/r/issues/1", "url2": "https://x/o/r/issues/2", "evidence": "words:3",
             "evidence_url": "", "excerpt1": "A [b] | c", "excerpt2": "d"}  # fmt: skip
     row = "| `hard` | [#1](https://x/o/r/issues/1) A \\[b\\] \\| c | [#2]("
     assert row in card(samples={"hard": [pair]})
