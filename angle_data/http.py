@@ -38,14 +38,16 @@ class CallError(Exception):
     """A call failed.
 
     `status_code` and `headers` are those of an answer with an error status, `codes` its short names for the
-    error. `connected` is False when no connection came about; `timeout`: time ran out. `kind` is a short code
-    for all of it, `usage` the tokens that it took all the same.
+    error, `param` the field that it names. `connected` is False when no connection came about;
+    `timeout`: time ran out. `kind` is a short code for all of it, `usage` the tokens that it took all
+    the same.
     """
 
     kind: str
     status_code: int | None = None
     headers: Mapping[str, str] = {}
     codes: frozenset[str] = frozenset()
+    param = ""
     connected, timeout = True, False
     usage: Mapping[str, int] = {}
 
@@ -70,6 +72,12 @@ class NoReply(BadAnswer):
         self.usage = usage or {}
 
 
+class Unfinished(NoReply):
+    """The service gave up in the middle of a reply, for a reason of its own."""
+
+    kind = "failed"
+
+
 class NoAnswer(CallError):
     """There was no answer: no connection, it broke, or time ran out."""
 
@@ -82,9 +90,11 @@ class NoAnswer(CallError):
 class ServiceError(CallError):
     """The service answered with an error status."""
 
-    def __init__(self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str], param: str = ""
+    ) -> None:
         super().__init__(message)
-        self.status_code, self.codes, self.headers = status, codes, headers
+        self.status_code, self.codes, self.headers, self.param = status, codes, headers, param
         self.kind = f"http_{status}"
 
 

@@ -15,10 +15,10 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from angle_data.annotators.answers import error_words, reply_of
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
@@ -27,11 +27,19 @@ from angle_data.annotators.transport import (
     hidden,
     one_line,
     page_title,
-    read_reply,
     secrets_of,
+    without_key,
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
-from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
+from angle_data.http import (
+    BadAnswer,
+    CallError,
+    NoAnswer,
+    ServiceError,
+    is_retryable,
+    retry_pause,
+    wrong_with_text,
+)
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -159,20 +167,27 @@ class BatchService:
 
         A failure is an HTTP status, an error of the batch (`batch_expired`), or an answer without a reply.
         """
-        response, error, usage = row.get("response"), row.get("error"), {}
+        response, error = row.get("response"), row.get("error")
         if not isinstance(response, dict):
-            kind = (error.get("code") if isinstance(error, dict) else None) or "no_response"
-        elif (status := response.get("status_code")) == 200:
-            try:
-                reply = read_reply(key, response.get("body"), 0.0)
-                return replace(reply, text=hidden(reply.text, self._secret_of_replies))
-            except BadAnswer as bad:
-                kind, error, usage = bad.kind, str(bad), dict(bad.usage)
-        else:
-            kind, body = f"http_{status}", response.get("body")
-            error = body.get("error") if isinstance(body, dict) else body
-        said = error.get("message") if isinstance(error, dict) else error
-        return Failure(key, str(kind), self.clean(said or "no message"), usage)
+            said, codes = error_words(error)
+            code = error.get("code") if isinstance(error, dict) else None
+            return Failure(
+                key, str(code or "no_response"), self.clean(said or ", ".join(codes) or "no message")
+            )
+        body, status = (
+            without_key(response.get("body"), self._secret_of_replies),
+            str(response.get("status_code")),
+        )
+        if isinstance(body, str):  # some services write it as text
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
+        if status != "200":
+            inner = body.get("error", body) if isinstance(body, dict) else body
+            return Failure(key, f"http_{status}", self.clean(error_words(inner)[0] or "no message"))
+        try:
+            return reply_of(key, body, 0.0)
+        except CallError as bad:
+            return Failure(key, wrong_with_text(bad) or bad.kind, self.clean(bad), dict(bad.usage))
 
     async def _search(self, run: str) -> dict[str, str]:
         """Go through all batches of the account: their order is not documented."""

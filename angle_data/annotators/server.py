@@ -28,6 +28,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from angle_data.annotators.answers import reply_of
 from angle_data.annotators.base import (
     TEXT_KINDS,
     Annotator,
@@ -46,7 +47,6 @@ from angle_data.annotators.transport import (
     Transport,
     credentials_error,
     one_line,
-    read_reply,
     request_body,
 )
 from angle_data.errors import AnnotatorError, StoppedError
@@ -202,7 +202,7 @@ class OpenAIServer(Annotator):
         try:
             body = request_body(request, self._spec.dialect, form)
             answer = await self._transport.post(endpoint.url, body)
-            reply = read_reply(request.key, answer, time.monotonic() - started)
+            reply = reply_of(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)
             raise

@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
-from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
+from angle_data.labelling.replies.layout import only_answer, without_fences
 from angle_data.labelling.replies.structured import values_in
 from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
+    "blocked": "a filter of the service stopped the reply",
     "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
     "missing_id": "the reply grades other pairs of the call, but not this one",
     "no_number": "a reply without a grade",
@@ -43,14 +44,16 @@ _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
 _ID_KEYS = ("id", "pair", "index", "number")
 
 
-def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[float | str]:
+def parse_grades(raw: str, *, count: int, finish: str) -> list[float | str]:
     """Return the grade 0..5 of each of the pairs 1..`count`, or a reason code; never raises.
 
     Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
     """
-    text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
-    cut = finish_reason == "length"
+    if finish == "blocked":
+        return ["blocked"] * count
+    text = without_fences(only_answer(raw, "")[0]).strip()
+    cut = finish in ("cut", "failed")
     found: dict[int, set[float | None]] = {}
     for number, value in _grades(text, count, cut):
         found.setdefault(number, set()).add(value)

@@ -28,12 +28,13 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences, without_thinking
+from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences
 from angle_data.labelling.replies.structured import Piece, unquoted
 from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
 
 REASONS: dict[str, str] = {
+    "blocked": "a filter of the service stopped the reply",
     "chatter": "words around the sentences (greeting, heading, closing remark), or about them",
     "duplicate": "the same sentence twice in one reply; at two degrees neither counts",
     "echo_prompt": "words of the instruction, or a new task made up after the answer",
@@ -84,7 +85,7 @@ def parse_reply(
     raw: str,
     *,
     source: str,
-    finish_reason: str | None,
+    finish: str,
     size: int,
     polarity: Polarity | None = None,
     prompt: str = "",
@@ -92,13 +93,17 @@ def parse_reply(
 ) -> list[Part]:
     """Return at most `size` sentences of the reply `raw` to a request about `source`, and what was dropped.
 
-    Never raises. `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None
-    when unknown. `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the
-    instruction without the source: its own words are no answer. `split` finds the pieces of a reply in which
-    they need a degree; sentences of high degrees come first. Halves of surrogate pairs become U+FFFD.
+    Never raises. `finish` says how the reply ended: `done`, `cut`, `blocked`, `failed` or `unknown`.
+    `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the instruction
+    without the source: its own words are no answer. `split` finds the pieces of a reply
+    in which they need a degree; sentences of high degrees come first. Halves of surrogate pairs become
+    U+FFFD.
     """
-    raw, cut = whole_characters(raw), finish_reason == "length"
-    text, next_turn = only_answer(without_thinking(raw), source)
+    raw, cut = whole_characters(raw), finish in ("cut", "failed")
+    if finish == "blocked":
+        return [Part(raw, "blocked")]
+    finish_reason = "length" if cut else "stop" if finish == "done" else None
+    text, next_turn = only_answer(raw, source)
     if not text.strip():
         return [Part(raw, "truncated" if cut else "empty")]
     text, new_task = _before_new_task(text, source)

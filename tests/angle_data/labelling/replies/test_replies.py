@@ -20,8 +20,8 @@ class Parsed(NamedTuple):
     rejected: tuple[tuple[str, str], ...]
 
 
-def parse(raw, source=SOURCE, finish_reason=None, size=2, **more):
-    parts = parse_reply(raw, source=source, finish_reason=finish_reason, size=size, **more)
+def parse(raw, source=SOURCE, finish="unknown", size=2, **more):
+    parts = parse_reply(raw, source=source, finish=finish, size=size, **more)
     sentences = tuple(part.text for part in parts if part.reason is None)
     return Parsed(sentences, tuple((part.reason, part.text) for part in parts if part.reason))
 
@@ -219,31 +219,31 @@ def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_
 
 
 @pytest.mark.parametrize(
-    ("raw", "finish_reason", "kept", "cut"),
+    ("raw", "finish", "kept", "cut"),
     [
-        (f"1. {A}\n2. It took nine minutes until", "length", (A,), "It took nine minutes until"),
-        (f"1. {A}\n2. {B}", "length", (A, B), None),
-        ("It took nine", "length", (), "It took nine"),
-        ("<think>endless", "length", (), "<think>endless"),
-        (f'{{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f"1. {A}\n2. It took nine minutes until", "cut", (A,), "It took nine minutes until"),
+        (f"1. {A}\n2. {B}", "cut", (A, B), None),
+        ("It took nine", "cut", (), "It took nine"),
+        ("<think>endless", "cut", (), "<think>endless"),
+        (f'{{"sentences": ["{A}", "It took', "cut", (A,), "It took"),
         (f'{{"sentences": ["{A}", "It took', None, (A,), "It took"),
-        (json.dumps({"sentences": ["no mark", "none here"]}), "length", ("no mark", "none here"), None),
+        (json.dumps({"sentences": ["no mark", "none here"]}), "cut", ("no mark", "none here"), None),
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
-        (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
-        (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f'"{A}"\n"It took nine', "done", (A,), '"It took nine'),
+        (f'Sure! {{"sentences": ["{A}", "It took', "cut", (A,), "It took"),
         (f"1. {A}\n2. It took nine minutes until", None, (A,), "It took nine minutes until"),
         (f"* {A}\n* It took nine", None, (A,), "It took nine"),
         (f"{A}\nIt took nine", None, (A,), "It took nine"),
         # The model says that it stopped by itself: a missing full stop is its style.
-        (f"1. {A}\n2. It took nine minutes", "stop", (A, "It took nine minutes"), None),
+        (f"1. {A}\n2. It took nine minutes", "done", (A, "It took nine minutes"), None),
         # No sentence of the reply has an end mark, or the first already lacks it.
         ("1. took nine minutes\n2. nine it took", None, ("took nine minutes", "nine it took"), None),
         (f"1. took nine\n2. {B}", None, ("took nine", B), None),
-        (f"1. {A}\n2. {B}\n\nLet me know", "length", (A, B), None),
+        (f"1. {A}\n2. {B}\n\nLet me know", "cut", (A, B), None),
     ],
 )
-def test_cut_off_sentences(raw, finish_reason, kept, cut):
-    parsed = parse(raw, finish_reason=finish_reason)
+def test_cut_off_sentences(raw, finish, kept, cut):
+    parsed = parse(raw, finish=finish)
     assert parsed.sentences == kept
     assert [text for reason, text in parsed.rejected if reason == "truncated"] == [cut] * (cut is not None)
 
@@ -307,13 +307,13 @@ Sentence: {text}"""
 def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(layout):
     copies = ("Keep the terms of its field and sound like someone.", "keep every fact: names; numbers; units")
     for said in copies:
-        found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
+        found = parse(layout.format(said), finish="done", prompt=PROMPT)
         assert found == ((), (("echo_prompt", said),))
     for said in ("As the sentence.", A):  # the first has too few words to tell
-        assert parse(layout.format(said), finish_reason="stop", prompt=PROMPT).sentences == (said,)
+        assert parse(layout.format(said), finish="done", prompt=PROMPT).sentences == (said,)
     source = "We keep every fact, names, numbers, units and the like."
     said = "Keep every fact, names, numbers, units!"
-    assert parse(layout.format(said), source, "stop", prompt=PROMPT).sentences == (said,)
+    assert parse(layout.format(said), source, "done", prompt=PROMPT).sentences == (said,)
 
 
 TALK = [
@@ -339,13 +339,13 @@ def test_a_source_that_is_given_back_again_and_again_is_an_echo(times):
 
 def test_a_string_that_fills_its_schema_was_cut_off():
     long = ("the standby and " * 100)[: longest_answer(SOURCE)]
-    assert parse(json.dumps([long, A]), finish_reason="stop").sentences == (A,)
-    assert parse(json.dumps([long[1:], A]), finish_reason="stop").sentences == (long[1:].strip(), A)
+    assert parse(json.dumps([long, A]), finish="done").sentences == (A,)
+    assert parse(json.dumps([long[1:], A]), finish="done").sentences == (long[1:].strip(), A)
 
 
 @pytest.mark.parametrize("raw", ['{"', "```", '```json\n{"', '{"sentences": [', '{"sentences": ["", "'])
 def test_a_reply_that_was_cut_before_its_first_sentence_was_cut(raw):
-    assert {reason for reason, _ in parse(raw, finish_reason="length").rejected} == {"truncated"}
+    assert {reason for reason, _ in parse(raw, finish="cut").rejected} == {"truncated"}
 
 
 def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
@@ -415,7 +415,7 @@ def test_a_layout_that_is_not_read_gives_no_sentence(raw):
 @pytest.mark.parametrize(("polarity", "kept"), [("synonym", A), ("antonym", "It took no time.")])
 def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarity, kept):
     raw = json.dumps({"antonyms": ["It took no time."], "synonyms": [A]})
-    parsed = parse(raw, finish_reason="stop", polarity=polarity)
+    parsed = parse(raw, finish="done", polarity=polarity)
     assert parsed.sentences == (kept,)
     assert "other_data" in {reason for reason, _ in parsed.rejected}
 
