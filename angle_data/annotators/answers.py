@@ -271,7 +271,7 @@ def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
     details = given.get("completion_tokens_details")
     thought = (_count(details.get("reasoning_tokens")) if isinstance(details, dict) else None) or 0
     total = usage.get("total_tokens")
-    ways = [output, total - prompt if total and prompt is not None else None]
+    ways = [output, total - prompt if total and prompt is not None and total > prompt else None]
     ways.append(output + thought if output is not None and thought > output else None)
     output = max((way for way in ways if way is not None), default=None)
     if not output and has_text:
@@ -294,8 +294,10 @@ _MOST_TOKENS = 1e9
 _STATUS_FIELDS = ("code", "status", "status_code", "statusCode", "http_status", "error_code")
 _MESSAGES = ("message", "msg", "detail", "error_description", "status_msg", "error_msg", "title", "reason")
 # What names and, where there are none, the words of a message say of the HTTP status.
+_NO_MONEY = re.compile(
+    r"insufficient.?(?:balance|credit|fund)|payment.?required|arrears|out.of.credits", re.IGNORECASE
+)
 _STATUS_OF = (
-    (402, r"insufficient.?(?:balance|credit|fund)|payment.?required|billing|arrears|out of credits"),
     (429, r"rate.?limit|too.?many.?requests|insufficient.?quota|resource.?exhausted|throttl|quota.?exceeded"),
     (401, r"unauthori[sz]ed|authentication|invalid.?api.?key|incorrect api key|invalid.?token"),
     (403, r"forbidden|permission.?denied|access.?denied"),
@@ -357,6 +359,8 @@ def _status_of(inner: Any, message: str, codes: frozenset[str]) -> int | None:
         if digits.isascii() and digits.isdecimal() and len(digits) == 3 and "400" <= digits < "600":
             return int(digits)
     names = " ".join(sorted(codes))
+    if _NO_MONEY.search(f"{names} {message[:_SEARCHED]}"):
+        return 402
     for text in filter(None, (names, message[:_SEARCHED])):
         for status, words in _STATUS_WORDS:
             if words.search(text):

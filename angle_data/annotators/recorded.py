@@ -18,7 +18,7 @@ from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, b
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import InputError
-from angle_data.http import CallError
+from angle_data.http import CallError, wrong_with_text
 from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise
@@ -57,7 +57,7 @@ def _reply(key: str, recorded: _Recorded) -> Reply | Failure:
     try:
         return reply_of(key, recorded, 0.0)
     except CallError as error:
-        return Failure(key, error.kind, one_line(error), dict(error.usage))
+        return Failure(key, wrong_with_text(error) or error.kind, one_line(error), dict(error.usage))
 
 
 def _load(path: Path, name: str) -> _Replies:

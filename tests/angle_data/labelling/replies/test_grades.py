@@ -21,7 +21,7 @@ FORMS = [
     'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
     '[{"id": "1", "rating": "3.5/5"}]', '{"1": 3.5}', '{"score": 3.5}', "[3.5]", "3.5", "3,5", "Score: 3.5",
     "**Score:** 3.5/5", "I would give this 3.5 out of 5.", "On the scale from 0 to 5 the grade is 3.5.",
-    "The score is 3.5, although the pair names 2 hosts.", "<think>maybe 2, no, 4</think>3.5", "1. 3.5\n",
+    "The score is 3.5, although the pair names 2 hosts.", "1. 3.5\n",
     "```json\n[3.5]\n```", "Pair [1]: 3.5", "[1] 3.5", "Score: 3.5. [1]", "Score: 3.5<|im_end|>",
     "assistant\n\n3.5</s>", "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
     "Score: 3.5\n\nFinal score: 3.5", '{"grades": [{"id": 0, "score": 3.5}]}',
