@@ -128,20 +128,53 @@ def is_away(error: CallError) -> bool:
     return error.status_code in (502, 503, 504) or (isinstance(error, NoAnswer) and not error.timeout)
 
 
+LONGEST_WAIT_S = 600.0
+"""A service that asks to wait longer ends the run, which goes on when the command is given again."""
+_EPOCH = 1e8  # seconds that can only be a moment, counted from 1970
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for."""
-    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for.
+
+    A moment is compared with the service's own clock, where it tells it.
+    """
+    given = headers.get("retry-after", "")
+    now = _moment(headers.get("date", "")) or time.time()
+    for text, divisor in ((headers.get("retry-after-ms", ""), 1000.0), (given, 1.0)):
         try:
-            seconds = float(headers.get(name, "")) / divisor
+            seconds = float(text) / divisor
         except ValueError:
             continue
         if math.isfinite(seconds):
-            return max(seconds, 0.0)
+            return max(seconds - now if seconds > _EPOCH else seconds, 0.0)
+    moment = _moment(given)
+    return None if moment is None else max(moment - now, 0.0)
+
+
+def _moment(text: str) -> float | None:
     try:
-        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except (TypeError, ValueError):
+        return email.utils.parsedate_to_datetime(text[:100]).timestamp()
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    return max(date.timestamp() - time.time(), 0.0)
+
+
+def asks_to_wait(address: str, error: CallError) -> str | None:
+    """Return one line for a service that asks to wait longer than a run waits; else None."""
+    wait = retry_after(error.headers)
+    if wait is None or wait <= LONGEST_WAIT_S or not is_retryable(error):
+        return None
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + min(wait, _EPOCH)))
+    return (
+        f"{address} asks to wait {wait / 60:,.0f} minutes, until {until} ({error}); a run waits "
+        f"{LONGEST_WAIT_S / 60:.0f} at most: run the same command again then"
+    )
+
+
+def out_of_money(address: str, error: CallError) -> str | None:
+    """Return one line for a service that answers 402: nothing is in the account; else None."""
+    if error.status_code != 402:
+        return None
+    return f"{address}: the account is empty (HTTP 402): {error}; top it up and run the same command again"
 
 
 def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:

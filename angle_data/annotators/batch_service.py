@@ -36,7 +36,9 @@ from angle_data.http import (
     CallError,
     NoAnswer,
     ServiceError,
+    asks_to_wait,
     is_retryable,
+    out_of_money,
     retry_pause,
     wrong_with_text,
 )
@@ -217,7 +219,8 @@ class BatchService:
             self._reached = self._reached or error.status_code is not None
             used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
-            if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
+            tired = used[False] >= attempts or used[True] >= _ATTEMPTS_429
+            if not is_retryable(error) or tired or asks_to_wait(self.address, error):
                 absent = absent or f"{self.address} has no Batch API (use --engine server)"
                 raise self._ending(error, absent) from None
             await asyncio.sleep(retry_pause(error, number, self._retry_s))
@@ -239,6 +242,8 @@ class BatchService:
     def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
         status, message = error.status_code, str(error)
+        if said := out_of_money(self.address, error) or asks_to_wait(self.address, error):
+            return StoppedError(self.clean(said))
         if status in (401, 403):
             return credentials_error(self._spec, self.address, status, message)
         if status == 404:

@@ -23,7 +23,7 @@ from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
+from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError
 from angle_data.text import longest_answer
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
@@ -37,10 +37,14 @@ _USERINFO = re.compile(
 _BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]{1,100}+:[^\s/@'\"<>]{1,200}+@(?=[\w\[])")  # me:pw@host:3128
 
 _LAXER = {"bounded_schema": "json_object", "json_schema": "json_object", "json_object": "text"}
+_FORMATS = ("response_format", "guided_json", "structured_outputs", "format")
 _NAMES_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|guided|maxLength", re.IGNORECASE
+    r"response_format|json.?schema|json_object|structured.?output|guided|m(?:ax|in)(?:Length|Items)|"
+    r"(?:parse|compile|convert|unsupported|invalid)[ \w]{0,30} (?:grammar|schema)|grammar_error",
+    re.IGNORECASE,
 )
-_NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
+_NAMES_LENGTH = re.compile("maxLength", re.IGNORECASE)
+_NAMES_TOKENS = re.compile(r"\bmax_tokens\b(?=[\s\S]{0,2000}\bmax_completion_tokens\b)")
 _OPTIONAL = ("temperature", "seed")
 _REFUSES = re.compile(
     r"unsupported|not support|unrecognized|unknown|not (?:permitted|allowed)|deprecated|only", re.IGNORECASE
@@ -87,16 +91,24 @@ class Form:
         thinks = spec.params.get("reasoning_effort") != "none"
         return cls(json, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
-    def relaxed(self, said: str, sampling: Sampling) -> Form:
-        """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""
-        if self.tokens == "max_tokens" and _NAMES_TOKENS.search(said):
+    def relaxed(self, error: CallError, sampling: Sampling) -> Form:
+        """Return the form for a server that refused this one with `error`, the same one if nothing helps.
+
+        What it names as the field (`param`) says more than its words.
+        """
+        said, field = str(error)[:_MOST_SEARCHED], error.param.split(".")[0]
+        refused_only = error.status_code in (400, 422)  # a 500 may be any fault of the server
+        if self.tokens == "max_tokens" and (field == "max_tokens" or _NAMES_TOKENS.search(said)):
             return replace(self, tokens="max_completion_tokens")
-        if sampling.schema is not None and self.json in _LAXER and _NAMES_FORMAT.search(said):
-            bounds = self.json == "bounded_schema" and "maxLength" in said
+        named = field in _FORMATS or (not field and _NAMES_FORMAT.search(said))
+        named = named or (_NAMES_FORMAT.search(said) and field not in _OPTIONAL)
+        if sampling.schema is not None and self.json in _LAXER and named:
+            bounds = self.json == "bounded_schema" and _NAMES_LENGTH.search(said)
             return replace(self, json="json_schema" if bounds else _LAXER[self.json])
-        for name in _OPTIONAL:
+        for name in _OPTIONAL if refused_only else ():
             sent = getattr(sampling, name) is not None and name not in self.without
-            if sent and re.search(rf"\b{name}\b", said) and _REFUSES.search(said):
+            says = re.search(rf"\b{name}\b", said) and _REFUSES.search(said)
+            if sent and (field == name or says):
                 return replace(self, without=(*self.without, name))
         return self
 
