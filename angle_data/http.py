@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 
 _LONGEST_S = 60.0
+_MOST_SEARCHED = 20_000  # characters of a message
 # OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
 # account that is inactive, unknown, locked, in arrears or locked for abuse, and for a plan that is over:
 # https://docs.bigmodel.cn/cn/api/api-code
@@ -30,7 +31,7 @@ _BLOCKED = frozenset(
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
 _SAYS_TOO_LONG = re.compile(
     r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
-    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]*? (?:too long|longer than)"
+    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]{0,80}? (?:too long|longer than)"
 )
 
 
@@ -114,7 +115,7 @@ def wrong_with_text(error: CallError) -> str | None:
     """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
     if not _BLOCKED.isdisjoint(error.codes):
         return "blocked"
-    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error))
+    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
     return "too_long" if told and not is_retryable(error) else None
 
 

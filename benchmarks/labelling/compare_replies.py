@@ -18,24 +18,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = """
-import json, sys
+import inspect, json, sys
 sys.path.insert(0, sys.argv[1])
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.replies.degrees import parse_degrees
 try:
-    from angle_data.annotators.thinking import without_thinking
+    from angle_data.annotators.thinking import split_thinking
 except ImportError:
-    without_thinking = str
+    split_thinking = lambda text: (text, "")
+FINISH = "finish" if "finish" in inspect.signature(parse_reply).parameters else "finish_reason"
 for line in sys.stdin:
     row = json.loads(line)
     asked = row.get("polarity") or row.get("task")
-    about = dict(source=row["text"].strip(), finish_reason=None)
-    try:
-        parse_reply("", finish="unknown", source="", size=2)
-        about = dict(source=row["text"].strip(), finish="unknown")
-    except TypeError:
-        pass
-    reply = without_thinking(row["reply"])
+    about = dict(source=str(row.get("text", "")).strip())
+    about |= {FINISH: row.get("finish") or (None if FINISH == "finish_reason" else "unknown")}
+    reply = row["reply"] if isinstance(row["reply"], str) else json.dumps(row["reply"])
+    reply = split_thinking(reply)[0]
     if asked in ("synonym", "antonym"):
         parts = parse_reply(reply, size=2, polarity=asked, **about)
     else:
@@ -80,7 +78,7 @@ def main() -> int:
             counts["reasons"] += reasons[0] != reasons[1]
             if shown < options.show and (kept_old != kept_new):
                 shown += 1
-                print(f"--- {row['text']!r}\n{row['reply']!r}\n  before {old}\n  now    {new}")
+                print(f"--- {row.get('text')!r}\n{row['reply']!r}\n  before {old}\n  now    {new}")
         lost += counts["lost"]
         name = "/".join(path.parts[-3:])
         table = " ".join(f"{counts[n]:>{w}}" for n, w in (("alike", 7), ("lost", 5), ("new", 5), ("reasons", 7)))

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
@@ -52,7 +53,8 @@ REASONS: dict[str, str] = {
 
 # A reply's few sentences are compared with each other and with the source several times.
 _normalised = lru_cache(maxsize=32)(normalise)
-_NEW_TASK = re.compile(r"^[ \t*]*input(?: sentence)?[ *]*:.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_NEW_TASK = re.compile(r"^[ \t*]{0,8}input(?: sentence)?[ *]{0,4}:", re.IGNORECASE | re.MULTILINE)
+_MOST_TASKS = 20
 _LABEL = re.compile(
     r"(?:\*\*)?(?:(?:the |a |my )?(?:revised|rewritten|reworded|rephrased|new|opposite|synonymous) )?"
     r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
@@ -61,16 +63,15 @@ _LABEL = re.compile(
 )
 _TOKEN = re.compile(r"\w+")
 _LEAST_OF_PROMPT = 4
-_BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
-_ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
-_SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
-_MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
+_BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)([^\n]{1,400}?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_MARKUP = re.compile(r"""\{\s{0,8}["']|\[\s{0,8}["'{]|\|.*\|$|</?\w{1,40}>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
-_SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
-_BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S{0,40}(?: \S{1,40}){0,2}?:\s)""")
+_BUT = re.compile(r"\b(?:but|however|instead|still|here are(?!.{0,80}\breasons?\b))\b", re.IGNORECASE)
 _APOSTROPHE = re.compile(r"(?<=\w)'|'(?=\w)")
 _END_MARKS = (".", "!", "?", "…", "。", "！", "？")
-_TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
+_LONGEST_TAIL = 400
+_TAIL = re.compile(r"(?<=[.!?\"”])\s{1,8}(\(?[A-Z][^.!?]{0,400}[.!?)]{0,8}(?: ?:\))?)$")
 
 
 class Part(NamedTuple):
@@ -165,10 +166,10 @@ def _judge(
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
-    for match in _NEW_TASK.finditer(text):
+    for match in islice(_NEW_TASK.finditer(text), _MOST_TASKS):
         before = [line for line in text[: match.start()].splitlines() if line.strip()]
         if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
-            return text[: match.start()], match[0].strip()
+            return text[: match.start()], text[match.start() :].strip()
     return text, ""
 
 
@@ -215,24 +216,24 @@ def _split_tail(pieces: list[Piece], source: str) -> None:
     """Split closing remarks off the last item ("2. … works. Hope this helps!")."""
     last = len(pieces) - 1
     while pieces and pieces[last].kind in ("marked", "line"):
-        match = _TAIL.fullmatch(pieces[last].text.strip())
-        if match is None or not is_chatter(match[2], source):
+        text = pieces[last].text.strip()
+        match = _TAIL.search(text, max(len(text) - _LONGEST_TAIL, 0))
+        if match is None or not is_chatter(match[1], source):
             break
-        pieces[last : last + 1] = replace(pieces[last], text=match[1]), Piece(match[2], "around")
+        item = replace(pieces[last], text=text[: match.start()])
+        pieces[last : last + 1] = item, Piece(match[1], "around")
 
 
 def _clean(text: str, source: str) -> str:
     """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
     text = text.strip()
-    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
-    text = text[arrow.end() :] if arrow else text  # "SOURCE -> sentence"
     label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text[label.end() :]
     text = _BOLD.sub(r"\2", text.strip())
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
-    return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
+    return _unwrap(text)
 
 
 def _unwrap(text: str) -> str:

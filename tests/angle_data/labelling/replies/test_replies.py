@@ -33,8 +33,6 @@ LAYOUTS = {
     "no space": f"1.{A}\n2.{B}",
     "from zero": f"0. {A}\n1. {B}",
     "letters": f"a) {A}\nb) {B}",
-    "chinese": f"一、{A}\n二、{B}",
-    "circled": f"① {A}\n② {B}",
     "bold number": f"**1.** {A}\n**2.** {B}",
     "labels": f"Synonym 1: {A}\nSynonym 2: {B}",
     "bold labels": f"**Sentence 1:** {A}\n**Sentence 2:** {B}",
@@ -51,7 +49,6 @@ LAYOUTS = {
     "single quotes": f"1. '{A}'\n2. '{B}'",
     "quoted, one line": f'"{A}" "{B}"',
     "quoted with and": f'"{A}" and "{B}"',
-    "slash": f"{A} / {B}",
     "italics": f"1. *{A}*\n2. *{B}*",
     "json": json.dumps({"sentences": [A, B]}),
     "json, other key": json.dumps({"antonyms": [A, B]}),
@@ -63,26 +60,14 @@ LAYOUTS = {
     "fenced json": f"```json\n{json.dumps({'sentences': [A, B]})}\n```",
     "fenced lines": f"```\n{A}\n{B}\n```",
     "fence on the line": f"```{A}\n{B}```",
-    "python list": f"['{A}', '{B}']",
     "trailing comma": f'{{"sentences": ["{A}", "{B}",]}}',
     "unclosed list of closed strings": f'{{"sentences": ["{A}", "{B}"',
     "numbered bullets": f"* 1. {A}\n* 2. {B}",
     "bullet for the second only": f"{A}\n- {B}",
     "arrows": f"→ {A}\n→ {B}",
     "ticks": f"✅ {A}\n✅ {B}",
-    "latex": f"\\item {A}\n\\item {B}",
-    "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
-    "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
-    "roman": f"i. {A}\nii. {B}",
-    "lettered labels": f"Option A: {A}\nOption B: {B}",
-    "counted": f"First: {A}\nSecond: {B}",
-    "keycaps": f"1\ufe0f\u20e3 {A}\n2\ufe0f\u20e3 {B}",
-    "colons": f"1: {A}\n2: {B}",
-    "hash numbers": f"#1 {A}\n#2 {B}",
-    "csv": f'1,"{A}"\n2,"{B}"',
     "one line, semicolon": f"1. {A}; 2. {B}",
     "bold headings": f"**Synonym 1**\n{A}\n\n**Synonym 2**\n{B}",
-    "numbers as headings": f"### 1\n{A}\n### 2\n{B}",
     "either": f'Either "{A}" or "{B}"',
     "end of turn": f"1. {A}\n2. {B}<|eot_id|>",
     "header": f"<|start_header_id|>assistant<|end_header_id|>\n\n{A}\n{B}<|eot_id|>",
@@ -350,12 +335,6 @@ def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
     assert parsed.sentences == (A, B)
     assert [reason for reason, _ in parsed.rejected] == ["echo_prompt", "echo_prompt"]
     assert "The cat naps." in parsed.rejected[1][1]
-
-
-@pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
-def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
-    parsed = parse(f"['The pod is up.', {beside}]")
-    assert parsed.sentences[0] == "The pod is up."
 
 
 LOG_LINE = '{"level": "warn", "msg": "disk full"}'
