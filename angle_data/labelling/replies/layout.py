@@ -36,7 +36,8 @@ _NAME = (
 _LEAD = r"[ \t]{0,12}(?:[-*•][ \t]{1,4})?[*_#]{0,4}[ \t]{0,2}"
 # After a number comes white space; without one, only what no number or identifier goes on with.
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
-# "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A"; "- A".
+_LETTERS, _CHINESE, _CIRCLED = "abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨"
+# "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A", "一、A", "① A"; "- A".
 _MARKERS = (
     re.compile(
         rf"{_LEAD}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])[*_]{{0,3}}{_NEXT}",
@@ -45,9 +46,12 @@ _MARKERS = (
         rf"{_LEAD}{_NAME}(?:[ \t]sentence)?[ \t]?#?(?P<n>\d{{1,2}})[ \t]?[*_]{{0,3}}(?:[ \t]?[:.)]|$)[*_]{{0,3}}",
         re.IGNORECASE,
     ),
-    re.compile(rf"{_LEAD}\(?(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]{{1,8}}(?=\S)"),
+    re.compile(
+        rf"{_LEAD}\(?(?:(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<m>[{_CHINESE}])[、.]|(?P<o>[{_CIRCLED}]))\s{{0,8}}"
+    ),
     re.compile(r"[ \t]{0,12}(?:[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{1,8}(?=\S)"),
 )
+_SIGNS = (_LETTERS, _CHINESE, _CIRCLED)
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]{0,4}$")
 
 
@@ -75,7 +79,9 @@ def _list_pieces(lines: list[str], size: int) -> list[Piece]:
 
 def _value(match: re.Match[str]) -> int:
     sign = match[match.lastindex] if match.lastindex else "0"
-    return int(sign) if sign.isdecimal() else "abcdefgh".index(sign.casefold()) + 1
+    if sign.isdecimal():
+        return int(sign)
+    return next(signs.index(sign.casefold()) + 1 for signs in _SIGNS if sign.casefold() in signs)
 
 
 def _markers(lines: list[str]) -> dict[int, re.Match[str]]:

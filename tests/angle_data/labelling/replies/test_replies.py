@@ -33,6 +33,8 @@ LAYOUTS = {
     "no space": f"1.{A}\n2.{B}",
     "from zero": f"0. {A}\n1. {B}",
     "letters": f"a) {A}\nb) {B}",
+    "chinese": f"一、{A}\n二、{B}",
+    "circled": f"① {A}\n② {B}",
     "bold number": f"**1.** {A}\n**2.** {B}",
     "labels": f"Synonym 1: {A}\nSynonym 2: {B}",
     "bold labels": f"**Sentence 1:** {A}\n**Sentence 2:** {B}",
