@@ -2,9 +2,9 @@
 
 All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
 times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
-is searched for the batch before it is asked again. What is left in the end is one of the toolkit's errors.
-Reference: https://developers.openai.com/api/reference/resources/batches, and for the files
-https://developers.openai.com/api/docs/guides/batch.
+is searched for the batch, and the run stops if it does not show it. What is left in the end is one of
+the toolkit's errors. Reference: https://developers.openai.com/api/reference/resources/batches, and for
+the files https://developers.openai.com/api/docs/guides/batch.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class BatchService:
             base_url=self.address,
             timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
+            # Not to another host: it would get the key's account, or all texts.
+            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
         )
 
     async def upload(self, path: Path) -> str:
@@ -91,13 +92,23 @@ class BatchService:
         return await self._call(attempt)
 
     async def create(self, input_file: str, run: str, part: str) -> str:
-        """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
+        """Create the batch of an uploaded file, marked with its run and part, and return the service's id.
+
+        Where an answer was lost and the service does not show the batch, it may do so later: a
+        `StoppedError`.
+        """
         unsure = False
 
         async def attempt() -> str:
             nonlocal unsure
-            if unsure and (found := (await self._search(run)).get(part)):
-                return found
+            if unsure:
+                if found := (await self._search(run)).get(part):
+                    return found
+                raise StoppedError(
+                    f"{self.address} did not say whether it took the batch, and does not show it yet; run "
+                    "the same command again in a few minutes: it looks for the batch before it pays for "
+                    "another"
+                )
             try:
                 batch = await self.client.batches.create(
                     completion_window="24h",
@@ -107,7 +118,8 @@ class BatchService:
                 )
                 return str(_field(batch, "id"))
             except Exception as error:
-                unsure = unsure or getattr(error, "status_code", None) != 429
+                refused = getattr(error, "status_code", None) == 429
+                unsure = not refused and type(error.__cause__).__name__ != "ConnectError"
                 raise
 
         return await self._call(attempt)
@@ -232,6 +244,9 @@ class BatchService:
 
         if isinstance(error, openai.APIStatusError):
             said = error.body.get("message") if isinstance(error.body, dict) else None
+            if 300 <= error.status_code < 400:
+                where = error.response.headers.get("location", "another address").partition("?")[0]
+                said = f"it redirects to {where}; give that address with --base-url"
             codes = frozenset(str(getattr(error, name, None)) for name in ("code", "type"))
             return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
         if isinstance(error, openai.APIConnectionError):

@@ -55,6 +55,7 @@ def parts_of(code: Path, path: Path) -> list[list[list]]:
 
 
 def main() -> int:
+    """Compare all files; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("before", type=Path)
     parser.add_argument("files", type=Path, nargs="+")
@@ -63,7 +64,8 @@ def main() -> int:
     folders = filter(None, os.environ.get("ANGLE_REPLIES", "").split(":"))
     lost = 0
     print(f"{'file':<44} {'replies':>7} {'alike':>7} {'lost':>5} {'new':>5} {'reasons':>7}")
-    for path in [*options.files, *(each for folder in folders for each in sorted(Path(folder).glob("*.jsonl")))]:
+    more = [each for folder in folders for each in sorted(Path(folder).glob("*.jsonl"))]
+    for path in [*options.files, *more]:
         rows = [json.loads(line) for line in path.open()]
         if "reply" not in rows[0]:
             continue
@@ -81,7 +83,8 @@ def main() -> int:
                 print(f"--- {row.get('text')!r}\n{row['reply']!r}\n  before {old}\n  now    {new}")
         lost += counts["lost"]
         name = "/".join(path.parts[-3:])
-        table = " ".join(f"{counts[n]:>{w}}" for n, w in (("alike", 7), ("lost", 5), ("new", 5), ("reasons", 7)))
+        widths = {"alike": 7, "lost": 5, "new": 5, "reasons": 7}
+        table = " ".join(f"{counts[name]:>{width}}" for name, width in widths.items())
         print(f"{name[-44:]:<44} {len(rows):>7} {table}")
     return int(lost > 0)
 

@@ -5,18 +5,32 @@ could send it. Where work grows with the square or worse, the limit of the proce
 patterns took minutes to years for some of these.
 """
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 LENGTH, LIMIT_S = 30_000, 240
+UNITS = [
+    '"The node is full." ', "I ", "I cannot ", "I cannot do the ", "thank you ", " ", "\t", "\xa0",
+    "\n", "a", "a.", ",,,,@", "1", "1 ", "1. A ", "5: ", "- ", "* ", "(", "[", "{", '{"', "[[", "<",
+    "<think>", "</think>", "[THINK]", "<|x|>", "|", "-", "**", "**a** ", "_", "#", "Sure! ",
+    "Sentence 1: ", "Answer: ", "answer:\n", "Here are ", "please provide ", "sorry ",
+    "unfortunately ", "note: sentence ", "all sentences ", "as an ai ", "input: ", "Input: x\n",
+    "\n- a", "\n1. a", "a) x", "a:", "http://", "a@", "a:a@", "&#", "%73", "\\u0073", "\x1b[",
+    "\x1b]", "...", "!", "score ", "score: 1 ", "1-", "0 to 5 ", "Score of ", "a, ",
+    "i am not able to ", "the given ", "hope this helps ", "if you ", "is there ",
+    "would you like ", "analysis", "assistantfinal", "Thinking: ", "```", "\u201c", "\u201d ",
+    "\u2019", "\u5982\u679c", "channel", "prompt ", "text ", "input too ", "context ",
+]  # fmt: skip
 CODE = f"""
-import re
+import json, re, sys
 from angle_data import http
 from angle_data.annotators import answers, thinking, transport
 from angle_data.labelling.replies import chatter, degrees, grades, parse
 
+ROOM, UNITS = json.loads(sys.stdin.read())
 S, N = "The node is full.", {LENGTH}
 KEY = transport.Key("sk-a+b/c", re.compile("".join(map(transport._ways_to_write, "sk-a+b/c"))))
 ROOMS = dict(
@@ -38,12 +52,6 @@ ROOMS = dict(
         lambda t: http.wrong_with_text(http.ServiceError(400, t, frozenset(), {{}})),
         lambda t: http.retry_after({{"retry-after": t, "date": t}})),
 )
-UNITS = '''"The node is full." |I |I cannot |I cannot do the |thank you | |\\t|\\u00a0|\\n|a|a.|,,,,@|1|1 |1. A |5: |- |* |(|[|{{|{{"
-[[|<|<think>|</think>|[THINK]|<x>|-|**|_|#|Sure! |Sentence 1: |Answer: |answer:|Here are |please provide |sorry
-unfortunately |note: sentence |all sentences |as an ai |input: |a) x |a:|http://|a@|a:a@|&#|%73|\\u001b[|\\u001b]|...|!
-score |score: 1 |1-|0 to 5 |Score of |a, |i am not able to |the given |hope this helps |if you |analysis|```|“|” |’|如果
-assistantfinal|<|channel|prompt |text |input too |context |\\\\u0073|is there |would you like |Thinking: |**a** '''
-UNITS = [unit for line in UNITS.split("\\n") for unit in line.split("|") if unit] + ["\\n- a", "\\n1. a", "\\n", "|", "<|x|>"]
 for read in ROOMS[ROOM]:
     for unit in UNITS:
         body = (unit * (N // len(unit) + 1))[:N]
@@ -55,6 +63,10 @@ for read in ROOMS[ROOM]:
 @pytest.mark.parametrize("room", ["sentences", "grades", "talk", "messages", "errors"])
 def test_repetitions_of_every_kind_come_to_an_end(room):
     done = subprocess.run(
-        [sys.executable, "-c", f"ROOM = {room!r}\n{CODE}"], capture_output=True, text=True, timeout=LIMIT_S
+        [sys.executable, "-c", CODE],
+        input=json.dumps([room, UNITS]),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
     )
     assert not done.returncode, done.stderr[-2000:]

@@ -2,7 +2,8 @@
 
 What says the degree of a sentence:
 
-- in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such as `degree` beside it;
+- in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such
+as `degree` beside it;
 - in a list `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, or a heading like these above it.
 
 A list numbered upwards from 1 says nothing: its numbers may be degrees, or places in the order that was asked
@@ -42,7 +43,8 @@ _NOT_ONE = re.compile(r"same[\W_]meaning|exact|identical|equivalent", re.IGNOREC
 _LABEL = re.compile(
     rf"[ \t>|#*_•·‣–—-]{{0,12}}[(\[]?(?P<word>{_WORD}\W{{1,4}})?(?P<n>\d{{1,2}})(?:/5\b)?[)\]]?[*_]{{0,3}}"
     r"(?:[ \t]?[(\[][^()\[\]\n]{1,80}[)\]])?[*_]{0,3}[ \t]?"
-    r"(?:[:：.．、)|]{1,2}[*_]{0,3}(?=\s|\D|$)|(?:->|→|[–—-])[*_]{0,3}(?=[ \t]|$)|(?<=\*)(?=[ \t])|$)[ \t]{0,8}",
+    r"(?:[:：.．、)|]{1,2}[*_]{0,3}(?=\s|\D|$)|(?:->|→|[–—-])[*_]{0,3}(?=[ \t]|$)|(?<=\*)(?=[ \t])|$)"
+    r"[ \t]{0,8}",
     re.IGNORECASE,
 )
 

@@ -43,11 +43,13 @@ _MARKERS = (
         rf"{_LEAD}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])[*_]{{0,3}}{_NEXT}",
     ),
     re.compile(
-        rf"{_LEAD}{_NAME}(?:[ \t]sentence)?[ \t]?#?(?P<n>\d{{1,2}})[ \t]?[*_]{{0,3}}(?:[ \t]?[:.)]|$)[*_]{{0,3}}",
+        rf"{_LEAD}{_NAME}(?:[ \t]sentence)?[ \t]?#?(?P<n>\d{{1,2}})[ \t]?[*_]{{0,3}}"
+        r"(?:[ \t]?[:.)]|$)[*_]{0,3}",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"{_LEAD}\(?(?:(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<m>[{_CHINESE}])[、.]|(?P<o>[{_CIRCLED}]))\s{{0,8}}"
+        rf"{_LEAD}\(?(?:(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<m>[{_CHINESE}])[、.]|(?P<o>[{_CIRCLED}]))"
+        r"\s{0,8}"
     ),
     re.compile(r"[ \t]{0,12}(?:[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{1,8}(?=\S)"),
 )
@@ -129,7 +131,7 @@ _INLINE = re.compile(r"(?<=[.!?\"”;,])[ \t]{1,4}\(?(\d{1,2})[.)][ \t]{1,4}(?=\
 
 def _split_inline(item: str, value: int) -> list[str]:
     """Split "A. 2. B." where the list stands on one line."""
-    parts, start = [], 0
+    parts, start = list[str](), 0
     for match in _INLINE.finditer(item):
         if int(match[1]) == value + len(parts) + 1:
             parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[start : match.start()]))

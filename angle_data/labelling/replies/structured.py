@@ -112,7 +112,7 @@ _MOST_STARTS = 30  # each costs an attempt at decoding, and a hostile reply has 
 
 
 def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield the JSON lists and objects in `text` as start, end and value; one within another comes after it."""
+    """Yield the JSON lists and objects in `text` as start, end and value; one within another comes after."""
     for match in islice(_STARTS.finditer(text), _MOST_STARTS):
         with suppress(ValueError, RecursionError):
             value, end = json.JSONDecoder(strict=False).raw_decode(text, match.end())
