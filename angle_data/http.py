@@ -8,30 +8,15 @@ from __future__ import annotations
 import email.utils
 import math
 import random
-import re
 import time
 from collections.abc import Mapping
 
 _LONGEST_S = 60.0
-_MOST_SEARCHED = 20_000  # characters of a message
 # OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
 # account that is inactive, unknown, locked, in arrears or locked for abuse, and for a plan that is over:
 # https://docs.bigmodel.cn/cn/api/api-code
 _NO_QUOTA = frozenset(
     {"insufficient_quota", "billing_not_active", "1110", "1111", "1112", "1113", "1121", "1309"}
-)
-
-# OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
-_BLOCKED = frozenset(
-    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
-)
-
-# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
-# Gemini. A setting can be "too long", too, and would be for each text.
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
-_SAYS_TOO_LONG = re.compile(
-    r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
-    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]{0,80}? (?:too long|longer than)"
 )
 
 
@@ -73,12 +58,6 @@ class NoReply(BadAnswer):
         self.usage = usage or {}
 
 
-class Unfinished(NoReply):
-    """The service gave up in the middle of a reply, for a reason of its own."""
-
-    kind = "failed"
-
-
 class NoAnswer(CallError):
     """There was no answer: no connection, it broke, or time ran out."""
 
@@ -111,14 +90,6 @@ def is_retryable(error: CallError) -> bool:
     return status in (None, 408, 409) or status >= 500
 
 
-def wrong_with_text(error: CallError) -> str | None:
-    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
-    if not _BLOCKED.isdisjoint(error.codes):
-        return "blocked"
-    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
-    return "too_long" if told and not is_retryable(error) else None
-
-
 def is_out_of_quota(error: CallError) -> bool:
     """Whether a 429 says that the account is empty or closed, so that no patience helps."""
     return error.status_code == 429 and not _NO_QUOTA.isdisjoint(error.codes)
@@ -129,8 +100,6 @@ def is_away(error: CallError) -> bool:
     return error.status_code in (502, 503, 504) or (isinstance(error, NoAnswer) and not error.timeout)
 
 
-LONGEST_WAIT_S = 600.0
-"""A service that asks to wait longer ends the run, which goes on when the command is given again."""
 _EPOCH = 1e8  # seconds that can only be a moment, counted from 1970
 
 
@@ -157,25 +126,6 @@ def _moment(text: str) -> float | None:
         return email.utils.parsedate_to_datetime(text[:100]).timestamp()
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
-
-
-def asks_to_wait(address: str, error: CallError) -> str | None:
-    """Return one line for a service that asks to wait longer than a run waits; else None."""
-    wait = retry_after(error.headers)
-    if wait is None or wait <= LONGEST_WAIT_S or not is_retryable(error):
-        return None
-    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + min(wait, _EPOCH)))
-    return (
-        f"{address} asks to wait {wait / 60:,.0f} minutes, until {until} ({error}); a run waits "
-        f"{LONGEST_WAIT_S / 60:.0f} at most: run the same command again then"
-    )
-
-
-def out_of_money(address: str, error: CallError) -> str | None:
-    """Return one line for a service that answers 402: nothing is in the account; else None."""
-    if error.status_code != 402:
-        return None
-    return f"{address}: the account is empty (HTTP 402): {error}; top it up and run the same command again"
 
 
 def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from angle_data.annotators.base import Reply
 from angle_data.annotators.thinking import answer_in_thoughts, split_thinking
-from angle_data.http import BadAnswer, CallError, NoReply, ServiceError, Unfinished
+from angle_data.http import BadAnswer, CallError, NoReply, ServiceError, is_retryable
 
 _NO_COMPLETION = "the answer is no chat completion"
 Finish = Literal["done", "cut", "blocked", "failed", "unknown"]
@@ -57,6 +57,12 @@ class Answer:
     usage: dict[str, int] = field(default_factory=dict)
     refusal: str = ""
     error: CallError | None = None
+
+
+class Unfinished(NoReply):
+    """The service gave up in the middle of a reply, for a reason of its own."""
+
+    kind = "failed"
 
 
 def read_answer(raw: Any) -> Answer:
@@ -377,3 +383,26 @@ def _missing(raw: Mapping[str, Any]) -> CallError:
             "the answer is no chat completion: its choices are none; does --base-url end in /v1?"
         )
     return NoReply("the answer holds no choices; a safety filter may have stopped it")
+
+
+# OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
+_BLOCKED_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
+)
+
+# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
+# Gemini. A setting can be "too long", too, and would be for each text.
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
+_SAYS_TOO_LONG = re.compile(
+    r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
+    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]{0,80}? (?:too long|longer than)"
+)
+_MOST_SEARCHED = 20_000  # characters of a message
+
+
+def wrong_with_text(error: CallError) -> str | None:
+    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
+    if not _BLOCKED_CODES.isdisjoint(error.codes):
+        return "blocked"
+    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
+    return "too_long" if told and not is_retryable(error) else None

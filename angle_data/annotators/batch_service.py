@@ -18,14 +18,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from angle_data.annotators.answers import error_words, reply_of
+from angle_data.annotators.answers import error_words, reply_of, wrong_with_text
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     CHECK_ADDRESS,
+    asks_to_wait,
     credentials_error,
     hidden,
     one_line,
+    out_of_money,
     page_title,
     secrets_of,
     without_key,
@@ -36,11 +38,8 @@ from angle_data.http import (
     CallError,
     NoAnswer,
     ServiceError,
-    asks_to_wait,
     is_retryable,
-    out_of_money,
     retry_pause,
-    wrong_with_text,
 )
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.answers import reply_of
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import InputError
-from angle_data.http import CallError, wrong_with_text
+from angle_data.http import CallError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise

@@ -30,7 +30,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from angle_data.annotators.answers import reply_of
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import (
     TEXT_KINDS,
     Annotator,
@@ -47,8 +47,10 @@ from angle_data.annotators.transport import (
     CHECK_ADDRESS,
     Form,
     Transport,
+    asks_to_wait,
     credentials_error,
     one_line,
+    out_of_money,
     request_body,
 )
 from angle_data.errors import AnnotatorError, StoppedError
@@ -57,14 +59,11 @@ from angle_data.http import (
     CallError,
     NoAnswer,
     NoReply,
-    asks_to_wait,
     is_away,
     is_out_of_quota,
     is_retryable,
-    out_of_money,
     retry_after,
     retry_pause,
-    wrong_with_text,
 )
 
 log = logging.getLogger("angle.annotators")

@@ -11,6 +11,7 @@ import html
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError
+from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
 from angle_data.text import longest_answer
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
@@ -196,6 +197,29 @@ def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str)
     fix = f"check the key in {spec.api_key_env} and the rights of its project"
     fix = fix if spec.api_key_env else "if it wants an API key, name its variable with --api-key-env"
     return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
+
+
+LONGEST_WAIT_S = 600.0
+"""A service that asks to wait longer ends the run, which goes on when the command is given again."""
+
+
+def asks_to_wait(address: str, error: CallError) -> str | None:
+    """Return one line for a service that asks to wait longer than a run waits; else None."""
+    wait = retry_after(error.headers)
+    if wait is None or wait <= LONGEST_WAIT_S or not is_retryable(error):
+        return None
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + min(wait, 1e8)))
+    return (
+        f"{address} asks to wait {wait / 60:,.0f} minutes, until {until} ({error}); a run waits "
+        f"{LONGEST_WAIT_S / 60:.0f} at most: run the same command again then"
+    )
+
+
+def out_of_money(address: str, error: CallError) -> str | None:
+    """Return one line for a service that answers 402: nothing is in the account; else None."""
+    if error.status_code != 402:
+        return None
+    return f"{address}: the account is empty (HTTP 402): {error}; top it up and run the same command again"
 
 
 def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:

@@ -49,7 +49,7 @@ ROOMS = dict(
     errors=(transport.masked, transport.one_line, lambda t: transport.page_title("<html>" + t),
         lambda t: transport.hidden(t, KEY),
         lambda t: transport._service_error(400, t.encode(), {{}}, KEY),
-        lambda t: http.wrong_with_text(http.ServiceError(400, t, frozenset(), {{}})),
+        lambda t: answers.wrong_with_text(http.ServiceError(400, t, frozenset(), {{}})),
         lambda t: http.retry_after({{"retry-after": t, "date": t}})),
 )
 for read in ROOMS[ROOM]:

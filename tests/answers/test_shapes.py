@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from fake_openai import FakeOpenAI
 
-from angle_data.annotators.answers import answer_of, read_answer, reply_of
+from angle_data.annotators.answers import answer_of, read_answer, reply_of, wrong_with_text
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.batch_service import BatchService
 from angle_data.annotators.loaded.llamacpp import LlamaEngine
@@ -23,7 +23,7 @@ from angle_data.annotators.loaded.worker import decode
 from angle_data.annotators.recorded import Recorded
 from angle_data.annotators.server import OpenAIServer
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.http import CallError, wrong_with_text
+from angle_data.http import CallError
 
 FILE = Path(__file__).parent / "shapes.jsonl"
 SHAPES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]

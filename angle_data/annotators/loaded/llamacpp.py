@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.answers import reply_of
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import SEE_LOG, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import bounded_schema, one_line, request_body
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
-from angle_data.http import CallError, wrong_with_text
+from angle_data.http import CallError
 
 _CONTEXT = 4096
 _LARGE_BYTES = 1e9
