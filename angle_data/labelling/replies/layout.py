@@ -24,7 +24,7 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
     if "|" not in source and _TABLE.search(text):
         return [Piece(text, "data")]
     lines = _break_headings(text.splitlines(), source)
-    return _list_pieces(lines, size) or _plain_pieces(lines, source, size)
+    return _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
 
 
 # --- marked lists -------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ _SIGNS = (_LETTERS, _CHINESE, _CIRCLED)
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]{0,4}$")
 
 
-def _list_pieces(lines: list[str], size: int) -> list[Piece]:
+def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     """Return the pieces of a list whose markers open lines; empty when there is no such list."""
     found = _markers(lines)
     if not found:
@@ -66,7 +66,7 @@ def _list_pieces(lines: list[str], size: int) -> list[Piece]:
     is_bullet, from_two = not found[first].groups(), _value(found[first]) == 2
     items = list_items(lines, {number: match.end() for number, match in found.items()})
     if len(found) == 1:
-        parts = _split_inline(items[0].text, _value(found[first]))
+        parts = _split_inline(items[0].text, _value(found[first]), source)
         items[:1] = [Piece(part, "marked") for part in parts]
     texts = [item.text for item in items]
     texts = without_numbers(texts) if is_bullet else texts
@@ -126,14 +126,18 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     return pieces
 
 
-_INLINE = re.compile(r"(?<=[.!?\"”;,])[ \t]{1,4}\(?(\d{1,2})[.)][ \t]{1,4}(?=\S)")
+_INLINE = re.compile(r"[ \t]{1,4}\(?(\d{1,2})[.)][ \t]{1,4}(?=\S)")
 
 
-def _split_inline(item: str, value: int) -> list[str]:
-    """Split "A. 2. B." where the list stands on one line."""
-    parts, start = list[str](), 0
+def _split_inline(item: str, value: int, source: str) -> list[str]:
+    """Split "A. 2. B." where the list stands on one line.
+
+    A number is a marker after the end of a sentence, or where the source has no such number ("version 2.").
+    """
+    parts, start, mentioned = list[str](), 0, set(re.findall(r"\d+", source))
     for match in _INLINE.finditer(item):
-        if int(match[1]) == value + len(parts) + 1:
+        ends = _ENDS.search(item[max(match.start() - 8, 0) : match.start()].rstrip(";,"))
+        if int(match[1]) == value + len(parts) + 1 and (ends or match[1] not in mentioned):
             parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[start : match.start()]))
             start = match.end()
     return [*parts, item[start:]]
