@@ -146,8 +146,12 @@ def _split_inline(item: str, value: int, source: str) -> list[str]:
 # --- plain lines --------------------------------------------------------------------------------------
 
 _STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.IGNORECASE)
+_GREETED = re.compile(
+    r"((?:sure(?: thing)?|certainly|of course|absolutely)!)[ \t]{1,4}(\S.*)", re.IGNORECASE | re.DOTALL
+)
 _HEADED = re.compile(r"([^\n]{1,400}?[:：])[ \t]{0,4}(\S.*)", re.DOTALL)
 _OPEN_END = re.compile(r"[:：][\s*_]{0,8}$")
+_SLASH = re.compile(r"[ \t]{1,4}[/|][ \t]{1,4}")
 _QUOTATIONS = re.compile(r'"[^"]+"')
 
 
@@ -155,7 +159,12 @@ def _break_headings(lines: list[str], source: str) -> list[str]:
     """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
     broken: list[str] = []
     for line in lines:
-        match = None if any(pattern.match(line) for pattern in _MARKERS) else _HEADED.match(line.strip())
+        is_item = any(pattern.match(line) for pattern in _MARKERS)
+        greeting = None if is_item else _GREETED.match(line.strip())
+        if greeting is not None and not source.casefold().startswith(greeting[1].casefold()):
+            broken.append(greeting[1])
+            line = greeting[2]
+        match = None if is_item else _HEADED.match(line.strip())
         repeats = match is not None and source.casefold().startswith(match[1].casefold())
         if match is None or repeats or not (is_heading(match[1]) and _STRONG.search(match[1])):
             broken.append(line)
@@ -165,13 +174,15 @@ def _break_headings(lines: list[str], source: str) -> list[str]:
 
 
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
-    """Return every non-blank line; a line of several quotations, with a word or two between, is split."""
+    """Return every non-blank line; quotations on one line, or `size` parts between " / ", are split."""
     pieces: list[Piece] = []
     for line in filter(str.strip, lines):
         quoted = _QUOTATIONS.findall(line)
         between = set(re.sub(r"[,;/|.]", " ", _QUOTATIONS.sub("", line)).casefold().split())
         if len(quoted) > 1 and between <= {"either", "and", "or"}:
             pieces += [Piece(quotation, "line") for quotation in quoted]
+        elif len(parts := _SLASH.split(line)) == size and not _SLASH.search(source):
+            pieces += [Piece(part, "line") for part in parts]
         else:
             pieces.append(Piece(line, "line"))
     # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.

@@ -51,6 +51,8 @@ LAYOUTS = {
     "single quotes": f"1. '{A}'\n2. '{B}'",
     "quoted, one line": f'"{A}" "{B}"',
     "quoted with and": f'"{A}" and "{B}"',
+    "slash": f"{A} / {B}",
+    "greeting and list on one line": f"Sure! 1. {A} 2. {B}",
     "italics": f"1. *{A}*\n2. *{B}*",
     "json": json.dumps({"sentences": [A, B]}),
     "json, other key": json.dumps({"antonyms": [A, B]}),
