@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 from typing import Any
 
+from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.errors import InputError
@@ -166,7 +167,7 @@ class LabelJob(Job):
         if row is not None and (why := refusal_of(row)) is not None:
             dropped.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
-            raw = whole_characters(row["reply"])
+            raw = whole_characters(words_of(row))
             for text, reason, degree in self._parse(request, row):
                 if reason is None:
                     kept.append(Candidate(*source, text, *by, degree))
@@ -179,11 +180,13 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)
-        prompt, ended = self._prompts[polarity or "degrees"].template, row.get("finish_reason")
-        about: dict[str, Any] = {"source": request.source, "finish_reason": ended, "prompt": prompt}
+        answer, prompt = answer_of(row), self._prompts[polarity or "degrees"].template
+        if answer.refusal and not answer.text.strip():
+            return [Part(answer.refusal, "refusal")]
+        about: dict[str, Any] = {"source": request.source, "finish": answer.finish, "prompt": prompt}
         if polarity is None:
-            return parse_degrees(row["reply"], **about)
-        return parse_reply(row["reply"], **about, size=self._size, polarity=polarity)
+            return parse_degrees(answer.text, **about)
+        return parse_reply(answer.text, **about, size=self._size, polarity=polarity)
 
 
 def _polarity(request: ChatRequest) -> Polarity | None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
@@ -294,14 +295,17 @@ def _raw(key: str, journal: Journal) -> str:
     row, failure = journal.row(key), journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
-    return whole_characters(refusal_of(row) or row["reply"]) if row is not None else ""
+    return whole_characters(refusal_of(row) or words_of(row)) if row is not None else ""
 
 
 def _read(row: dict[str, Any], count: int) -> list[float | str]:
     """Return the grade of each pair of a journal row, or the reason why it has none."""
     if refusal_of(row) is not None:
         return [_REFUSED] * count
-    return parse_grades(whole_characters(row["reply"]), count=count, finish_reason=row.get("finish_reason"))
+    answer = answer_of(row)
+    if answer.refusal and not answer.text.strip():
+        return ["refusal"] * count
+    return parse_grades(whole_characters(answer.text), count=count, finish=answer.finish)
 
 
 def _warn_if_alike(grades: Counter[float]) -> None:

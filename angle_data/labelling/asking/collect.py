@@ -6,6 +6,7 @@ It does not read the replies; the command judges them afterwards.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections.abc import Container, Iterator
@@ -214,6 +215,8 @@ class Collector:
             "usage": self._usage(request, guess, outcome),
             "seconds": round(outcome.seconds, 3),
         }
+        if outcome.raw:
+            row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
         self._write(request, row)
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
@@ -224,9 +227,10 @@ class Collector:
         if not self._warned:
             self._warned = True
             log.warning(_NO_COUNTS, self._spec.model)
+        said = reply.text + (json.dumps(reply.raw, ensure_ascii=False) if reply.raw else "")
         estimated = {
             "prompt_tokens": math.ceil(guess.prompt),
-            "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
+            "completion_tokens": min(math.ceil(estimate(said)) + 1, request.sampling.max_tokens),
         }
         return {**estimated, **usage, "estimated": 1}
 

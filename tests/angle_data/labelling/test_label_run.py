@@ -111,7 +111,7 @@ def command(tmp_path, server):
     return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
-FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "3600"}) for status in (429, 503))  # long waits
+FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "500"}) for status in (429, 503))  # long waits
 
 
 SIGNALS = [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGHUP, FOR_ALL), (signal.SIGINT, FOR_EACH)]
