@@ -272,7 +272,9 @@ def _take_steps(
 ) -> TrainerState:
     """Take the steps from `done` to `end` and return the trainer's last state."""
     label = f"training, on from step {done}" if resume else "training"
-    adaptive = choose_chunking(trainer.model, config) == "adaptive" and process_count() == 1
+    # DDP takes no sparse gradients; torchrun makes it also of a single process.
+    alone = process_count() == 1 and not torch.distributed.is_initialized()
+    adaptive = choose_chunking(trainer.model, config) == "adaptive" and alone
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
