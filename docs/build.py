@@ -26,6 +26,7 @@ OUTSIDE = (
     "benchmarks/README.md",
     "benchmarks/LOG.md",
     "benchmarks/paper.md",
+    "benchmarks/gpu/README.md",
     "benchmarks/labelling/README.md",
     "examples/cloud-ops/README.md",
 )

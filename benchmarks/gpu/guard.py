@@ -92,8 +92,9 @@ def _work(function: str, setting: Setting, rows: Path, log: Path) -> None:
     """Run the function in this process, which does nothing else, and write rows, then how it ended."""
     os.setsid()
     with log.open("w", encoding="utf-8") as output:
-        os.dup2(output.fileno(), sys.stdout.fileno())
-        os.dup2(output.fileno(), sys.stderr.fileno())
+        for stream in (1, 2):  # of everything, also of what is no Python
+            os.dup2(output.fileno(), stream)
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     module, _, name = function.partition(":")
     with rows.open("a", encoding="utf-8") as file:
 

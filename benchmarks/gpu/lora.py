@@ -14,7 +14,7 @@ from typing import Any
 from guard import attempt
 from models import PROMPT, llama
 from setting import GIB, Setting, write_pairs
-from training import COSINE, fit_once, rates
+from training import COSINE, fit_once, rates, saved_is_measured
 
 _RECIPE: dict[str, Any] = {
     **COSINE,
@@ -24,8 +24,7 @@ _RECIPE: dict[str, Any] = {
     "lora_rank": 32,
     "lora_alpha": 32.0,
     "lora_targets": "q_proj,v_proj",
-    "learning_rate": 1e-3,
-    "max_seq_length": 50,
+    "max_seq_length": 64,
 }
 
 
@@ -49,27 +48,17 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
 
 def _train(setting: Setting, backbone: Path, values: dict[str, Any]) -> dict[str, Any]:
     size = setting.pick(64, 4)
-    pairs = write_pairs(setting, size * setting.pick(24, 4))
-    test = write_pairs(setting, setting.pick(128, 12), seed=2)
-    asked = {**_RECIPE, "batch_size": size, "test": str(test), **values}
+    pairs = write_pairs(setting, size * setting.pick(24, 12))
+    test = write_pairs(setting, setting.pick(128, 36), seed=2)
+    asked = {
+        **_RECIPE,
+        "learning_rate": 1e-4,
+        "batch_size": size,
+        "test": str(test),
+        **values,
+    }
     fitted, clock = fit_once(setting, "lora", backbone, pairs, asked)
     found = rates(clock, backbone, pairs, size, frozen=True)
-    found |= _saved_is_measured(setting, fitted, test)
+    found |= saved_is_measured(setting, fitted, test)
     shutil.rmtree(fitted.path)
     return found
-
-
-def _saved_is_measured(setting: Setting, fitted: Any, test: Path) -> dict[str, Any]:
-    """Return how far the saved model is from what the report says of it."""
-    from angle_train import evaluate
-
-    saved = evaluate(fitted, pairs=str(test), device=setting.device).figures[0]["score"]
-    kept = fitted.report.kept
-    measured = score_of(fitted, kept)
-    return {"score": measured, "off": abs(saved - measured), "said": f"saved: {kept}"}
-
-
-def score_of(fitted: Any, model: str) -> float:
-    """Return Spearman on the test pairs of `tuned`, also where that was not saved, or of `backbone`."""
-    rows = [row for row in fitted.figures if row["role"] == "test" and row["model"].startswith(model)]
-    return float(rows[0]["score"])

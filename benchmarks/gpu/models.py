@@ -20,8 +20,8 @@ PROMPT = 'Summarize sentence "{text}" in one word:"'
 _VOCABULARY = 2048  # of the tokenizer; the embeddings have the rows of the real model
 _TINY = {
     "vocab_size": _VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 128,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
 }

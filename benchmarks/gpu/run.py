@@ -42,7 +42,7 @@ PARTS = (
     Part("machine", "which device, and what it can do at most", "machine:measure", 45),
     Part("objective", "are losses and gradients right on the device", "objective:measure", 50),
     Part("training", "how fast is fit beside sentence-transformers", "training:measure", 130),
-    Part("real", "does half precision train a real model as well", "real:measure", 60),
+    Part("real", "do half precision and adapters train a real model as well", "real:measure", 75),
     Part("encode", "how fast is encode beside SentenceTransformer.encode", "encoding:measure", 60),
     Part("resume", "does a run that was killed end in the same model", "resume:measure", 75),
     Part("lora", "memory and speed of LoRA and QLoRA on LLaMA-7B shape", "lora:measure", 150),

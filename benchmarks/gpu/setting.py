@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 2**30
+_SORTS = 6  # of words in made-up texts
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,18 @@ class Setting:
 
 
 def made_up_texts(count: int, mean: float = 2.6, deviation: float = 0.6, seed: int = 0) -> list[str]:
-    """Return texts of random words of the demo's texts; the number of words is lognormal, at least 2."""
+    """Return texts of random words of the demo's texts; the number of words is lognormal, at least 2.
+
+    The n-th text has only words of the sort n mod 6, for `write_pairs`.
+    """
     import numpy as np
 
     rng = np.random.default_rng(seed)
     words = sorted({word for word in " ".join(demo_texts()).split() if word.isalpha()})
     lengths = np.maximum(2, rng.lognormal(mean, deviation, size=count).round().astype(int))
-    return [" ".join(rng.choice(words, size=length)) for length in lengths]
+    return [
+        " ".join(rng.choice(words[n % _SORTS :: _SORTS], size=length)) for n, length in enumerate(lengths)
+    ]
 
 
 def demo_texts() -> list[str]:
@@ -74,27 +80,21 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 def write_pairs(setting: Setting, count: int, mean: float = 2.6, seed: int = 0) -> Path:
     """Write pairs of made-up texts with scores 0, 0.2 … 1; the same arguments, the same file.
 
-    The more words two texts share, the lower their score: an untrained model ranks them the wrong way round,
-    whatever its weights, and one that trains turns them.
+    The nearer the sorts of their words, the higher the score of two texts. Which word is of which sort is
+    arbitrary: an untrained model hardly knows, and one that trains learns it at once.
     """
     path = setting.work / "pairs" / f"{count}-{mean}-{seed}.jsonl"
-    if path.exists():
-        return path
-    import random
-
-    rng = random.Random(seed)
-    rows = []
-    for number, (one, other) in enumerate(batched_in_twos(made_up_texts(2 * count, mean, seed=seed))):
-        words, fresh = one.split(), (other.split() * 50)
-        level = number % 6
-        text2 = [word if rng.random() < level / 5 else fresh[at] for at, word in enumerate(words)]
-        rows.append({"text1": one, "text2": " ".join([*text2, fresh[-1]]), "score": 1 - level / 5})
-    return write_rows(path, rows)
-
-
-def batched_in_twos(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the texts two by two."""
-    yield from zip(texts[::2], texts[1::2], strict=True)
+    if not path.exists():
+        texts = made_up_texts(_SORTS * count, mean, seed=seed)
+        rows = []
+        for number in range(count):
+            one, other = number % _SORTS, (number // _SORTS) % _SORTS
+            own = texts[_SORTS * number : _SORTS * (number + 1)]
+            second = own[other] if other != one else texts[(_SORTS * (number + 1) + one) % len(texts)]
+            score = 1 - abs(one - other) / (_SORTS - 1)
+            rows.append({"text1": own[one], "text2": second, "score": score})
+        write_rows(path, rows)
+    return path
 
 
 def read_pairs(path: Path) -> dict[str, list[Any]]:

@@ -19,6 +19,8 @@ FIGURES = {
     "loss_error": "loss off by {:.1e}",
     "gradient_error": "gradient off by {:.1e}",
     "gradient_cosine": "its cosine {:.6f}",
+    "curves_differ": "dev scores differ by up to {:.1e}",
+    "points": "at {} evaluations",
     "weights_differ": "weights differ by up to {:.1e}",
     "score": "{:.2f} Spearman",
     "before": "before {:.2f}",

@@ -51,11 +51,11 @@ def fit_once(
 ) -> tuple[Any, StepClock]:
     """Return what `fit` returned, in the folder runs/NAME, and the clock of its steps.
 
-    Without `dev` in `values`, 64 further pairs choose the weights.
+    Without `dev` in `values`, further pairs choose the weights.
     """
     from angle_train import fit
 
-    dev = values.get("dev") or write_pairs(setting, setting.pick(64, 8), seed=1)
+    dev = values.get("dev") or write_pairs(setting, setting.pick(64, 36), seed=1)
     values = {"overwrite": True, **_SHARED, **values, "dev": str(dev)}
     with watch_steps(setting.device, setting.pick(10, 1)) as clock:
         fitted = fit(
@@ -80,6 +80,23 @@ def rates(clock: StepClock, backbone: Path, pairs: Path, batch_size: int, **coun
         found["tokens_per_s"] = each_second
         found["flop_per_s"] = each_second * flop_per_token(backbone, length, **counted)
     return found
+
+
+def saved_is_measured(setting: Setting, fitted: Any, test: Path) -> dict[str, Any]:
+    """Return how far the saved model is from what the report says of it."""
+    from angle_train import evaluate
+
+    figures = evaluate(fitted, pairs=str(test), device=setting.device).figures
+    (saved,) = (row["score"] for row in figures if row["model"] != "word overlap")
+    kept = fitted.report.kept
+    measured = score_of(fitted, kept)
+    return {"score": measured, "off": abs(saved - measured), "said": f"saved: {kept}"}
+
+
+def score_of(fitted: Any, model: str) -> float:
+    """Return Spearman on the test pairs of `tuned`, also where that was not saved, or of `backbone`."""
+    rows = [row for row in fitted.figures if row["role"] == "test" and row["model"].startswith(model)]
+    return float(rows[0]["score"])
 
 
 @cache
