@@ -16,8 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
-from angle_train.evaluation.compare import SPEARMAN, Result, View
-from angle_train.evaluation.suite import Evaluation
+from angle_train.evaluation.compare import SPEARMAN, Evaluation, Result, View
 from angle_train.report.figures import interval_panel, sample, scatter_panels
 from angle_train.report.result import BACKBONE, TUNED, FitReport
 from angle_train.report.right_shares import (
@@ -77,7 +76,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
     """Write the page of an evaluation, atomically; `command` repeats it, and `made` is `text.made_line`."""
-    results = [*found.results, *found.averages]
+    results = found.results
     main = [result for result in found.results if result.main]
     baseline = next((result.baseline for result in main if result.baseline), "")
     advice, lines, mood = _verdict(main, baseline)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from angle_train.evaluation.tasks import transfer as task_transfer
+from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, classify
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation.task import Source, load_task
-from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, classify
 
 SEED = 1111
 
