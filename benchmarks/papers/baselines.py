@@ -2,14 +2,14 @@
 
     python benchmarks/papers/baselines.py simcse --data TRAIN --dev DEV --backbone MODEL --out DIR [--seed 42]
 
-simcse             unsupervised SimCSE: a text is its own positive under another dropout, the batch its negatives
-simcse-supervised  entailed sentences as positives, contradictions as hard negatives; of pairs the positives alone
-sbert              a softmax classifier over (u, v, |u-v|) of classes of inference; of scores the cosine regressed
+simcse             unsupervised SimCSE: a text is its own positive under another dropout
+simcse-supervised  entailed sentences as positives, contradictions as hard negatives; of pairs the positives
+sbert              a softmax classifier over (u, v, |u-v|) of three classes; of scores the cosine regressed
 ct                 Contrastive Tension in its in-batch form: two copies of the model that must agree
 untuned            the backbone with another pooling; nothing is trained
 
-Rates, batches and lengths are those of the methods' authors for BERT-base, see `METHODS`; SimCSE's layer that is
-used while training alone is left out. `--recipe` gives what the backbone needs (pooling, prompt, LoRA, 4 bits).
+Rates, batches and lengths are those of the methods' authors for BERT-base, see `METHODS`; SimCSE's layer that
+is used while training alone is left out. `--recipe` gives what the backbone needs (pooling, prompt, LoRA).
 The seconds of training are written to DIR/baseline.json.
 """
 

@@ -64,8 +64,18 @@ VARIANTS: dict[str, str] = _TABLE["variant"]
 """Variant of AnglE -> settings of the recipe."""
 METHODS_OF: dict[str, str] = _TABLE["method"]
 """Another method or pooling -> the script that trains it, with its options."""
-PUBLISHED: dict[str, str] = _TABLE["published"]
-"""Family and variant -> the published scores in words."""
+
+
+def published() -> dict[str, str]:
+    """Return the published figure of every row of rows.toml that this script runs, by `FAMILY VARIANT`."""
+    rows = tomllib.loads(Path(__file__).with_name("rows.toml").read_text(encoding="utf-8"))["table"]
+    found: dict[str, str] = {}
+    for row in (row for table in rows for row in table["row"]):
+        words = row.get("command", "").split()
+        if words and words[0] in FAMILIES:
+            name = f"{words[0]} {words[1] if len(words) > 1 and words[1][0] != '-' else 'angle'}"
+            found[name] = "; ".join(filter(None, [found.get(name), f"{row['name']}: {row['paper']}"]))
+    return found
 
 
 def settings_of(name: str, variant: str) -> list[str]:
@@ -205,7 +215,7 @@ def main() -> None:
     """Print or run what was asked for."""
     given = parser().parse_args()
     if given.family is None:
-        for words, figures in PUBLISHED.items():
+        for words, figures in published().items():
             print("{:<14} {:<22}".format(*words.split()), figures)
         return
     if given.print:
@@ -217,7 +227,7 @@ def main() -> None:
     except AngleError as error:
         sys.exit(f"paper.py: error: {error}")
     run(commands(given))
-    figures = PUBLISHED.get(f"{given.family} {given.variant}")
+    figures = published().get(f"{given.family} {given.variant}")
     if figures and not (given.backbone or given.set):
         print(f"published, on the whole data sets: {figures}")
 

@@ -3,8 +3,8 @@
     python benchmarks/papers/poolings.py --pooling first-last-avg --recipe paper-stsb --data TRAIN --dev DEV \
         --backbone MODEL --out DIR [--set KEY=VALUE]
 
-Both consist of modules of Sentence Transformers, so a saved model opens anywhere. Their weights are constants:
-they are frozen here, and would be trained by whoever trains the saved model on without freezing them again.
+Both consist of modules of Sentence Transformers, so a saved model opens anywhere. Their weights are
+constants: frozen here, they would be trained by whoever trains the saved model on without freezing them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ POOLINGS = ("cls-last-avg", "first-last-avg")
 def set_pooling(model: SentenceTransformer, name: str) -> None:
     """Replace the pooling of `model`, a transformer and what follows it.
 
-    `cls-last-avg` is the mean of the first token and of the last layer's average. `first-last-avg` averages the
-    tokens of the first and of the last layer; the first is that after the embeddings, as in SimCSE's code.
+    `cls-last-avg` is the mean of the first token and of the last layer's average. `first-last-avg` averages
+    the tokens of the first and of the last layer; the first follows the embeddings, as in SimCSE's code.
     """
     transformer = model[0]
     if not isinstance(transformer, Transformer):

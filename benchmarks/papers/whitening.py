@@ -5,8 +5,8 @@
 Mean and covariance are those of the texts of the training pairs. The map is one `Dense` module, so the result
 opens in Sentence Transformers as any other model.
 
-Source: Su et al., Whitening Sentence Representations (https://arxiv.org/abs/2103.15316). Their rows average the
-first and the last layer, which `poolings.py` does.
+Source: Su et al., Whitening Sentence Representations (https://arxiv.org/abs/2103.15316). Their rows average
+the first and the last layer, which `poolings.py` does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def whitening(embeddings: NDArray[np.float32], width: int | None = None) -> tuple[Array, Array]:
-    """Return the map W (D, width) and the mean μ (D,), such that (x - μ) W has covariance 1 over the rows (N, D).
+    """Return W (D, width) and the mean μ (D,), such that (x - μ) W has covariance 1 over the rows (N, D).
 
     Directions come in the order of their variance; `width` keeps the first ones, by default all. Directions
     in which the rows do not vary are left out: they cannot be scaled to variance 1.
