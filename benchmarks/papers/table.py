@@ -1,7 +1,6 @@
-"""Writes README.md beside it from rows.toml: every row of the papers, what it needs, its command, our figure.
+"""Writes README.md from rows.toml: every row of the papers, what it needs, its command, our figure.
 
-    python benchmarks/papers/table.py            # write it
-    python benchmarks/papers/table.py --check    # exit 1 if it is out of date
+`python benchmarks/papers/table.py` writes it; with `--check` it exits with 1 if the page is out of date.
 """
 
 from __future__ import annotations
@@ -16,23 +15,25 @@ HERE = Path(__file__).parent
 NEEDS = {"here": "runs here", "hub": "needs the hub", "gpu": "needs the hub and a GPU", "no": "cannot be run"}
 HEAD = """# The papers' rows and ours
 
-AnglE: Li and Li, [arXiv 2309.12871](https://arxiv.org/abs/2309.12871), in four versions. AoE: Li and Li, ACL 2024.
-Generated from `rows.toml` by `python benchmarks/papers/table.py`.
+AnglE: Li and Li, [arXiv 2309.12871](https://arxiv.org/abs/2309.12871), in four versions. AoE: Li and Li,
+ACL 2024. Generated from `rows.toml` by `python benchmarks/papers/table.py`.
 
-**No published figure has been repeated.** That needs BERT-base or LLaMA2 from the Hugging Face hub, and mostly a
-GPU; this toolkit was built without either. The column *scaled* has what did run: **another, much smaller
-backbone** (all-MiniLM-L6-v2 cut to three layers), one epoch of STS-B, **one seed (42)**, 64 tokens. It shows that a
-row runs; it confirms and refutes nothing. Each is the row's command with
-`--seeds 42 --backbone MINILM --data-dir DATA --out runs/papers-scaled --set epochs=1 --set max_seq_length=64`,
-where MINILM is what `minilm(3)` of `benchmarks/common.py` makes (for rows that train nothing, without `--set`).
+**No published figure has been repeated.** That needs BERT-base or LLaMA2 from the Hugging Face hub, and
+mostly a GPU; this toolkit was built without either. The column *scaled* has what did run: **another,
+much smaller backbone** (all-MiniLM-L6-v2 cut to three layers), one epoch of STS-B, **one seed (42)**, 64
+tokens. It shows that a row runs; it confirms and refutes nothing. Each is the row's command with
+`--seeds 42 --backbone MINILM --data-dir DATA --out runs/papers-scaled --set epochs=1 --set
+max_seq_length=64`, where MINILM is what `minilm(3)` of `benchmarks/common.py` makes (for rows that train
+nothing, without `--set`).
 
-One command a row: `nli aoe` means `python benchmarks/papers/paper.py nli aoe` (data from the hub, seeds 42 to 46,
-scores with 95 % intervals, mean ± standard deviation over the seeds). `--print` shows what it consists of,
-`--against ROW` adds a paired t-test over the data sets, `--data-dir` reads files instead of the hub. A command that
-starts with `measure`, `figures`, `times` or `gis_statistics` is that script in `benchmarks/papers`. What the
-papers do not publish (weights, epochs, what chose the checkpoint) is chosen in `recipes/paper-*.toml`, with the
-reason beside it. The in-batch term is this toolkit's, not the authors'. Other methods are trained by Sentence
-Transformers' losses with their authors' settings (`baselines.py`).
+One command a row: `nli aoe` means `python benchmarks/papers/paper.py nli aoe` (data from the hub, seeds
+42 to 46, scores with 95 % intervals, mean ± standard deviation over the seeds). `--print` shows what it
+consists of, `--against ROW` adds a paired t-test over the data sets, `--data-dir` reads files instead of
+the hub. A command that starts with `measure`, `figures`, `times` or `gis_statistics` is that script in
+`benchmarks/papers`. What the papers do not publish (weights, epochs, what chose the checkpoint) is
+chosen in `recipes/paper-*.toml`, with the reason beside it. The in-batch term is this toolkit's, not the
+authors'. Other methods are trained by Sentence Transformers' losses with their authors' settings
+(`baselines.py`).
 """
 
 
