@@ -3,7 +3,7 @@
 `cli` is the program, `api` what `import angle_data` offers. What every room may use:
 
 - `errors`: the errors a user can meet, and their exit codes
-- `console`: error lines, logging and progress
+- `console`: logging and progress
 - `records`: the rows that flow from one step to the next
 - `text`: normal forms, words, overlap and stable hashes of texts
 - `jsonl`: JSON Lines in and out, and files that are replaced whole
@@ -13,7 +13,7 @@
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request
-- `calls`: how a step is called: options of commands from a config, rows in memory, a running loop
+- `calling/`: how a step is called and stopped: options of commands from a config, interrupts, notebooks
 """
 
 from __future__ import annotations

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import IN_MEMORY, Config, beside_loop, check_names, is_path, make, path_of, sources
+from angle_data.calling.notebook import beside_loop, check_names
+from angle_data.calling.options import Config, make, path_of
+from angle_data.calling.rows import IN_MEMORY, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
-    from angle_data.labelling.asking.session import SessionPlan
-    from angle_data.labelling.label import PilotResult
-    from angle_data.labelling.plan import SpendingPlan
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.pilot import PilotResult
 
 _NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
@@ -59,13 +60,13 @@ class Run:
         path: The folder.
         model: The annotator's name.
         counts: What the command prints with `--json`.
-        forecast: What was found out by `dry_run` or `plan`, after which nothing was asked, or by `pilot`.
+        forecast: What `dry_run`, after which nothing was asked, or `pilot` found out.
     """
 
     path: Path
     model: str
     counts: Mapping[str, Any]
-    forecast: SessionPlan | PilotResult | SpendingPlan | None = None
+    forecast: SessionPlan | PilotResult | None = None
 
     def candidates(self) -> Rows:
         """Return the sentences that `label` kept: `source_id, source, polarity, text, model, key`."""
@@ -141,10 +142,9 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
             the path of a file.
         model: `chatgpt`, `llama`, `chatglm`, or any other name of a model.
         out: The run folder; the same call goes on where it stopped.
-        **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
+        **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="contrast"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
-            `pilot=50`, `dry_run=True`, `plan=True` (its commands call rows in memory
-            texts.jsonl) … Options that can be repeated take one value or a list.
+            `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
 
     Raises:
         AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
@@ -154,14 +154,10 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     """
     from angle_data.labelling.command import llm_label
     from angle_data.labelling.label import label as run_label
-    from angle_data.labelling.label import pilot, plan_label
-    from angle_data.labelling.plan import plan_spending
+    from angle_data.labelling.pilot import pilot, plan_label
 
     given, dry_run = {**options, "model": model, "out": out, "texts": texts}, options.get("dry_run")
     with _made(LabelConfig, "label", llm_label, given) as config:
-        if config.plan:
-            spending = plan_spending(config, None if is_path(texts) else "texts.jsonl")
-            return Run(config.out, model, spending.counts, spending)
         if dry_run or config.pilot is not None:
             forecast = beside_loop(lambda: plan_label(config) if dry_run else pilot(config))
             return Run(config.out, model, forecast.counts, forecast)
@@ -243,7 +239,7 @@ def _made(
     name = "texts" if "texts" in known else "pairs"
     if function == "label" and given[name] is None:
         raise InputError(f"{name}: got None; give a path, or a list of strings or dictionaries")
-    passing = function == "mine" or given.get("dry_run") or given.get("plan")
+    passing = function == "mine" or given.get("dry_run")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) if passing else path_of(given["out"]) / IN_MEMORY
         files = sources(given[name], folder, name, given.get("text_field"))

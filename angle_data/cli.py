@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from angle_data.console import make_app, run_app
+from angle_data.calling.program import make_app, run_app
 from angle_data.ensembling.command import ensemble
-from angle_data.gis.command import explain, gis, rehydrate, sample
+from angle_data.gis.command import explain, gis, rehydrate
 from angle_data.labelling.command import llm_label, llm_score, mine
 from angle_data.look.command import grade, show
 
@@ -24,7 +24,6 @@ gis_app = typer.Typer(
     rich_markup_mode=None,
 )
 gis_app.command("explain")(explain)
-gis_app.command("sample")(sample)
 gis_app.command("rehydrate")(rehydrate)
 app.add_typer(gis_app, name="gis")
 app.command("show")(show)

@@ -1,23 +1,14 @@
-"""What both command-line programs share: exit codes, error lines, logging and progress, on stderr."""
+"""Logging and progress on stderr."""
 
 from __future__ import annotations
 
-import errno
 import logging
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, Self
 
-from angle_data.errors import AngleError, StoppedError
-
-if TYPE_CHECKING:
-    import typer
-
-EXIT_INTERRUPTED = 130
 _LOG_EVERY_S = 10.0
 
 log = logging.getLogger("angle")
@@ -45,95 +36,6 @@ def at_level(level: int, *names: str) -> Iterator[None]:
     finally:
         for logger, before in levels.items():
             logger.setLevel(before)
-
-
-def make_app(program: str, about: str) -> typer.Typer:
-    """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
-    import typer
-
-    app = typer.Typer(
-        name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
-
-    @app.callback(help=about, invoke_without_command=True)
-    def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
-        if version:
-            from importlib.metadata import version as version_of
-
-            typer.echo(f"angle-toolkit {version_of('angle-toolkit')}")
-            raise typer.Exit
-
-    return app
-
-
-def run_app(app: Callable[[], Any], program: str) -> None:
-    """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
-
-    A SIGTERM, as containers and batch systems send it, and the SIGHUP of a closed terminal are taken like a
-    Ctrl-C. A KeyboardInterrupt may carry what is to be said beside "interrupted".
-    """
-
-    def end(line: str, code: int) -> NoReturn:
-        with suppress(OSError):  # the terminal may be gone
-            print(f"{program}: {line}", file=sys.stderr)  # noqa: T201 - errors go here
-        sys.exit(code)
-
-    try:
-        with _as_interrupt("SIGTERM"), _as_interrupt("SIGHUP"):
-            app()
-    except AngleError as error:
-        # A limit that was reached is no error.
-        end(f"{'' if isinstance(error, StoppedError) else 'error: '}{error}", error.exit_code)
-    except SystemExit as stop:
-        # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
-        # `head`) that went away, which is no error.
-        if stop.code == EXIT_INTERRUPTED:
-            end(_interrupted(stop), EXIT_INTERRUPTED)
-        if isinstance(stop.__context__, BrokenPipeError):
-            sys.exit(0)
-        raise
-    except KeyboardInterrupt as stop:
-        end(_interrupted(stop), EXIT_INTERRUPTED)
-    except OSError as error:
-        # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
-        # the like carry no file name and are defects here.
-        if error.filename is None and error.errno != errno.ENOSPC:
-            raise
-        place = f"{error.filename}: " if error.filename is not None else ""
-        end(f"error: {place}{error.strerror}; choose another place, or make room", AngleError.exit_code)
-
-
-def _interrupted(stop: BaseException | None) -> str:
-    """Return what to say of an interrupt: what it carries, for a command knows best what it has kept."""
-    while stop is not None:
-        if isinstance(stop, KeyboardInterrupt) and str(stop):
-            return f"interrupted; {stop}"
-        stop = stop.__context__
-    return "interrupted; run the same command again to go on"
-
-
-@contextmanager
-def nothing_kept() -> Iterator[None]:
-    """Let an interrupt inside the block say that there is nothing to go on with."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("nothing is kept; the same command starts anew") from None
-
-
-@contextmanager
-def _as_interrupt(name: str) -> Iterator[None]:
-    """Let a signal raise KeyboardInterrupt inside the block, unless it is ignored or caught already."""
-    number = getattr(signal, name, None)  # Windows has no SIGHUP
-    in_main = threading.current_thread() is threading.main_thread()
-    if number is None or not in_main or signal.getsignal(number) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def duration(seconds: float) -> str:

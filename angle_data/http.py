@@ -8,7 +8,6 @@ from __future__ import annotations
 import email.utils
 import math
 import random
-import re
 import time
 from collections.abc import Mapping
 
@@ -20,32 +19,21 @@ _NO_QUOTA = frozenset(
     {"insufficient_quota", "billing_not_active", "1110", "1111", "1112", "1113", "1121", "1309"}
 )
 
-# OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
-_BLOCKED = frozenset(
-    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
-)
-
-# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
-# Gemini. A setting can be "too long", too, and would be for each text.
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
-_SAYS_TOO_LONG = re.compile(
-    r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
-    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]*? (?:too long|longer than)"
-)
-
 
 class CallError(Exception):
     """A call failed.
 
     `status_code` and `headers` are those of an answer with an error status, `codes` its short names for the
-    error. `connected` is False when no connection came about; `timeout`: time ran out. `kind` is a short code
-    for all of it, `usage` the tokens that it took all the same.
+    error, `param` the field that it names. `connected` is False when no connection came about;
+    `timeout`: time ran out. `kind` is a short code for all of it, `usage` the tokens that it took all
+    the same.
     """
 
     kind: str
     status_code: int | None = None
     headers: Mapping[str, str] = {}
     codes: frozenset[str] = frozenset()
+    param = ""
     connected, timeout = True, False
     usage: Mapping[str, int] = {}
 
@@ -82,9 +70,11 @@ class NoAnswer(CallError):
 class ServiceError(CallError):
     """The service answered with an error status."""
 
-    def __init__(self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str], param: str = ""
+    ) -> None:
         super().__init__(message)
-        self.status_code, self.codes, self.headers = status, codes, headers
+        self.status_code, self.codes, self.headers, self.param = status, codes, headers, param
         self.kind = f"http_{status}"
 
 
@@ -100,14 +90,6 @@ def is_retryable(error: CallError) -> bool:
     return status in (None, 408, 409) or status >= 500
 
 
-def wrong_with_text(error: CallError) -> str | None:
-    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
-    if not _BLOCKED.isdisjoint(error.codes):
-        return "blocked"
-    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error))
-    return "too_long" if told and not is_retryable(error) else None
-
-
 def is_out_of_quota(error: CallError) -> bool:
     """Whether a 429 says that the account is empty or closed, so that no patience helps."""
     return error.status_code == 429 and not _NO_QUOTA.isdisjoint(error.codes)
@@ -118,20 +100,32 @@ def is_away(error: CallError) -> bool:
     return error.status_code in (502, 503, 504) or (isinstance(error, NoAnswer) and not error.timeout)
 
 
+_EPOCH = 1e8  # seconds that can only be a moment, counted from 1970
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for."""
-    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    """Return the seconds that `Retry-After` (RFC 9110, 10.2.3) or OpenAI's `retry-after-ms` asks for.
+
+    A moment is compared with the service's own clock, where it tells it.
+    """
+    given = headers.get("retry-after", "")
+    now = _moment(headers.get("date", "")) or time.time()
+    for text, divisor in ((headers.get("retry-after-ms", ""), 1000.0), (given, 1.0)):
         try:
-            seconds = float(headers.get(name, "")) / divisor
+            seconds = float(text) / divisor
         except ValueError:
             continue
         if math.isfinite(seconds):
-            return max(seconds, 0.0)
+            return max(seconds - now if seconds > _EPOCH else seconds, 0.0)
+    moment = _moment(given)
+    return None if moment is None else max(moment - now, 0.0)
+
+
+def _moment(text: str) -> float | None:
     try:
-        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except (TypeError, ValueError):
+        return email.utils.parsedate_to_datetime(text[:100]).timestamp()
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    return max(date.timestamp() - time.time(), 0.0)
 
 
 def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:

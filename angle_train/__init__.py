@@ -13,7 +13,6 @@ In reading order:
 `api`: the same as functions, for notebooks and scripts.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `run`: one training run, from pairs to report.
-`grid`: a search for the recipe that ranks dev pairs best.
 `encode`: the texts of a file as embeddings in a file.
 
 Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `train` (one

@@ -17,7 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import check_names, is_path, path_of, sources
+from angle_data.calling.notebook import check_names
+from angle_data.calling.options import is_path, path_of
+from angle_data.calling.rows import sources
 from angle_data.errors import InputError
 from angle_train.options import FitOptions
 
@@ -67,13 +69,18 @@ class Fitted:
     def __repr__(self) -> str:
         from angle_train.report.text import results_table
 
-        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.results)]
+        lines = [
+            self.report.verdict.headline,
+            *self.report.verdict.lines,
+            "",
+            results_table(self.report.results),
+        ]
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
-        lines = [self.report.advice(), *self.report.evidence()]
+        lines = [self.report.verdict.advice, *self.report.verdict.evidence]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.headline(), lines, self.report.results, [end])
+        return _html(self.report.verdict.headline, lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -226,7 +233,7 @@ def evaluate(
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}
-        from angle_train.report.page import write_eval_page
+        from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
         names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir")

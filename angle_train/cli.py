@@ -1,7 +1,6 @@
 """The `angle-train` program: every command reads its options, calls one function and prints the result.
 
 angle-train fit --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 --out model
-angle-train grid --data pairs/dataset --backbone model --dev few.jsonl --out grid
 angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2 --pairs test.jsonl
 angle-train encode --model model --texts texts.jsonl --out texts.npy
 """
@@ -13,11 +12,12 @@ from typing import Any
 
 import typer
 
-from angle_data.calls import with_options
-from angle_data.console import make_app, nothing_kept, run_app
+from angle_data.calling.interrupts import nothing_kept
+from angle_data.calling.options import with_options
+from angle_data.calling.program import make_app, run_app
 from angle_data.errors import AngleError, InputError
 from angle_train.api import check_inputs, evaluate, fit
-from angle_train.options import EncodeConfig, EvalOptions, FitOptions, GridOptions
+from angle_train.options import EncodeConfig, EvalOptions, FitOptions
 
 _OF_RECIPE = ("epochs", "batch_size", "learning_rate", "max_seq_length", "precision", "seed", "merge_back")
 
@@ -46,7 +46,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     report = fit(**options, **values).report
     if not is_first():
         raise typer.Exit
-    out, verdict = given.out, report.verdict()
+    out, verdict = given.out, report.verdict.lines
     page = out / "report.html"
     lines = [results_table(report.results), "", *verdict, f"model: {out}   report: {page}"]
     found = (out / "report.json").read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
@@ -54,39 +54,6 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
         return found
     reason = verdict[0].removesuffix(".")
     return *found, InputError(f"--require-better: {reason}; {out} holds the backbone, {page} has the figures")
-
-
-@app.command("grid")
-@with_options(GridOptions)
-def search_recipe(given: GridOptions) -> tuple[str, str]:
-    """Search weights, temperatures and learning rate on a few labels by successive halving.
-
-    Example: angle-train grid --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2
-    --dev few.jsonl --out grid && angle-train fit --recipe grid/recipe.toml --data pairs/dataset …
-    """
-    from angle_train.model.load import check_training_extra
-    from angle_train.recipe import parse_settings
-
-    values = parse_settings(given.setting or ())
-    check_training_extra("angle-train grid")
-    check_inputs([*given.data, *(given.human or ()), *(given.keep or ()), *given.dev], [given.backbone])
-    from angle_train.data.kinds import choose_recipe
-
-    chosen, reason = choose_recipe(given.recipe, given.data)
-    from angle_train.grid import grid_table, search
-
-    names = ("backbone", "data", "human", "keep", "dev", "scale", "drop_leaks")
-    shared: dict[str, Any] = {name: getattr(given, name) for name in names}
-    out, recipe, table = given.out, given.out / "recipe.toml", given.out / "grid.json"
-    more: dict[str, Any] = {"out": out, "device": given.device, "overwrite": given.overwrite}
-    run = FitOptions(**shared, **more, recipe=chosen.with_overrides(values))
-    result = search(run, reason, given.trials, given.rungs, given.seed)
-    from angle_train.report.text import command_line
-
-    options = {"recipe": recipe} | shared | {"out": "model"}
-    lines = [grid_table(result), "", result["verdict"], f"recipe: {recipe}   table: {table}"]
-    lines.append(f"train with it: {command_line('angle-train fit', options)}")
-    return table.read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
 
 
 @app.command("eval")

@@ -25,8 +25,8 @@ from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id, whole_characters
 from angle_train.data.sources import names_of
 from angle_train.evaluation.similarity import check_finite
+from angle_train.model.length import choose_length
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
-from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.options import EncodeConfig
 
 log = logging.getLogger("angle.encode")
@@ -137,7 +137,7 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
 
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
-    if model.transformers_model is None or isinstance(model, LongTextModel):
+    if model.transformers_model is None:
         return
     sample = [text for _, text in islice(_rows(config), _SAMPLE)]
     found = choose_length(model, sample, percentile=100)

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from angle_data.calls import check_least, option
+from angle_data.calling.options import check_values, option
 
-_MOST_TRIALS = 1000
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
@@ -68,7 +67,7 @@ class FitOptions:
     )
     precision: str | None = _of_recipe("auto, fp32, bf16 or fp16.")
     seed: int | None = _of_recipe("Random seed.")
-    merge_back: Any = _of_recipe("Share of the backbone in the final weights, or auto.", read=_toml)
+    merge_back: Any = _of_recipe("Share of the backbone in the final weights, below 1.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
     require_better: bool = option(
@@ -83,34 +82,6 @@ class FitOptions:
     overwrite: bool = option(
         "Replace an earlier model in --out, once this run is done; goes on if cut off.", False
     )
-
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Those of `grid`."""
-
-    data: list[str] = _data()
-    backbone: str = _backbone()
-    dev: list[str] = option("Pairs used to choose the recipe (rows with split dev, if split). Repeatable.")
-    out: Path = option("Output directory for table and recipe; rerun the same command to resume.")
-    human: list[str] | None = option("Human-graded training pairs. Repeatable.", None)
-    keep: list[str] | None = _keep()
-    recipe: str | None = option("Recipe to search around: name or .toml file.", None, shown=_OF_PURPOSE)
-    setting: list[str] | None = _setting()
-    trials: int = option(f"Number of recipes to try, including the given one, 2 to {_MOST_TRIALS}.", 27)
-    rungs: int = option(
-        "Rounds at most; each trains the best third and the given recipe three times as long.", 3
-    )
-    seed: int = option("Random seed for the recipes to try.", 0)
-    scale: str | None = _scale()
-    drop_leaks: bool = _drop_leaks()
-    device: str | None = _device()
-    overwrite: bool = option("Replace an earlier grid in --out; the same one, cut off, goes on.", False)
-
-    def __post_init__(self) -> None:
-        check_least(self, 2, "trials", most=_MOST_TRIALS)
-        check_least(self, 1, "rungs")
-        check_least(self, 0, "seed")
 
 
 @dataclass(frozen=True)
@@ -147,11 +118,10 @@ class EncodeConfig:
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
-    batch_size: int = option("Texts per forward pass.", 32)
+    batch_size: int = option("Texts per forward pass.", 32, ge=1)
     normalize: bool = option("Scale every embedding to length 1.", False)
-    max_seq_length: int | None = option("Maximum tokens per text, at least 2.", None, shown="model's")
+    max_seq_length: int | None = option("Maximum tokens per text, at least 2.", None, shown="model's", ge=2)
     device: str | None = _device()
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "batch_size")
-        check_least(self, 2, "max_seq_length")
+        check_values(self)

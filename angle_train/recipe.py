@@ -126,8 +126,6 @@ class BackboneConfig:
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.
-        long_text: What becomes of texts of more tokens than `max_seq_length`, see `long_text`: `cut` keeps
-            the start, `head_tail` the start and the end.
     """
 
     pooling: Pooling = "checkpoint"
@@ -138,7 +136,6 @@ class BackboneConfig:
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
-    long_text: Literal["cut", "head_tail"] = "cut"
 
     def __post_init__(self) -> None:
         problems = []
@@ -166,7 +163,7 @@ class TrainingConfig:
         weight_decay: AdamW's.
         scheduler: What the learning rate does after warming up.
         max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own, `auto` chooses
-            the shortest that cuts hardly any training text, see `long_text.choose_length`.
+            the shortest that cuts hardly any training text, see `length.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
         seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
@@ -190,8 +187,7 @@ class TrainingConfig:
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
-            more of what the backbone knew. `auto` takes a share only where it surely ranks the dev pairs
-            better, see `train.choosing`, and none where there are no dev pairs.
+            more of what the backbone knew.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
@@ -217,7 +213,7 @@ class TrainingConfig:
     gradient_accumulation: _Count = 1
     max_grad_norm: _Above0 = 1.0
     prompt: str = ""
-    average_with_backbone: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = 0.0
+    average_with_backbone: _Below1 = 0.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5
 

@@ -1,7 +1,10 @@
 """One training run from files to files: pairs and a backbone in, model and report out.
 
-`fit` is the table of contents of a run. The untouched backbone is always measured on the same pairs, and is
-what gets saved if no checkpoint surely ranks the dev pairs better.
+`fit` is the recipe of a run, a step a line. The base model (the backbone before tuning) is always measured on
+the same pairs, and is what gets saved if no checkpoint surely ranks the dev pairs better.
+
+Every process loads and trains. What is marked `rank_zero` happens in the first process alone, which hands its
+result to the others.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -23,10 +28,12 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep, with_kept
+from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
+from angle_train.model.length import choose_length
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -34,28 +41,21 @@ from angle_train.model.load import (
     hub_id,
     load_backbone,
     load_for_training,
-    quiet_libraries,
     save_model,
 )
-from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
-from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig
+from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import (
-    BACKBONE,
-    TUNED,
-    FitReport,
-    Trained,
-    make_report,
-)
+from angle_train.report.result import FitReport, Trained, make_report
 from angle_train.report.text import command_line, made_line
+from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
-from angle_train.train.choosing import Columns, climb, resampled, what_pairs_show
+from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
-from angle_train.train.merging import SHARES, blend, blended, share_on_the_way, snapshot
-from angle_train.train.processes import connect, on_first
+from angle_train.train.merging import blend, snapshot
+from angle_train.train.processes import connect, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
@@ -65,6 +65,7 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
+_REPEATED = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
 
 
 class FitResult(NamedTuple):
@@ -75,13 +76,39 @@ class FitResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
+class Run:
+    """A run under way; nothing about it changes once its model is loaded.
 
-    config: FitOptions
+    Attributes:
+        options: What was asked for.
+        data: Its pairs.
+        directory: Where it writes.
+        tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
+        resume: The checkpoint to go on from.
+    """
+
+    options: FitOptions
     data: RunData
     directory: RunDirectory
-    resume: Path | None
+    tokens: int | None = None
+    resume: Path | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe, with all that it left open chosen for the pairs."""
+        return self.data.recipe
+
+    def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
+        """Return a fresh model as training starts with it, or with other settings of the backbone."""
+        training = self.recipe.training
+        return load_for_training(
+            self.options.backbone,
+            backbone or self.recipe.backbone,
+            training.prompt,
+            self.tokens,
+            self.options.device,
+            training.seed,
+        )
 
     def train(
         self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
@@ -90,16 +117,41 @@ class _Run:
         return train(
             model,
             self.data.train,
-            self.config.recipe,
+            self.recipe,
             self.directory.checkpoints,
             evaluator=dev,
             resume=self.resume,
-            options=TrainOptions(stop_at=stop_at, trackers=tracker_names(self.config.report_to)),
+            options=TrainOptions(stop_at=stop_at, trackers=tracker_names(self.options.report_to)),
         )
 
 
-def fit(config: FitOptions, reason: str = "") -> FitResult:
-    """Run, or go on with, the training run that `config` describes; `reason` says why with that recipe.
+class HeldOut(NamedTuple):
+    """Pairs that were held out in turn: their similarities under the base model and under tuned ones."""
+
+    pairs: PairSet
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
+
+    Attributes:
+        training: The log; its `best_step` is that of the chosen weights, 0 for the base model.
+        choice: Why these.
+        findings: Further findings for the report, see `FitReport.details`.
+        held_out: Where parts were held out in turn.
+    """
+
+    training: Training
+    choice: Choice
+    findings: dict[str, Any]
+    held_out: HeldOut | None = None
+
+
+def fit(options: FitOptions, reason: str = "") -> FitResult:
+    """Run, or go on with, the training run that `options` describe; `reason` says why with that recipe.
 
     Several processes, started by torchrun or accelerate launch, make one run together.
 
@@ -108,90 +160,77 @@ def fit(config: FitOptions, reason: str = "") -> FitResult:
             memory does not suffice.
         KeyboardInterrupt: Ctrl-C; the same call goes on from the checkpoint that was written.
     """
-    if Path(config.backbone).resolve() == config.out.resolve():
-        raise InputError(f"--out {config.out} is the backbone itself; give another directory")
     begun = time.monotonic()
-    check_trackers(tracker_names(config.report_to), config.out)
-    check_device(config.device, numbered=False)
-    with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
-        on_first(lambda: check_free(config.out))
-        data = load_data(config, reason)
-        config = replace(config, recipe=data.recipe)
-        directory = RunDirectory(config.out, fingerprint(config, data))
-        if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
-            on_first(directory.tidy)
-            log.info("%s: already finished; --overwrite runs it again", config.out)
-            return FitResult(on_first(lambda: _reopen(config)), True)
-        leaks = run_leaks(data)
-        sized, model, lengths = load_at_length(config, data)
-        resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
-        data = keep_similarities(sized, data, model)
-        run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
-        sets = [pairs for _, pairs in data.evaluated]
-        before = on_first(lambda: measure(untouched(sized, model), sets, BACKBONE))
-        trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
-        names = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
-        options = {"recipe": "recipe.toml", **{name: getattr(config, name) for name in names}, "out": "again"}
-        command = command_line("angle-train fit", options, moved=True)  # repeats the run
-        details = {"leaks": [asdict(leak) for leak in leaks], "command": command, **lengths}
-        if reason:
-            details["reason"] = reason
-        if known := hub_id(config.backbone):
-            details["base_model"] = known
-        report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
+    with open_run(options) as held:
+        data = load_data(options, reason)
+        run = Run(options, data, RunDirectory(options.out, fingerprint(options, data)))
+        if run.directory.status(overwrite=options.overwrite) == "finished":
+            return FitResult(reopen(run), True)
+        facts = facts_of(run, reason)
+        run, model, lengths = load_model(run)
+        run = claim(score_pairs_to_keep(run, model), held)
+        before = measure_base_model(run, model)
+        tune = tune_on_dev_pairs if data.dev else tune_by_parts
+        outcome = tune(run, model, before)
+        report = save(run, model, before, outcome, facts | lengths)
         log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(report, False)
 
 
-def _reopen(config: FitOptions) -> FitReport:
+@contextmanager
+def open_run(options: FitOptions) -> Iterator[ExitStack]:
+    """Check what costs nothing to check, connect the processes, and yield what holds the directory's lock."""
+    if Path(options.backbone).resolve() == options.out.resolve():
+        raise InputError(f"--out {options.out} is the backbone itself; give another directory")
+    check_trackers(tracker_names(options.report_to), options.out)
+    check_device(options.device, numbered=False)
+    with connect(options.device), memory_errors_in_one_line(), ExitStack() as held:
+        check_free(options.out)
+        yield held
+
+
+@rank_zero
+def reopen(run: Run) -> FitReport:
     """Return the report of a finished run, whose model must do what `require_better` asks for now."""
-    report = FitReport.read(config.out / "report.json")
-    if config.require_better and report.doubted:
+    out = run.options.out
+    run.directory.tidy()
+    log.info("%s: already finished; --overwrite runs it again", out)
+    report = FitReport.read(out / "report.json")
+    if run.options.require_better and report.verdict.doubted:
         raise InputError(
-            f"--require-better: {report.advice().removesuffix('.')}; {config.out} holds the tuned model, of "
+            f"--require-better: {report.verdict.advice.removesuffix('.')}; {out} holds the tuned model, of "
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
 
 
-def load_data(config: FitOptions, reason: str = "") -> RunData:
+def load_data(options: FitOptions, reason: str = "") -> RunData:
     """Return the pairs of a run, see `splits.load_run_data`; `reason` is that of `fit`."""
     if reason:
         log.info("%s", reason)
     data = load_run_data(
-        config.data or (),
-        config.human or (),
-        config.dev or (),
-        config.test or (),
-        recipe=config.recipe,
-        scale=config.scale,
-        drop_leaks=config.drop_leaks,
+        options.data or (),
+        options.human or (),
+        options.dev or (),
+        options.test or (),
+        recipe=options.recipe,
+        scale=options.scale,
+        drop_leaks=options.drop_leaks,
     )
-    if not config.keep:
+    if not options.keep:
         return data
     if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
         raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
-    return replace(data, kept=load_to_keep(config.keep, [data.train, *data.dev, *data.test]))
+    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test]))
 
 
-def keep_similarities(config: FitOptions, data: RunData, model: SentenceTransformer) -> RunData:
-    """Return the data with the pairs to keep among what trains, scored by the untouched backbone."""
-    if data.kept is None:
-        return data
-    kept = data.kept
-    column = on_first(lambda: measure(untouched(config, model), [kept], BACKBONE)[0])
-    if np.ptp(column.clip(0.0, 1.0)) == 0:
-        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return with_kept(data, kept, column)
-
-
-def fingerprint(config: FitOptions, data: RunData) -> dict[str, str]:
+def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
-    recipe = config.recipe
+    recipe = data.recipe
     values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training)
     parts = {key: json.dumps(value) for key, value in values.items() if key not in _SAME_RESULT}
     parts |= {
-        "backbone": backbone_identity(config.backbone),
+        "backbone": backbone_identity(options.backbone),
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
@@ -200,29 +239,35 @@ def fingerprint(config: FitOptions, data: RunData) -> dict[str, str]:
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 
-def _claim(config: FitOptions, directory: RunDirectory, held: ExitStack) -> Path | None:
-    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
-    held.enter_context(hold(config.out / HIDDEN))
-    # The status again: another process may have written here while the model was loaded.
-    resume = directory.claim(directory.status(overwrite=config.overwrite))
-    if resume:
-        log.info("going on from %s", resume)
-    return resume
+def facts_of(run: Run, reason: str) -> dict[str, Any]:
+    """Return what the report says of a run before it has a model: leaks, the command that repeats it."""
+    options: dict[str, Any] = {"recipe": "recipe.toml"}
+    options |= {name: getattr(run.options, name) for name in _REPEATED} | {"out": "again"}
+    facts: dict[str, Any] = {
+        "leaks": [asdict(leak) for leak in run_leaks(run.data)],
+        "command": command_line("angle-train fit", options, moved=True),
+    }
+    if reason:
+        facts["reason"] = reason
+    if known := hub_id(run.options.backbone):
+        facts["base_model"] = known
+    return facts
 
 
-def load_at_length(
-    config: FitOptions, data: RunData
-) -> tuple[FitOptions, SentenceTransformer, dict[str, Any]]:
+def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
     """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
-    recipe = config.recipe
-    automatic = recipe.training.max_seq_length == AUTO
-    model = load_for_run(config)
+    recipe = run.recipe
+    stated = recipe.training.max_seq_length
+    automatic = stated == AUTO
+    run = replace(run, tokens=stated if isinstance(stated, int) else None)
+    model = run.load()
+    resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
     if model.transformers_model is None or model.max_seq_length is None:
-        return config, model, {}
-    texts = [*data.train.text1, *data.train.text2]
+        return run, model, {}
+    texts = [*run.data.train.text1, *run.data.train.text2]
     found = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
     if automatic:
         log.info(
@@ -230,169 +275,181 @@ def load_at_length(
             found.max_seq_length,
             found.longest,
         )
-        recipe = recipe.with_overrides({"max_seq_length": found.max_seq_length})
-        config = replace(config, recipe=recipe)
-        model = load_for_run(config)
-    if found.truncated and recipe.backbone.long_text == "cut":
+        run = replace(run, tokens=found.max_seq_length)
+        model = run.load()
+    if found.truncated:
         log.info(
             "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
-            "more where the model can, --set long_text=head_tail both ends",
+            "more where the model can",
             100 * found.truncated,
             model.max_seq_length,
         )
-    return config, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
+    return run, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
-def load_for_run(config: FitOptions, backbone: BackboneConfig | None = None) -> SentenceTransformer:
-    """Return a fresh model as the run starts with it, or with other settings of the backbone."""
-    training = config.recipe.training
-    backbone = backbone or config.recipe.backbone
-    return load_for_training(
-        config.backbone, backbone, training.prompt, _tokens(config), config.device, training.seed
-    )
+def base_model(run: Run, model: SentenceTransformer) -> SentenceTransformer:
+    """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing."""
+    asked = run.recipe.backbone
+    as_it_is = asked.pooling == CHECKPOINT and asked.quantization == "none" and not run.recipe.training.prompt
+    return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def untouched(config: FitOptions, model: SentenceTransformer) -> SentenceTransformer:
-    """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
-    asked, prompt = config.recipe.backbone, config.recipe.training.prompt
-    same = (asked.pooling, asked.quantization, asked.long_text, prompt) == (CHECKPOINT, "none", "cut", "")
-    return model if same else load_backbone(config.backbone, _tokens(config), config.device)
+def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
+    """Return the run with the pairs to keep among what trains, scored by the base model."""
+    kept = run.data.kept
+    if kept is None:
+        return run
+    (similarity,) = measure_by_base_model(run, model, [kept])
+    if np.ptp(similarity.clip(0.0, 1.0)) == 0:
+        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
+    return replace(run, data=with_kept(run.data, kept, similarity))
 
 
-def _tokens(config: FitOptions) -> int | None:
-    """Return the stated tokens per text; none where they are the checkpoint's or not chosen yet."""
-    stated = config.recipe.training.max_seq_length
-    return stated if isinstance(stated, int) else None
+@rank_zero
+def measure_by_base_model(run: Run, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
+    """Return the similarities of sets of pairs under the base model."""
+    return measure(base_model(run, model), sets, BACKBONE)
 
 
-def _train_with_dev(run: _Run, model: SentenceTransformer, before: Columns) -> Trained:
-    """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
-    data, setting = run.data, run.config.recipe.training.average_with_backbone
-    score = mean_spearman(data.dev, before)
+def measure_base_model(run: Run, model: SentenceTransformer) -> Columns:
+    """Return the similarities of the dev and test sets before tuning."""
+    return measure_by_base_model(run, model, [pairs for _, pairs in run.data.evaluated])
+
+
+@rank_zero
+def take_directory(run: Run, held: ExitStack) -> Path | None:
+    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
+    held.enter_context(hold(run.options.out / HIDDEN))
+    # The status again: another process may have written here while the model was loaded.
+    resume = run.directory.claim(run.directory.status(overwrite=run.options.overwrite))
+    if resume:
+        log.info("going on from %s", resume)
+    return resume
+
+
+def claim(run: Run, held: ExitStack) -> Run:
+    """Return the run that has its directory to itself, with the checkpoint to go on from."""
+    return replace(run, resume=take_directory(run, held))
+
+
+def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+    """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
+    dev, share = run.data.dev, run.recipe.training.average_with_backbone
+    score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-    log.info("%s", what_pairs_show(data.dev))
-    share = share_on_the_way(setting)
-    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", share)
+    log.info("%s", what_pairs_show(dev))
+    evaluator = DevEvaluator(dev, score, run.directory.checkpoints / "measured.jsonl", share)
     evaluator.backbone = snapshot(model) if share else {}
     training = run.train(model, evaluator)
-    step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
-    after = on_first(lambda: _measure_finished(run, model))
-    dev_after = mean_spearman(data.dev, after)
-    training = replace(training, best_step=step)
-    return Trained(training, data.evaluated, before, after, score, dev_after, details)
+    candidates = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
+    choice = choose(candidates, dev)
+    taken = candidates[choice.chosen or 1]  # where the base model is kept, the report shows the planned end
+    adopt_checkpoint(run, model, taken, evaluator.backbone)
+    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
+    training = replace(training, best_step=taken.step if choice.chosen else 0)
+    merge = {"merge": {"share": share}} if share else {}
+    return Outcome(training, choice, {"choice": choice.to_dict()} | merge)
 
 
-def _measure_finished(run: _Run, model: SentenceTransformer) -> Columns:
-    """Make a trained model what will be saved, and only then measure it: the report is about that model."""
-    config = run.config
-    finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
-    return measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
-
-
-def _choose_weights(
-    run: _Run, model: SentenceTransformer, training: Training, evaluator: DevEvaluator, before: Columns
-) -> tuple[int, dict[str, Any]]:
-    """Give `model` the weights that the dev pairs choose; where they choose the backbone, tuned ones.
-
-    Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
-    """
-    dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
-    measured = evaluator.measured()
-    *steps, end = (point["step"] for point in training.curve if point["step"] in measured)
+def checkpoint_candidates(
+    training: Training, measured: Mapping[int, Columns], before: Columns, share: float
+) -> list[Candidate]:
+    """Return the base model, the end of the training, and the evaluations before it."""
+    *between, end = (point["step"] for point in training.curve if point["step"] in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
-    step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
-    candidates = [before[: len(dev)], *(measured[step] for step in step_of[1:])]
-    # Of the weights between, only the best were kept.
-    lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
-    backbone, first = evaluator.backbone, len(candidates)
-    shares = SHARES if setting == AUTO else (float(setting),)
-    scores, drawn = resampled(dev, candidates)
-    choice = climb(scores, drawn, levels, lost)
-    tuned = choice.chosen or 1
-    if setting == AUTO:
-        backbone = _backbone_weights(run.config, model)
-        restore(model, run.directory.checkpoints, step_of[tuned])
-        for share in shares[1:]:
-            with blended(model, backbone, share), quiet_libraries():
-                candidates.append(measure(model, dev))
-        more = resampled(dev, candidates[first:])
-        levels += [3] * len(shares[1:])
-        step_of += [step_of[tuned]] * len(shares[1:])
-        choice = climb(np.append(scores, more[0]), np.append(drawn, more[1], axis=0), levels, lost)
-    step = step_of[choice.chosen]
-    share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
-    restore(model, run.directory.checkpoints, step)
-    blend(model, backbone, share)
-    mixed = f" with {100 * share:.0f} % of the backbone" if share else ""
-    log.info("%s", choice.sentence(f"step {step}{mixed}", "dev pairs"))
-    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[tuned], *choice.scores[first:]]}
-    return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
+    return [
+        Candidate(0, 0, before),
+        Candidate(end, 1, measured[end], share),
+        # Of the weights between, only the best were kept.
+        *(Candidate(s, later, measured[s], share, available=s == training.best_step) for s in between),
+    ]
 
 
-def _backbone_weights(config: FitOptions, model: SentenceTransformer) -> dict[str, Tensor]:
-    """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
-    return snapshot(model if has_adapters(model) else load_for_run(config))
+@rank_zero
+def adopt_checkpoint(
+    run: Run, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
+) -> None:
+    """Give `model` the weights of a candidate."""
+    restore(model, run.directory.checkpoints, taken.step)
+    blend(model, backbone, taken.share)
 
 
-def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> Trained:
-    """Train for as long as parts of the human-graded pairs, held out in turn, say."""
-    config, data, human = run.config, run.data, run.data.human
+def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`."""
+    human = run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
-    untuned = on_first(lambda: measure(untouched(config, model), [human], BACKBONE)[0])
-    cross = cross_fit(
-        lambda: load_for_run(config),
-        human,
-        data.others,
-        config.recipe,
-        run.directory.folds,
-        run.directory.fingerprint,
-        untuned,
-    )
-    schedule = Schedule(config.recipe.training, len(data.train))
+    (untuned,) = measure_by_base_model(run, model, [human])
+    fingerprint = run.directory.fingerprint
+    cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
+    schedule = Schedule(run.recipe.training, len(run.data.train))
     training, step = Training([], 0, schedule.steps, 0), 0
     if cross.choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
-        log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
+        log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
         training = run.train(model, stop_at=step)
-        if cross.share:
-            on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
+        mix_in_backbone(run, model, cross.share)
     curve: list[Point] = [
         {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
     ]
-    training = replace(training, curve=curve, best_step=step)
-    after = on_first(lambda: _measure_finished(run, model))
-    held_out = replace(human, name=f"{human.name}/held out in turn")
-    return Trained(
-        training,
-        [("dev", held_out), *data.evaluated],
-        [untuned, *before],
-        [cross.after, *after],
-        cross.choice.scores[0],
-        cross.choice.scores[max(cross.choice.chosen, 1)],
+    pairs = replace(human, name=f"{human.name}/held out in turn")
+    return Outcome(
+        replace(training, curve=curve, best_step=step),
+        cross.choice,
         {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
+        HeldOut(pairs, untuned, cross.after),
     )
 
 
-def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
-    """Write model and reports, and mark the run as finished."""
-    config, directory = run.config, run.directory
-    report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
-    if config.require_better and report.doubted:
+@rank_zero
+def mix_in_backbone(run: Run, model: SentenceTransformer, share: float) -> None:
+    """Move tuned weights back towards the backbone's; with adapters, none of these have to be loaded."""
+    if share:
+        blend(model, snapshot(model if has_adapters(model) else run.load()), share)
+
+
+def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) -> Trained:
+    """Return the figures of a run before and after tuning."""
+    choice, held_out, details = outcome.choice, outcome.held_out, outcome.findings
+    if held_out is None:
+        old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
+        return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
+    return Trained(
+        outcome.training,
+        [("dev", held_out.pairs), *run.data.evaluated],
+        [held_out.before, *before],
+        [held_out.after, *after],
+        choice.scores[0],
+        choice.scores[max(choice.chosen, 1)],
+        details,
+    )
+
+
+@rank_zero
+def save(
+    run: Run, model: SentenceTransformer, before: Columns, outcome: Outcome, facts: dict[str, Any]
+) -> FitReport:
+    """Make a trained model what users will have, measure that, and write it with its reports."""
+    options, directory = run.options, run.directory
+    finish_training(model, run.recipe.backbone, run.load)
+    after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
+    trained = what_was_found(run, before, outcome, after)
+    report = make_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
+    if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:
-        log.info("%s", report.verdict()[0])
+        log.info("%s", report.verdict.lines[0])
         # It reads as many tokens as when it was measured.
         tokens = report.details.get("lengths", {}).get("max_seq_length")
-        model = load_backbone(config.backbone, tokens, config.device)
-    with disk_errors_in_one_line(config.out), directory.replacing() as folder:
-        write_text(folder / "recipe.toml", config.recipe.to_toml_text())
+        model = load_backbone(options.backbone, tokens, options.device)
+    with disk_errors_in_one_line(options.out), directory.replacing() as folder:
+        write_text(folder / "recipe.toml", run.recipe.to_toml_text())
         report.write(folder / "report.json")
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
-        made = made_line(usd=sum(map(labels_usd, config.data or ())))
+        made = made_line(usd=sum(map(labels_usd, options.data or ())))
         write_fit_page(folder / "report.html", report, trained.views(report.tuned_name), made)
     directory.finish()
     return report

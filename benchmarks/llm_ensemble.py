@@ -14,8 +14,9 @@ source and polarity giving up its share.
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is built. With --replace, SmolLM2's replies stand in an annotator's place, graded
 like the others (grades/grader-p-smollm2.jsonl). The tables also show what either costs each data set.
-Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
-$ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
+Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it), --set epochs=2 (values of the
+recipe, as `angle-train fit` takes them). `stsb` needs $ANGLE_BENCH_DATA
+(README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
 
 from __future__ import annotations
@@ -33,11 +34,10 @@ from common import RESULTS, options, save_results, show
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
-from angle_data.publish.card import Card
-from angle_data.publish.dataset import write_dataset
+from angle_data.publish.card import Card, write_dataset
 from angle_data.records import LabelledPair
 from angle_data.text import pair_key, stable_hash
-from angle_train.recipe import Recipe, find_recipe
+from angle_train.recipe import Recipe, find_recipe, parse_settings
 
 LABELS = ("binary", "ordinal", "graded")
 DEFAULT = (
@@ -76,11 +76,13 @@ def main() -> None:
     )
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = llm.TASKS[arguments.task]()
-    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
-    root = RESULTS / task.name / "ensemble" / task.purpose
+    values = {"precision": arguments.precision, **parse_settings(arguments.set)}
+    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(values)
+    root = RESULTS / task.name / "ensemble" / "-".join([task.purpose, *arguments.set]).replace("=", "-")
     runs = llm.candidates(task)
     _, grades = llm.degrees_and_grades(task)
     worlds = [make_world(root / "clean", runs, grades)]

@@ -11,7 +11,7 @@ cloud-ops also has one-of-each (annotator-b, degrees and annotator-f, who was as
 and all (everything and annotator-f). stsb also has degrees-mined, and synonyms-degrees-mined, for which
 annotators a, b and c were asked for synonyms alone, and written: these, another annotator's degrees
 (annotator-j) and 4,500 graded pairs (grader-k): 3,300 of what d and j wrote for one text, 1,200 of a text and
-what was written for it (folder stsb-degrees/, which holds none of the source texts). bug-titles has degrees
+what was written for it (folder stsb/, which holds none of the source texts). bug-titles has degrees
 and degrees-mined alone, written and graded by a language model (folder bug-titles/, which holds no title);
 pairs of duplicates measure.
 
@@ -33,12 +33,13 @@ from pathlib import Path
 from typing import Any
 
 from common import RESULTS, ROOT, data_folder, minilm, options, save_results, show
+from stsb_replies import STORED, restore, rows_of, with_text
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
-from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
 from angle_data.labelling.mine import MineConfig, mine
@@ -51,7 +52,6 @@ from angle_train.run import fit
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, CONTRAST, GRADER = "annotator-d", "annotator-f", "grader-e"
 SECOND, READER = "annotator-j", "grader-k"
-MORE = ROOT / "benchmarks" / "stsb-degrees"  # holds none of the source texts
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,9 @@ def cloud_ops() -> Task:
 
 def stsb() -> Task:
     """300 sentences of STS-B train; all 1,500 validation pairs select, all 1,379 test pairs measure."""
-    folder, pairs = data_folder() / "llm-stsb", data_folder() / "data" / "stsb"
-    used = (
-        folder / "texts.jsonl",
-        folder,
-        folder / f"{DEGREES}-graded.jsonl",
-        folder / f"{GRADER}-mined.jsonl",
-    )
+    pairs = data_folder() / "data" / "stsb"
+    home = restore(pairs / "train.jsonl.gz", RESULTS / "stsb")
+    used = (home / "texts.jsonl", home, home / f"{DEGREES}.jsonl", home / f"{GRADER}.jsonl")
     dev, test = pairs / "validation.jsonl.gz", pairs / "test.jsonl.gz"
     return Task("stsb", "topics", 3, *used, True, (dev,), (test,), more=True)
 
@@ -105,7 +101,7 @@ def stsb_1000() -> Task:
     texts = {f"train-{number}": row["sentence1"].strip() for number, row in enumerate(train)}
     texts |= {row["id"]: row["text"] for row in rows_of(stsb().texts)}
     home = RESULTS / "stsb-1000"
-    replies = rows_of(MORE / f"{SECOND}.jsonl")
+    replies = rows_of(STORED / f"{SECOND}.jsonl")
     files = home / "texts.jsonl", home, home / f"{DEGREES}.jsonl"
     write_jsonl(files[0], ({"id": row["id"], "text": texts[row["id"]]} for row in replies))
     write_jsonl(files[2], (degrees_reply(texts[row["id"]], row["reply"]) for row in replies))
@@ -115,6 +111,7 @@ def stsb_1000() -> Task:
 
 def degrees_reply(text: str, reply: dict[str, str], annotator: str = DEGREES) -> dict[str, str]:
     """Return a row of recorded replies to the degrees prompt."""
+    reply = {degree: with_text(sentence, text) for degree, sentence in reply.items()}
     return {"text": text, "task": "degrees", "annotator": annotator, "reply": json.dumps(reply)}
 
 
@@ -164,18 +161,13 @@ def part(task: Task, texts: int) -> Task:
     return replace(task, name=home.name, texts=home / "texts.jsonl", grades=grades, more=False)
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSONL file."""
-    return [row for _, row in read_jsonl(path)]
-
-
 def candidates(task: Task, names: Sequence[str] = ANNOTATORS, polarity: str | None = None) -> dict[str, Path]:
     """Label the texts with annotators' recorded replies; return the run folders."""
     runs = {}
     for name in names:
         runs[name] = RESULTS / task.name / "labels" / "-".join(filter(None, (name, polarity)))
         engine = EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl")
-        label(LabelConfig(engine, texts=task.texts, out=runs[name], polarity=polarity))
+        label(LabelConfig(engine, texts=task.texts, out=runs[name], prompts="paper", polarity=polarity))
     return runs
 
 
@@ -205,7 +197,7 @@ def small_grades(task: Task, runs: Mapping[str, Path]) -> Path:
 def second_and_written(task: Task) -> tuple[Path, Path, Path]:
     """Return annotator-j's run folder, the pairs of what d and j wrote for one text, and their grades."""
     home, texts = RESULTS / task.name / "labels", {row["id"]: row["text"] for row in rows_of(task.texts)}
-    said = {row["id"]: row["reply"] for row in rows_of(MORE / f"{SECOND}.jsonl") if row["id"] in texts}
+    said = {row["id"]: row["reply"] for row in rows_of(STORED / f"{SECOND}.jsonl") if row["id"] in texts}
     replies, pairs = home / f"{SECOND}.jsonl", home / f"{READER}.jsonl"
     write_jsonl(replies, (degrees_reply(texts[name], reply, SECOND) for name, reply in said.items()))
     sentences = {name: {"text": text} for name, text in texts.items()}
@@ -214,8 +206,10 @@ def second_and_written(task: Task) -> tuple[Path, Path, Path]:
         ("j", said),
     ):
         for name, reply in found.items():
-            sentences[name] |= {f"{mark}{degree}": sentence for degree, sentence in reply.items()}
-    rows = [(sentences[row["id"]], row) for row in rows_of(MORE / f"{READER}.jsonl")]
+            sentences[name] |= {
+                f"{mark}{degree}": with_text(sentence, texts[name]) for degree, sentence in reply.items()
+            }
+    rows = [(sentences[row["id"]], row) for row in rows_of(STORED / f"{READER}.jsonl")]
     write_jsonl(
         pairs,
         (

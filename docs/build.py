@@ -20,20 +20,13 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = "examples/notebook.ipynb"
-OUTSIDE = (
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "benchmarks/README.md",
-    "benchmarks/LOG.md",
-    "benchmarks/paper.md",
-    "benchmarks/labelling/README.md",
-    "examples/cloud-ops/README.md",
-)
+OUTSIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/**/*.md", "examples/cloud-ops/README.md")
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in `docs/`: documents of the repository, and the notebook."""
-    for name in OUTSIDE:
+    found = {path for pattern in OUTSIDE for path in ROOT.glob(pattern)}
+    for name in sorted(path.relative_to(ROOT).as_posix() for path in found):
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
     page = NOTEBOOK.replace(".ipynb", ".md")
     files.append(File.generated(config, page, content="\n\n".join(cells(ROOT / NOTEBOOK))))

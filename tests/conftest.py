@@ -4,9 +4,24 @@ import gc
 import json
 import logging
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+
+def signals_of_children_are_the_usual_ones():
+    """Let programs that tests start take SIGINT and SIGHUP, whatever the runner of the tests does with them.
+
+    A background job ignores the one and nohup the other, and a program inherits what is ignored, but no
+    handler. With a handler that does nothing they go on being ignored here.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda signum, frame: None)
+
+
+signals_of_children_are_the_usual_ones()
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -4,7 +4,23 @@ import json
 
 from pyarrow import parquet
 
+from angle_data.ensembling import strategies
+from angle_data.ensembling.evidence import Evidence
+from angle_data.ensembling.read import offers_of, without_own
+from angle_data.ensembling.screen import screen
 from angle_data.jsonl import write_jsonl
+
+
+def evidence_of(rows, grades=None, given=(), *, topic=True):
+    """The evidence on candidates; each grader has one name, as an annotator too."""
+    offers, grades = offers_of(rows), grades or {}
+    graders = {name for row in grades.values() for name in row}
+    return Evidence(screen(offers, topic=topic), without_own(grades, offers), given, graders)
+
+
+def outcome_of(strategy, rows, grades=None):
+    """What a strategy, by its name, makes of candidates."""
+    return getattr(strategies, strategy)(evidence_of(rows, grades, topic=strategy != "concat"))
 
 
 def write_run(folder, rows, settings=None):

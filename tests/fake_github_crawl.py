@@ -6,7 +6,7 @@ import json
 from fake_github import FakeGitHub
 from fake_github_world import add_comment, all_comments, stamp
 
-from angle_data.gis.crawl.crawl import crawl_repos
+from angle_data.gis.collect import crawl_repos
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store

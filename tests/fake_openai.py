@@ -168,7 +168,9 @@ class FakeOpenAI(FakeServer):
         form = body.get("response_format", {"type": "text"})["type"]
         if form not in self._formats:
             return error_response(400, f"Invalid parameter: 'response_format' of type '{form}'")
-        answer = completion(body, self._reply(body), self._usage(body), self._finish_reason)
+        said = self._reply(body)
+        whole = isinstance(said, dict)  # what a service answers, as it is
+        answer = said if whole else completion(body, said, self._usage(body), self._finish_reason)
         headers = self._limit.headers() if self._limit else None
         return web.json_response(answer, headers=headers)
 

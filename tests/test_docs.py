@@ -46,7 +46,7 @@ def test_the_reference_holds_every_command_and_function(site):
     html = pages(site)
     for name in ("llm-label", "llm-score", "mine", "ensemble", "show", "grade", "gis", "gis-rehydrate"):
         assert f'id="angle-data-{name}"' in html["cli.html"], name
-    for name in ("fit", "eval", "grid", "encode"):
+    for name in ("fit", "eval", "encode"):
         assert f'id="angle-train-{name}"' in html["cli.html"], name
     assert "--require-better" in html["cli.html"]
     for name in ("data.api.label", "train.api.Fitted", "train.objective.terms.ranking_loss"):

@@ -33,7 +33,6 @@ def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, package):
     [
         ("angle_data llm-score", "--pairs-per-call", "1 to 50"),
         ("angle_data grade", "--n", "at least 2"),
-        ("angle_train grid", "--trials", "2 to 1000"),
         ("angle_train fit", "--max-seq-length", "at least 2"),
         ("angle_train encode", "--max-seq-length", "at least 2"),
         ("angle_train eval", "--seed", "0 to 2^32 - 1"),

@@ -1,8 +1,9 @@
-"""The walks: how many lines and files one reads to follow one thing through the house, with a ceiling for each.
+"""The walks: how many lines and files one reads to follow one thing through the house, with a ceiling each.
 
-A walk is the module where a command's work begins and every module of ours that it imports, inside functions too
-and whatever is reached from there. Imports for types alone are not followed. An engine or strategy
-that is imported by its name from a table stands beside the start.
+A walk is the module where a command's work begins and every module of ours that it imports, inside functions
+too and whatever is reached from there. Imports for types alone are not followed. An engine or strategy that
+is imported by its name from a table stands beside the start. The work of `gis` is crawl and build; what
+its command does instead (dumps, --dry-run, explain, rehydrate) is no part of that way.
 """
 
 import ast
@@ -16,9 +17,9 @@ PACKAGES = ("angle_data", "angle_train")
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_509),
-    "gis, a comment": (("angle_data.gis.command",), 8_750),
-    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.principled"), 3_568),
-    "fit, a run": (("angle_train.run",), 8_619),
+    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_734),
+    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_700),
+    "fit, a run": (("angle_train.run",), 8_452),
 }
 
 
@@ -64,4 +65,5 @@ def test_a_walk_is_short_enough_to_be_read(name):
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     longest = sorted(lines, key=lines.get, reverse=True)[:5]
     said = ", ".join(f"{file.relative_to(ROOT)} {lines[file]}" for file in longest)
-    assert sum(lines.values()) <= ceiling, f"{sum(lines.values())} lines in {len(files)} files; longest: {said}"
+    total = sum(lines.values())
+    assert total <= ceiling, f"{total} lines in {len(files)} files; longest: {said}"

@@ -7,6 +7,8 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `spec`: a decided annotator
 - `models`: short model names, services and prices
 - `choice`: from options to a spec, and the engine of that name, imported on use; add an engine there
+- `answers`: from a service's JSON to what it says: text, how it ended, refusal, tokens, error
+- `thinking`: takes a model's thoughts off its answer
 - `recorded`: replies from a file, the shortest engine
 - `server`: any OpenAI-compatible address, and its retries
 - `endpoints`: which address takes the next request

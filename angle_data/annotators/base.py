@@ -63,13 +63,18 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A raw answer; `finish_reason` None when unknown, `usage` in tokens, `seconds` from request to reply."""
+    """A message as it came; what it says is read by `answers.answer_of`, from its row in the journal.
+
+    `text` is its content where that is text, `finish_reason` the service's word, None when unknown,
+    `raw` what else the message holds. `usage` is in tokens, `seconds` from request to reply.
+    """
 
     key: str
     text: str
     finish_reason: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    raw: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

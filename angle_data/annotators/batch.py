@@ -12,13 +12,15 @@ https://developers.openai.com/api/docs/guides/batch.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from asyncio import sleep
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from angle_data.annotators.base import (
     Annotator,
@@ -36,7 +38,7 @@ from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Form, api_key, request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import read_jsonl
+from angle_data.jsonl import read_lines
 from angle_data.text import counted
 
 if TYPE_CHECKING:
@@ -55,13 +57,15 @@ _BYTES_PER_TOKEN, _TEMPLATE_TOKENS = 4, 8  # a guess at a prompt's tokens by its
 class Limits:
     """How much one input file may hold, and the seconds between two looks at first; later pauses grow.
 
-    `retry_s` bounds the pause before the first retry of a call. The defaults are those of the guide.
+    `retry_s` bounds the pause before the first retry of a call. For `unsure_s` a batch that may have
+    been created is waited for, before it is paid for again. The defaults are those of the guide.
     """
 
     max_rows: int = 50_000
     max_bytes: int = 200_000_000
     poll_s: float = 5.0
     retry_s: float = 0.5
+    unsure_s: float = 300.0
 
 
 class OpenAIBatch(Annotator):
@@ -150,6 +154,11 @@ class OpenAIBatch(Annotator):
             if part.name in found:
                 log.info("batch %s was created before the interruption", found[part.name])
                 self._state.record("submitted", part=part.name, batch=found[part.name])
+            elif part.asked_s_ago() < self._limits.unsure_s:
+                raise StoppedError(
+                    f"{self._service.address} may have taken a batch that it does not show yet; run the same "
+                    f"command again in {self._limits.unsure_s / 60:.0f} minutes"
+                )
             else:
                 self._state.record("dropped", part=part.name)
         self._state.tidy()
@@ -194,6 +203,7 @@ class OpenAIBatch(Annotator):
         part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
         log.info("submitting %s (%.1f MB)", counted(len(file.keys), "request"), file.size / 1e6)
         input_file = await self._service.upload(file.path)
+        self._state.record("creating", part=part.name)
         batch = await self._service.create(input_file, self._state.run, part.name)
         self._state.record("submitted", part=part.name, batch=batch)
         self._asked.update(dict.fromkeys(file.keys, True))
@@ -221,7 +231,7 @@ class OpenAIBatch(Annotator):
         left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         paths = filter(Path.exists, self._state.results(part))
         try:
-            for row in (row for path in paths for _, row in read_jsonl(path)):
+            for row in (row for path in paths for row in _rows(path)):
                 key = str(row.get("custom_id"))
                 if key not in left:
                     strange += 1  # of no request, or a second one
@@ -289,6 +299,21 @@ class OpenAIBatch(Annotator):
         else:
             self._refusal = self._refusal or f"{self._service.address} refused {refusal}"
         self._state.record("refused", part=part.name, batch=part.batch, errors=lines, full=full)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a result file; one that is no object is empty, and costs its own request only.
+
+    An `InputError` for a file that ends within a row: it did not arrive as a whole.
+    """
+    for number, line in read_lines(path):
+        row = None
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+        if row is None and not line.endswith("\n") and line.strip(" \0"):
+            raise InputError(f"{path}:{number}: it ends within a row")
+        if line.strip():
+            yield row if isinstance(row, dict) else {}
 
 
 class _InputFile:

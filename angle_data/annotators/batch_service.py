@@ -2,9 +2,9 @@
 
 All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
 times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
-is searched for the batch before it is asked again. What is left in the end is one of the toolkit's errors.
-Reference: https://developers.openai.com/api/reference/resources/batches, and for the files
-https://developers.openai.com/api/docs/guides/batch.
+is searched for the batch, and the run stops if it does not show it. What is left in the end is one of
+the toolkit's errors. Reference: https://developers.openai.com/api/reference/resources/batches, and for
+the files https://developers.openai.com/api/docs/guides/batch.
 """
 
 from __future__ import annotations
@@ -15,23 +15,32 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from angle_data.annotators.answers import error_words, reply_of, wrong_with_text
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     CHECK_ADDRESS,
+    asks_to_wait,
     credentials_error,
     hidden,
     one_line,
+    out_of_money,
     page_title,
-    read_reply,
     secrets_of,
+    without_key,
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
-from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
+from angle_data.http import (
+    BadAnswer,
+    CallError,
+    NoAnswer,
+    ServiceError,
+    is_retryable,
+    retry_pause,
+)
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -65,7 +74,8 @@ class BatchService:
             base_url=self.address,
             timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
+            # Not to another host: it would get the key's account, or all texts.
+            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
         )
 
     async def upload(self, path: Path) -> str:
@@ -81,13 +91,23 @@ class BatchService:
         return await self._call(attempt)
 
     async def create(self, input_file: str, run: str, part: str) -> str:
-        """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
+        """Create the batch of an uploaded file, marked with its run and part, and return the service's id.
+
+        Where an answer was lost and the service does not show the batch, it may do so later: a
+        `StoppedError`.
+        """
         unsure = False
 
         async def attempt() -> str:
             nonlocal unsure
-            if unsure and (found := (await self._search(run)).get(part)):
-                return found
+            if unsure:
+                if found := (await self._search(run)).get(part):
+                    return found
+                raise StoppedError(
+                    f"{self.address} did not say whether it took the batch, and does not show it yet; run "
+                    "the same command again in a few minutes: it looks for the batch before it pays for "
+                    "another"
+                )
             try:
                 batch = await self.client.batches.create(
                     completion_window="24h",
@@ -97,7 +117,8 @@ class BatchService:
                 )
                 return str(_field(batch, "id"))
             except Exception as error:
-                unsure = unsure or getattr(error, "status_code", None) != 429
+                refused = getattr(error, "status_code", None) == 429
+                unsure = not refused and type(error.__cause__).__name__ != "ConnectError"
                 raise
 
         return await self._call(attempt)
@@ -159,20 +180,27 @@ class BatchService:
 
         A failure is an HTTP status, an error of the batch (`batch_expired`), or an answer without a reply.
         """
-        response, error, usage = row.get("response"), row.get("error"), {}
+        response, error = row.get("response"), row.get("error")
         if not isinstance(response, dict):
-            kind = (error.get("code") if isinstance(error, dict) else None) or "no_response"
-        elif (status := response.get("status_code")) == 200:
-            try:
-                reply = read_reply(key, response.get("body"), 0.0)
-                return replace(reply, text=hidden(reply.text, self._secret_of_replies))
-            except BadAnswer as bad:
-                kind, error, usage = bad.kind, str(bad), dict(bad.usage)
-        else:
-            kind, body = f"http_{status}", response.get("body")
-            error = body.get("error") if isinstance(body, dict) else body
-        said = error.get("message") if isinstance(error, dict) else error
-        return Failure(key, str(kind), self.clean(said or "no message"), usage)
+            said, codes = error_words(error)
+            code = error.get("code") if isinstance(error, dict) else None
+            return Failure(
+                key, str(code or "no_response"), self.clean(said or ", ".join(codes) or "no message")
+            )
+        body, status = (
+            without_key(response.get("body"), self._secret_of_replies),
+            str(response.get("status_code")),
+        )
+        if isinstance(body, str):  # some services write it as text
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
+        if status != "200":
+            inner = body.get("error", body) if isinstance(body, dict) else body
+            return Failure(key, f"http_{status}", self.clean(error_words(inner)[0] or "no message"))
+        try:
+            return reply_of(key, body, 0.0)
+        except CallError as bad:
+            return Failure(key, wrong_with_text(bad) or bad.kind, self.clean(bad), dict(bad.usage))
 
     async def _search(self, run: str) -> dict[str, str]:
         """Go through all batches of the account: their order is not documented."""
@@ -202,7 +230,8 @@ class BatchService:
             self._reached = self._reached or error.status_code is not None
             used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
-            if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
+            tired = used[False] >= attempts or used[True] >= _ATTEMPTS_429
+            if not is_retryable(error) or tired or asks_to_wait(self.address, error):
                 absent = absent or f"{self.address} has no Batch API (use --engine server)"
                 raise self._ending(error, absent) from None
             await asyncio.sleep(retry_pause(error, number, self._retry_s))
@@ -214,6 +243,9 @@ class BatchService:
 
         if isinstance(error, openai.APIStatusError):
             said = error.body.get("message") if isinstance(error.body, dict) else None
+            if 300 <= error.status_code < 400:
+                where = error.response.headers.get("location", "another address").partition("?")[0]
+                said = f"it redirects to {where}; give that address with --base-url"
             codes = frozenset(str(getattr(error, name, None)) for name in ("code", "type"))
             return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
         if isinstance(error, openai.APIConnectionError):
@@ -224,6 +256,8 @@ class BatchService:
     def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
         status, message = error.status_code, str(error)
+        if said := out_of_money(self.address, error) or asks_to_wait(self.address, error):
+            return StoppedError(self.clean(said))
         if status in (401, 403):
             return credentials_error(self._spec, self.address, status, message)
         if status == 404:

@@ -1,6 +1,7 @@
 """What a run has given to a batch service: RUN/batches.jsonl, one line per event.
 
-A part is one input file and becomes one batch. It is *prepared* before anything is sent, *submitted* once the
+A part is one input file and becomes one batch. It is *prepared* before anything is sent, noted again
+(`creating`) before the service is asked for the batch, *submitted* once the
 service has named its batch, and closed when its rows are read (`finished`), when the service refused it as a
 whole (`refused`) or when it never arrived (`dropped`). A crash can lose any event: the metadata of the
 batches at the service then say what is true.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import secrets
@@ -34,7 +36,8 @@ class Part:
 
     `name` is unique in its run, `keys` are those of the requests, `batch` is the service's id once there is
     one. A `fetched` part is read, and holds replies that no run has asked for since. `prompt_tokens` is a
-    guess, `completion_tokens` what the replies can take at most.
+    guess, `completion_tokens` what the replies can take at most. `creating` is when the service was asked for
+    the batch, in ISO 8601, empty before.
     """
 
     name: str
@@ -43,6 +46,13 @@ class Part:
     completion_tokens: int
     batch: str | None = None
     fetched: bool = False
+    creating: str = ""
+
+    def asked_s_ago(self) -> float:
+        """Return the seconds since the service was asked for the batch; infinite where it was not."""
+        if not self.creating:
+            return math.inf
+        return (datetime.now(UTC) - datetime.fromisoformat(self.creating)).total_seconds()
 
 
 def open_requests(directory: Path) -> int:
@@ -110,6 +120,8 @@ class BatchState:
         elif event == "prepared":
             part = Part(name, tuple(row["keys"]), row["prompt_tokens"], row["completion_tokens"])
             self.parts[name] = part
+        elif event == "creating":
+            self.parts[name] = replace(self.parts[name], creating=row["time"])
         elif event == "submitted":
             self.parts[name] = replace(self.parts[name], batch=row["batch"])
         elif event in ("finished", "refused", "dropped"):

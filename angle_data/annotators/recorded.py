@@ -3,7 +3,8 @@
 Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
 in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
 holds several. Grades may also be rows of `text1` and `text2` (or `source` and `text`) with `score` and
-`grader`. A recorded grade is that of a pair in either order, and of texts that are equal when normalised.
+`grader`. A `reply` is the text of a message, or the whole JSON of a service's answer. A recorded grade
+is that of a pair in either order, and of texts that are equal when normalised.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
 
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import one_line
 from angle_data.errors import InputError
+from angle_data.http import CallError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise
@@ -24,7 +28,8 @@ NOT_RECORDED = "not_recorded"
 
 _TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
 
-_Replies = dict[tuple[str, str], str]  # (source, task) -> reply
+_Recorded = str | dict[str, Any]  # the content of a message, or the service's whole answer
+_Replies = dict[tuple[str, str], _Recorded]  # (source, task) -> reply
 
 
 class Recorded(Annotator):
@@ -43,7 +48,16 @@ class Recorded(Annotator):
                 reply = self._replies.get((_same_pair(request.source), request.task))
             asked = "grade for this pair" if of_pair else f"{request.task} reply for this text"
             missing = Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
-            yield missing if reply is None else Reply(request.key, reply)
+            yield missing if reply is None else _reply(request.key, reply)
+
+
+def _reply(key: str, recorded: _Recorded) -> Reply | Failure:
+    if isinstance(recorded, str):
+        return Reply(key, recorded)
+    try:
+        return reply_of(key, recorded, 0.0)
+    except CallError as error:
+        return Failure(key, wrong_with_text(error) or error.kind, one_line(error), dict(error.usage))
 
 
 def _load(path: Path, name: str) -> _Replies:
@@ -55,7 +69,10 @@ def _load(path: Path, name: str) -> _Replies:
         fields = ("text1", "text2") if "text1" in row else ("source", "text") if is_grade else ("text",)
         # As `llm-score` writes the source of a request about one pair.
         source = "\n".join(_string(row, field, where).strip() for field in fields)
-        reply = str(read_score(row, where)) if is_grade else _string(row, "reply", where)
+        reply: _Recorded = str(read_score(row, where)) if is_grade else ""
+        if not is_grade:
+            whole = row.get("reply")
+            reply = whole if isinstance(whole, dict) else _string(row, "reply", where)
         annotator = row.get("grader" if is_grade else "annotator", name)
         if annotator != name:
             others.add(str(annotator))

@@ -8,9 +8,11 @@ here are the only ones:
 - a server that is away (no connection after an answer; 502, 503, 504): its requests go to the other
   addresses, or everything waits for up to three minutes, since it may be starting; then `StoppedError`
 - 429: everybody pauses, and it is tried again; `StoppedError` if nothing else comes for ten minutes
-- 400 that names a field that can be left out or asked for in a laxer way (`Form`): once more, so, for good
+- 400, 422 or 5xx that names a field that can be left out or asked for in a laxer way (`Form`): once more, so,
+  for good
 - another refusal of the request, a text that is too long or that a filter stops: a `Failure`
-- 401, 403, 3xx, 404, no quota, or no connection at all in three attempts: the end of the run
+- 401, 403, 3xx, 404, no quota, or no connection at all in three attempts: the end of the run; so are, with
+  `StoppedError`, 402 and a wait of more than ten minutes that the service asks for
 
 Failures in a row end the run, too: of the server twenty, after the first reply with `StoppedError`; of the
 requests five equal ones before it, twenty equal ones after it, or a hundred; of texts a hundred.
@@ -28,6 +30,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import (
     TEXT_KINDS,
     Annotator,
@@ -44,9 +47,10 @@ from angle_data.annotators.transport import (
     CHECK_ADDRESS,
     Form,
     Transport,
+    asks_to_wait,
     credentials_error,
     one_line,
-    read_reply,
+    out_of_money,
     request_body,
 )
 from angle_data.errors import AnnotatorError, StoppedError
@@ -60,7 +64,6 @@ from angle_data.http import (
     is_retryable,
     retry_after,
     retry_pause,
-    wrong_with_text,
 )
 
 log = logging.getLogger("angle.annotators")
@@ -202,7 +205,7 @@ class OpenAIServer(Annotator):
         try:
             body = request_body(request, self._spec.dialect, form)
             answer = await self._transport.post(endpoint.url, body)
-            reply = read_reply(request.key, answer, time.monotonic() - started)
+            reply = reply_of(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)
             raise
@@ -217,6 +220,10 @@ class OpenAIServer(Annotator):
         """Tell an address what a failure says about it; give the place back; raise if all are long away."""
         endpoint, message, lost = place.endpoint, one_line(error), False
         status, told_s = error.status_code, retry_after(error.headers)
+        too_long = asks_to_wait(endpoint.name, error)
+        if too_long and not self._endpoints.others_work(endpoint):
+            self._endpoints.dropped(place)
+            raise StoppedError(one_line(too_long)) from error
         if (status is not None and status < 500) or isinstance(error, NoReply):
             endpoint.answered()
         else:
@@ -256,8 +263,10 @@ class OpenAIServer(Annotator):
         self._limited_until = max(self._limited_until, least) if begun else least + self._pauses.limited_s
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
-        """Ask this address in a laxer form from now on, if it answered 400 because of `form`."""
-        if error.status_code != 400 or (laxer := form.relaxed(str(error), request.sampling)) == form:
+        """Ask this address in a laxer form from now on, if it refused a request because of `form`."""
+        if error.status_code not in (400, 422, 500, 501):
+            return False
+        if (laxer := form.relaxed(error, request.sampling)) == form:
             return False
         if endpoint.form == form:
             endpoint.form = laxer
@@ -273,6 +282,8 @@ class OpenAIServer(Annotator):
             raise AnnotatorError(
                 f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
             )
+        if said := out_of_money(address, error):
+            raise StoppedError(one_line(said))
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
         if error.kind == "connection" and not self._endpoints.reached:

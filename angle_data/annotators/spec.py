@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.annotators.base import Sampling
-from angle_data.calls import check_least, option
+from angle_data.calling.options import check_values, option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
@@ -128,20 +128,23 @@ class EngineConfig:
         read=_fields("--engine-option", "max_model_len=4096"),
         many=True,
     )
-    concurrency: int = option("Maximum concurrent requests.", 64)
+    concurrency: int = option("Maximum concurrent requests.", 64, ge=1)
     requests_per_minute: float | None = option(
-        "Maximum requests per minute.", None, shown="learnt from the server"
+        "Maximum requests per minute.", None, shown="learnt from the server", gt=0
     )
     tokens_per_minute: float | None = option(
-        "Maximum tokens per minute.", None, shown="learnt from the server"
+        "Maximum tokens per minute.", None, shown="learnt from the server", gt=0
     )
     max_usd: float | None = option(
         "Stop when the run folder would cost more than this (exit 75). The first requests count at the "
         "maximum reply length, later ones at the mean, so longer replies in flight can exceed the limit.",
         None,
+        gt=0,
     )
     max_tokens_total: int | None = option(
-        "Stop when the run folder would use more tokens than this (exit 75); counted as for --max-usd.", None
+        "Stop when the run folder would use more tokens than this (exit 75); counted as for --max-usd.",
+        None,
+        ge=1,
     )
     price: tuple[float, float] | None = option(
         "USD per million prompt and reply tokens; for --engine batch, the batch prices.",
@@ -154,7 +157,7 @@ class EngineConfig:
         "TOML file of additional prices, in the format of annotators/prices.toml.", None
     )
     temperature: float | None = option(
-        "Sampling temperature, 0 to 2, or none for the model's own.", 0.7, read=_read_temperature
+        "Sampling temperature, 0 to 2, or none for the model's own.", 0.7, read=_read_temperature, ge=0, le=2
     )
     params: Mapping[str, Any] = option(
         "Extra field of the request body, such as reasoning_effort=low; the value may be JSON. For "
@@ -166,8 +169,10 @@ class EngineConfig:
         many=True,
     )
     seed: int | None = option("Sampling seed, if the server supports one.", None)
-    max_tokens: int = option("Maximum reply length in tokens.", 512)
-    min_yield: float = option("Warn if less than this percentage of what was asked for is usable.", 50.0)
+    max_tokens: int = option("Maximum reply length in tokens.", 512, ge=1)
+    min_yield: float = option(
+        "Warn if less than this percentage of what was asked for is usable.", 50.0, ge=0, le=100
+    )
     shard: tuple[int, int] | None = option(
         "Process only the I-th of N shares; run each separately, with its own --out.",
         None,
@@ -176,13 +181,7 @@ class EngineConfig:
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "max_tokens", "concurrency", "max_tokens_total")
-        check_least(self, 0, "temperature", most=2)
-        check_least(self, 0, "min_yield", most=100)
-        for name in ("requests_per_minute", "tokens_per_minute", "max_usd"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"--{name.replace('_', '-')} must be more than 0, got {value}")
+        check_values(self)
         if ours := sorted(_OURS.keys() & self.params):
             raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):

@@ -11,17 +11,20 @@ import html
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from html.entities import html5
 from typing import Any, Self
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
-from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.answers import error_words
+from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
+from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
 from angle_data.text import longest_answer
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
@@ -29,22 +32,34 @@ CHECK_ADDRESS = "start the server, correct --base-url or check the network; a pr
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
 # A user name and password in an address; the second form is an address without its scheme.
-_USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]*@", re.IGNORECASE)  # http://me:pw@host
-_BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]+:[^\s/@'\"<>]+@(?=[\w\[])")  # me:pw@host:3128
+_USERINFO = re.compile(
+    r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,30}+://)[^\s'\"<>]{0,300}@", re.IGNORECASE
+)  # http://me:pw@host
+_BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]{1,100}+:[^\s/@'\"<>]{1,200}+@(?=[\w\[])")  # me:pw@host:3128
 
 _LAXER = {"bounded_schema": "json_object", "json_schema": "json_object", "json_object": "text"}
+_FORMATS = ("response_format", "guided_json", "structured_outputs", "format")
 _NAMES_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|guided|maxLength", re.IGNORECASE
+    r"response_format|json.?schema|json_object|structured.?output|guided|m(?:ax|in)(?:Length|Items)|"
+    r"(?:parse|compile|convert|unsupported|invalid)[ \w]{0,30} (?:grammar|schema)|grammar_error",
+    re.IGNORECASE,
 )
-_NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
+_NAMES_LENGTH = re.compile("maxLength", re.IGNORECASE)
+_NAMES_TOKENS = re.compile(r"\bmax_tokens\b(?=[\s\S]{0,2000}\bmax_completion_tokens\b)")
 _OPTIONAL = ("temperature", "seed")
 _REFUSES = re.compile(
     r"unsupported|not support|unrecognized|unknown|not (?:permitted|allowed)|deprecated|only", re.IGNORECASE
 )
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,500})", re.IGNORECASE)
 _SHORTEST_KEY = 8
+_MOST_SEARCHED = 20_000  # characters of an error or a page that are read: a pattern goes through all of them
+_CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+# Escape sequences and control characters, with which a server could write to the terminal as it likes.
+_CONTROL = re.compile(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|.)?"
+    r"|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +92,31 @@ class Form:
         thinks = spec.params.get("reasoning_effort") != "none"
         return cls(json, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
-    def relaxed(self, said: str, sampling: Sampling) -> Form:
-        """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""
-        if self.tokens == "max_tokens" and _NAMES_TOKENS.search(said):
+    def relaxed(self, error: CallError, sampling: Sampling) -> Form:
+        """Return the form for a server that refused this one with `error`, the same one if nothing helps.
+
+        What it names as the field (`param`) says more than its words.
+        """
+        said, field = str(error)[:_MOST_SEARCHED], error.param.split(".")[0]
+        refused_only = error.status_code in (400, 422)  # a 500 may be any fault of the server
+        if self.tokens == "max_tokens" and (field == "max_tokens" or _NAMES_TOKENS.search(said)):
             return replace(self, tokens="max_completion_tokens")
-        if sampling.schema is not None and self.json in _LAXER and _NAMES_FORMAT.search(said):
-            bounds = self.json == "bounded_schema" and "maxLength" in said
+        named = field in _FORMATS or (not field and _NAMES_FORMAT.search(said))
+        named = named or (_NAMES_FORMAT.search(said) and field not in _OPTIONAL)
+        if sampling.schema is not None and self.json in _LAXER and named:
+            bounds = self.json == "bounded_schema" and _NAMES_LENGTH.search(said)
             return replace(self, json="json_schema" if bounds else _LAXER[self.json])
-        for name in _OPTIONAL:
+        for name in _OPTIONAL if refused_only else ():
             sent = getattr(sampling, name) is not None and name not in self.without
-            if sent and re.search(rf"\b{name}\b", said) and _REFUSES.search(said):
+            says = re.search(rf"\b{name}\b", said) and _REFUSES.search(said)
+            if sent and (field == name or says):
                 return replace(self, without=(*self.without, name))
         return self
 
 
 def one_line(text: object) -> str:
     """Return the text of a message or error on one line of at most 300 characters."""
-    line = " ".join(str(text).split())
+    line = " ".join(_CONTROL.sub("", str(text)[:_MOST_SEARCHED]).split())
     if not line and isinstance(text, BaseException):
         line = type(text).__name__
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
@@ -107,27 +130,44 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-Secret = re.Pattern[str] | None
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key, and the pattern that finds it however its characters are written."""
+
+    plain: str
+    written: re.Pattern[str]
+
+
+Secret = Key | None
 
 
 def secrets_of(key: str, spec: AnnotatorSpec) -> tuple[Secret, Secret]:
     """Return what finds a key in the words of a service, and in replies; None where nothing is to be hidden.
 
-    It is found as it is, in JSON, and as part of a URL. A key such as the "test" of a local server may well
-    be a word of a reply.
+    It is found as it is, and with any of its characters escaped as in JSON, an address or a page. A key
+    such as the "test" of a local server may well be a word of a reply.
     """
     if spec.api_key_env is None:
         return None, None
-    forms = {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}
-    forms |= {quote(key, safe=""), quote(key), quote_plus(key)}
-    forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
-    secret = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+    secret = Key(key, re.compile("".join(map(_ways_to_write, key))))
     return secret, None if len(key) < _SHORTEST_KEY or key.isalpha() else secret
+
+
+def _ways_to_write(character: str) -> str:
+    code = ord(character)
+    named = [re.escape(name) for name, meant in html5.items() if meant == character and name[-1] == ";"]
+    entities = "|".join([f"#0{{0,4}}{code};", f"#x0{{0,4}}(?i:{code:x});", *named])
+    escaped = rf"\\{{1,4}}u00(?i:{code:02x})|%(?i:{code:02x})|&(?:{entities})"
+    return rf"(?:\\{{0,4}}{re.escape(character)}|{escaped})"
 
 
 def hidden(text: str, secret: Secret) -> str:
     """Return a text without the key, should a service repeat it; see `secrets_of`."""
-    return text if secret is None else secret.sub("[key]", text)
+    if secret is None:
+        return text
+    text = text.replace(secret.plain, "[key]")
+    is_escaped = "\\" in text or "&" in text or "%" in text
+    return secret.written.sub("[key]", text) if is_escaped else text
 
 
 def masked(text: str) -> str:
@@ -159,6 +199,29 @@ def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str)
     return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
 
 
+LONGEST_WAIT_S = 600.0
+"""A service that asks to wait longer ends the run, which goes on when the command is given again."""
+
+
+def asks_to_wait(address: str, error: CallError) -> str | None:
+    """Return one line for a service that asks to wait longer than a run waits; else None."""
+    wait = retry_after(error.headers)
+    if wait is None or wait <= LONGEST_WAIT_S or not is_retryable(error):
+        return None
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + min(wait, 1e8)))
+    return (
+        f"{address} asks to wait {wait / 60:,.0f} minutes, until {until} ({error}); a run waits "
+        f"{LONGEST_WAIT_S / 60:.0f} at most: run the same command again then"
+    )
+
+
+def out_of_money(address: str, error: CallError) -> str | None:
+    """Return one line for a service that answers 402: nothing is in the account; else None."""
+    if error.status_code != 402:
+        return None
+    return f"{address}: the account is empty (HTTP 402): {error}; top it up and run the same command again"
+
+
 def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
     """Return the JSON body that asks `request`."""
     sampling = request.sampling
@@ -188,25 +251,6 @@ def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
 
     bounded: dict[str, Any] = json.loads(json.dumps(schema), object_hook=bound)
     return bounded
-
-
-def read_reply(key: str, answer: Any, seconds: float) -> Reply:
-    """Read a chat completion, decoded from JSON; a `BadAnswer` if it is none, a `NoReply` if it is empty."""
-    if not isinstance(answer, dict):
-        raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
-    usage = answer.get("usage")
-    counts = usage.items() if isinstance(usage, dict) else ()
-    tokens = {name: count for name, count in counts if isinstance(count, int)}
-    if "choices" in answer and not answer["choices"]:
-        raise NoReply("the answer holds no choices; a safety filter may have stopped it", tokens)
-    try:
-        choice = answer["choices"][0]
-        message = choice.get("message") or {}
-        text = message.get("content") or message.get("refusal") or ""
-        finish_reason = choice.get("finish_reason")
-    except (TypeError, AttributeError, LookupError) as error:
-        raise BadAnswer(f"the answer is no chat completion ({type(error).__name__}: {error})") from error
-    return Reply(key, str(text), finish_reason, tokens, seconds)
 
 
 class Transport:
@@ -276,8 +320,8 @@ class Transport:
             raise NoAnswer(_reason(error), connected=True) from error
         if status == 407:
             raise _proxy_error(status, response.reason or "")
-        if status != 200:
-            raise _service_error(status, hidden(content.decode(errors="replace"), self._secret), headers)
+        if not 200 <= status < 300:
+            raise _service_error(status, content, headers, self._secret)
         return _decoded(content, headers, self._secret_of_replies)
 
 
@@ -312,13 +356,54 @@ def is_http(address: str) -> bool:
 
 
 def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
+    """Return the JSON of an answer, also where it comes as a stream of events that nobody asked for."""
+    charset = _CHARSET.search(headers.get("Content-Type", ""))
     try:
-        return json.loads(hidden(content.decode("utf-8-sig"), secret))
-    except ValueError as error:
-        is_page = page_title(content.decode(errors="replace")) is not None
+        text = content.decode(charset[1] if charset else "utf-8").lstrip("\ufeff \t\r\n")
+        is_stream = text.startswith((":", "data:", "event:", "id:"))
+        return without_key(_of_events(text) if is_stream else json.loads(text), secret)
+    except RecursionError:
+        raise NoReply("the answer is JSON nested too deep") from None
+    except (ValueError, LookupError) as error:
+        is_page = page_title(content[:_MOST_SEARCHED].decode(errors="replace")) is not None
         if is_page or "html" in headers.get("Content-Type", ""):
             raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from None
         raise NoReply(f"the answer is broken JSON ({error})") from None
+
+
+def _of_events(text: str) -> Any:
+    """Return the message that a stream of server-sent events makes; comments begin with a colon."""
+    others = (":", "event:", "id:")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(others)]
+    if not all(line.startswith("data:") for line in lines):
+        return json.loads("\n".join(lines))  # comments before plain JSON
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    for data in (line.removeprefix("data:").strip() for line in lines):
+        event = None if data == "[DONE]" else json.loads(data)
+        if not isinstance(event, dict):
+            continue
+        whole |= {name: value for name, value in event.items() if value is not None}
+        parts = event.get("choices")
+        part = parts[0] if isinstance(parts, list) and parts else None
+        if isinstance(part, dict):
+            choice |= {name: value for name, value in part.items() if value is not None}
+            for name, value in (part.get("delta") or part.get("message") or {}).items():
+                joins = isinstance(value, str) and name != "role"
+                message[name] = message.get(name, "") + value if joins else value
+    return {**whole, "choices": [{**choice, "message": message}]} if choice else whole
+
+
+def without_key(value: Any, secret: Secret) -> Any:
+    """Return decoded JSON without the key in any string of it, should a service repeat it."""
+    if secret is None or isinstance(value, int | float | None):
+        return value
+    if isinstance(value, str):
+        return hidden(value, secret)
+    if isinstance(value, list):
+        return [without_key(item, secret) for item in value]
+    return {hidden(name, secret): without_key(item, secret) for name, item in value.items()}
 
 
 def _proxy_error(status: int, said: str) -> NoAnswer:
@@ -336,23 +421,22 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(status: int, content: str, headers: Mapping[str, str]) -> ServiceError:
+def _service_error(status: int, content: bytes, headers: Mapping[str, str], secret: Secret) -> ServiceError:
     """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
+    text = content.decode("utf-8-sig", errors="replace").strip()
     try:
-        decoded: Any = json.loads(content)
-    except ValueError:
+        decoded: Any = json.loads(text)
+    except (ValueError, RecursionError):
         decoded = None
     inner = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
-    message, codes = None, frozenset[str]()
-    if isinstance(inner, dict):
-        message = inner.get("message") or inner.get("detail")
-        codes = frozenset(str(inner[name]) for name in ("code", "type") if inner.get(name))
-    elif isinstance(inner, str):
-        message = inner
+    message, codes = error_words(inner)
     if 300 <= status < 400:
         where = headers.get("Location", "another address").partition("?")[0]  # after ? there may be a key
         message = f"it redirects to {where}; give that address with --base-url"
-    said = str(message) if message else content.strip() or f"HTTP {status}"
+    said = (message or text)[:_MOST_SEARCHED] or f"HTTP {status}"
     if (title := page_title(said)) is not None:
         said = f"HTTP {status}{title and f': {title}'}"
-    return ServiceError(status, masked(said if message else said[:_MESSAGE_CHARS]), codes, headers)
+    said = masked(hidden(html.unescape(said), secret) if secret else said)
+    param = str(inner.get("param") or "") if isinstance(inner, dict) else ""
+    codes = frozenset(hidden(code, secret) for code in codes)
+    return ServiceError(status, said if message else said[:_MESSAGE_CHARS], codes, headers, param)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import with_options
+from angle_data.calling.options import with_options
 from angle_data.ensembling.config import EnsembleConfig
 
 if TYPE_CHECKING:

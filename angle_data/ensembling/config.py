@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calls import check_least, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.records import PURPOSES
 from angle_data.splits import check_ratios, parse_ratios
 
 STRATEGIES = {
     "concat": "angle_data.ensembling.strategies:concat",
-    "principled": "angle_data.ensembling.principled:principled",
+    "principled": "angle_data.ensembling.strategies:principled",
     "vote": "angle_data.ensembling.strategies:vote",
 }
 LABELS = ("binary", "graded", "ordinal")
@@ -62,10 +62,10 @@ class EnsembleConfig:
         shown=f"{ANTONYM_SCORES['opposites']:g} for opposites, else {ANTONYM_SCORES[None]:g}",
     )
     random_per_source: int | None = option(
-        "Random pairs per source text.", None, shown="0 for binary, else 1"
+        "Random pairs per source text.", None, shown="0 for binary, else 1", ge=0
     )
     max_per_source: int | None = option(
-        "Maximum pairs per source text and polarity or degree.", None, shown="no cap"
+        "Maximum pairs per source text and polarity or degree.", None, shown="no cap", ge=1
     )
     ratios: tuple[float, ...] = option(
         "Shares of train, validation and test, split by source text.",
@@ -94,6 +94,5 @@ class EnsembleConfig:
                 "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
                 "--scores RUN"
             )
-        check_least(self, 0, "random_per_source")
-        check_least(self, 1, "max_per_source")
+        check_values(self)
         check_ratios(self.ratios)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.ensembling.read import Grades
 from angle_data.ensembling.screen import gate
 from angle_data.errors import InputError
@@ -53,7 +53,7 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class GivenPairs:
     """The given pairs: those `kept`, each once, the rejections of the others, and the `keys` of all."""
 
     kept: list[GivenPair]
@@ -88,7 +88,9 @@ class Screened:
         ]
 
 
-def screen_given(pairs: Sequence[GivenPair], grades: Grades, taken: Collection[tuple[str, str]]) -> Screened:
+def screen_given(
+    pairs: Sequence[GivenPair], grades: Grades, taken: Collection[tuple[str, str]]
+) -> GivenPairs:
     """Keep the pairs that are graded; drop the others, those in `taken`, and repeated ones."""
     seen = set(taken)
 
@@ -99,6 +101,6 @@ def screen_given(pairs: Sequence[GivenPair], grades: Grades, taken: Collection[t
         seen.add(pair.key)
         return reason
 
-    found = Screened(list(pairs), [], frozenset(pair.key for pair in pairs))
+    found = GivenPairs(list(pairs), [], frozenset(pair.key for pair in pairs))
     found.sift(judge)
     return found

@@ -7,25 +7,44 @@ scale (`scale`) to half a point, less weight the less sure it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from angle_data.disjoint import DisjointSets
+from angle_data.ensembling.evidence import Evidence
 from angle_data.ensembling.given import GivenPair
-from angle_data.ensembling.read import Source
+from angle_data.ensembling.read import SAME_DEGREE, Source
 from angle_data.ensembling.scale import Scale, asked_score
-from angle_data.ensembling.strategies import SAME_DEGREE, Choice, side_of
+from angle_data.ensembling.strategies import Choice
 from angle_data.records import LabelledPair
-from angle_data.text import jaccard, stable_hash, words
+from angle_data.text import content_id, jaccard, normalise, stable_hash, words
 
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
+
+
+def label_pairs(
+    kept: Sequence[Choice],
+    given: Sequence[GivenPair],
+    evidence: Evidence,
+    labels: str,
+    antonym_score: float,
+) -> list[LabelledPair]:
+    """Return the labelled pairs of what is kept, then those of given pairs."""
+    scale = Scale(kept, given, evidence, antonym_score=antonym_score)
+    graded = scale if labels == "graded" and evidence.graded else None
+    ids = {choice.source.key: choice.source.id for choice in kept}
+    rows = [label_choice(c, labels=labels, antonym_score=antonym_score, scale=graded) for c in kept]
+    for pair in given:
+        source_id = ids.get(normalise(pair.text1)) or content_id(pair.text1)
+        rows.append(label_given(pair, source_id, labels=labels, scale=scale))
+    return rows
 
 
 def label_choice(
     choice: Choice, *, labels: str, antonym_score: float, scale: Scale | None = None
 ) -> LabelledPair:
     """Return the labelled pair of a kept candidate, its score as asked for, or the level on a `scale`."""
-    candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
+    candidate, same = choice.candidate, choice.side == "synonym"
     score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
     weight = choice.weight
     if scale is not None:
@@ -60,6 +79,15 @@ def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -
         flags=[pair.kind] if pair.kind else [],
         supervision="grades",
     )
+
+
+def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
+    """Return the sets of normalised texts that those of the same meaning among `kept` connect."""
+    groups: DisjointSets[str] = DisjointSets()
+    for choice in kept:
+        if choice.side == "synonym":
+            groups.join(choice.source.key, choice.text_key)
+    return groups
 
 
 def random_pairs(

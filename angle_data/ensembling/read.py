@@ -10,22 +10,24 @@ import hashlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import (
     Candidate,
+    Polarity,
     made_anew_by,
     model_behind,
     read_candidates,
     read_run_file,
     read_score,
     results_file,
+    same_model,
 )
 from angle_data.text import normalise, pair_key
 
@@ -37,6 +39,8 @@ Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
 
 NO_GRADES: Grades = {}
+SAME_DEGREE = 4
+"""The least degree, and grade, of pairs that mean the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +67,46 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One candidate together with the source it belongs to."""
+    """One candidate together with the source it belongs to; `text_key` is the candidate's normalised text."""
 
     source: Source
     candidate: Candidate
+    text_key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text_key", normalise(self.candidate.text))
 
     @property
     def key(self) -> tuple[str, str]:
         """The `text.pair_key` of source and candidate."""
-        return pair_key(self.source.text, self.candidate.text)
+        one, other = self.source.key, self.text_key
+        return (one, other) if one <= other else (other, one)
+
+    @property
+    def asked(self) -> str:
+        """What was asked for, in words: `synonym`, `antonym`, `degree 5` … `degree 1`."""
+        return self.candidate.polarity or f"degree {self.candidate.degree}"
+
+    @property
+    def side(self) -> Polarity:
+        """`synonym` for what is to mean the same (synonyms, degrees 5 and 4), else `antonym`."""
+        degree = self.candidate.degree or 0
+        return self.candidate.polarity or ("synonym" if degree >= SAME_DEGREE else "antonym")
 
 
 @dataclass(frozen=True, slots=True)
 class GradeSet:
     """The grades of all runs by pair; by grader the number of `rows` read, and the models behind its name.
 
-    A pair that a grader graded more than once has the mean. `facts` are those of `Run`, for all together.
+    A pair that a grader graded more than once has the mean. `facts` are those of `Run`, for all together;
+    `unknown` counts the graded pairs that are neither candidates nor given, once that is known.
     """
 
     grades: Grades
     rows: dict[str, int]
     models: dict[str, set[str]]
     facts: dict[str, Any]
+    unknown: int = 0
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
@@ -110,13 +132,13 @@ def offers_of(candidates: Iterable[Candidate]) -> list[Offer]:
     offers = []
     for key, group in sorted(groups.items()):
         source = Source(key, *min((c.source_id, c.source) for c in group))
-        offers += [Offer(source, candidate) for candidate in sorted(group, key=_canonical)]
+        offers += sorted((Offer(source, candidate) for candidate in group), key=_canonical)
     return offers
 
 
-def _canonical(c: Candidate) -> tuple[str | int, ...]:
-    asked = c.polarity or "", c.degree or 0
-    return *asked, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source
+def _canonical(offer: Offer) -> tuple[str | int, ...]:
+    c = offer.candidate
+    return c.polarity or "", c.degree or 0, offer.text_key, c.model, c.text, c.key, c.source_id, c.source
 
 
 def read_scores(paths: Sequence[Path]) -> GradeSet:
@@ -162,6 +184,37 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
         "sha256": digest.hexdigest(),
     }
     return GradeSet(means, dict(sorted(rows.items())), models, facts)
+
+
+def names_as_annotators(read: GradeSet, runs: Iterable[Run]) -> dict[str, set[str]]:
+    """Return for each grader its names among annotators: its own, and those of runs of the same model."""
+    names = {}
+    for grader, models in read.models.items():
+        same = {run.model for run in runs if any(same_model(run.behind, model) for model in models)}
+        names[grader] = {grader, *same}
+        if others := ", ".join(sorted(same - {grader})):
+            said = "warning: %s is one model with %s (%s): its grades of these sentences do not count"
+            log.warning(said, grader, others, ", ".join(sorted(models)))
+    return names
+
+
+def without_own(
+    grades: Grades, offers: Iterable[Offer], names: Mapping[str, Collection[str]] = {}
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the grades without those that a model gave its own sentences.
+
+    `names` are those of each grader as annotator, if it has others than as grader.
+    """
+    authors: dict[tuple[str, str], set[str]] = {}
+    for offer in offers:
+        if offer.key in grades:
+            authors.setdefault(offer.key, set()).add(offer.candidate.model)
+    return {
+        pair: {
+            name: row[name] for name in row if authors.get(pair, set()).isdisjoint(names.get(name, (name,)))
+        }
+        for pair, row in grades.items()
+    }
 
 
 def _read_run(path: Path) -> Run:

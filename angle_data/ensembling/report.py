@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from angle_data.ensembling.given import Screened
-from angle_data.ensembling.graders import Judgement
-from angle_data.ensembling.read import Run
+from angle_data.ensembling.evidence import LEAST_AUC, LEAST_GRADES, Evidence, shown_areas
+from angle_data.ensembling.given import GivenPairs
+from angle_data.ensembling.read import GradeSet, Run
 from angle_data.ensembling.screen import REASONS
 from angle_data.ensembling.strategies import Outcome
 from angle_data.publish.card import Card
@@ -46,13 +46,14 @@ class EnsembleSummary:
 def summarise(
     runs: Sequence[Run],
     outcome: Outcome,
-    others: Screened,
+    others: GivenPairs,
     splits: Mapping[str, Sequence[LabelledPair]],
     dataset: Path,
-    grading: Judgement,
+    evidence: Evidence,
 ) -> EnsembleSummary:
     """Return the counts of a build."""
-    graded = {"graders": grading.used, "candidate_pairs": grading.pairs, "graded_pairs": grading.graded}
+    pairs = len(evidence.pairs)
+    graded = {"graders": evidence.used, "candidate_pairs": pairs, "graded_pairs": evidence.graded}
     offered = Counter(candidate.model for run in runs for candidate in run.candidates)
     kept = Counter(choice.candidate.model for choice in outcome.kept)
     supports = Counter(model for choice in outcome.kept for model in choice.models)
@@ -78,7 +79,7 @@ def summarise(
         },
         dataset=dataset,
         given=others.counts,
-        graded=graded if grading.used and grading.pairs else {},
+        graded=graded if evidence.used and pairs else {},
     )
 
 
@@ -89,6 +90,63 @@ def rejected_rows(dropped: Iterable[Rejection]) -> Iterator[dict[str, Any]]:
         return r.source_id, r.source, r.polarity or "", r.degree or 0, r.model, r.key, r.text
 
     return (r.to_dict() for r in sorted(dropped, key=place))
+
+
+def grade_notes(evidence: Evidence, labelled: Mapping[str, int]) -> list[str]:
+    """Return what to know about the grades, a line each, for the terminal and the card.
+
+    With labels that rest on grades `labelled` counts the kept pairs whose score rests on their own
+    (`graded`) and on those of others (`expected`); else it is empty.
+    """
+    known = evidence.verdicts.items()
+    lines = [f"{name} {verdict.reason}: its grades are not used" for name, verdict in known if verdict.reason]
+    lines += [
+        f"{grader} graded given pairs and fewer than {LEAST_GRADES} candidates of either polarity: "
+        "its grades are believed, and nothing shows how good they are"
+        for grader, verdict in known
+        if verdict.trusted
+    ]
+    odd: dict[str, dict[str, float]] = {}
+    for grader in evidence.used:
+        for annotator, area in evidence.verdicts[grader].annotators.items():
+            if area < LEAST_AUC:
+                odd.setdefault(annotator, {})[grader] = area
+    lines += [
+        f"{annotator}: its polarities disagree with the grades (area under the curve: {shown_areas(areas)}). "
+        "Read some of its candidates: replies may be swapped"
+        for annotator, areas in sorted(odd.items())
+    ]
+    if expected := labelled.get("expected"):
+        kept = sum(labelled.values())
+        rest = f"{expected} of the {kept} pairs kept have the score expected of such pairs"
+        lines.append(f"{evidence.share}; {rest}")
+    elif 0 < evidence.graded < len(evidence.pairs):
+        lines.append(evidence.share)
+    return lines
+
+
+def grade_report(evidence: Evidence, read: GradeSet, labelled: Mapping[str, int]) -> dict[str, Any]:
+    """Return what `report.json` says about graders and the grades that were read; nothing without grades."""
+    if not read.grades:
+        return {}
+    graders = {
+        grader: {
+            "auc": None if verdict.auc is None else round(verdict.auc, 4),
+            "auc_by_annotator": {name: round(area, 4) for name, area in verdict.annotators.items()},
+            "used": verdict.reason is None,
+        }
+        for grader, verdict in evidence.verdicts.items()
+    }
+    scores = {
+        "rows": read.rows,
+        "pairs": len(read.grades),
+        "unknown_pairs": read.unknown,
+        "candidate_pairs": len(evidence.pairs),
+        "graded_pairs": evidence.graded,
+        **({"labelled": dict(labelled)} if labelled else {}),
+        **read.facts,
+    }
+    return {"graders": graders, "scores": scores}
 
 
 def make_report(

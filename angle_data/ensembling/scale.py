@@ -4,9 +4,8 @@ A level is expected from what was asked for: the mean grade that such pairs of t
 towards what the words say (a synonym 5, degree 3 a 3; an antonym what antonyms got). Grades of the pair
 itself move it from there, the more the less graders differ and the more pairs of its kind do: the posterior
 mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean grade.
-Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that are to
-mean the same stand at 4.5 and more, where training takes them for positive. Antonyms stand about the level
-that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
+Graders are read alike, by the means that the evidence has of each (`grades_alike`). Antonyms stand about the
+level that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
+from angle_data.ensembling.evidence import USUAL_MEANS, Evidence, shrink
 from angle_data.ensembling.given import GivenPair
-from angle_data.ensembling.read import Grades
-from angle_data.ensembling.strategies import Choice, asked_of, side_of
+from angle_data.ensembling.strategies import Choice
 from angle_data.records import TOP_GRADE, Candidate
 
 # Before anything is seen: variances of the levels of pairs of one kind, and of the grades of one pair; and
@@ -27,7 +25,6 @@ from angle_data.records import TOP_GRADE, Candidate
 _SPREAD, _NOISE = 0.5, 0.15
 _STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
 _LEAST_SPREAD = 0.05
-_USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that do, before any is seen
 
 _Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
@@ -60,15 +57,15 @@ def asked_score(candidate: Candidate, antonym_score: float) -> float:
 
 
 class Scale:
-    """The levels of the pairs `kept` and `given`, learned from them and from grades that are used."""
+    """The levels of the pairs `kept` and `given`, learned from them and from the evidence on all pairs."""
 
     def __init__(
-        self, kept: Sequence[Choice], given: Sequence[GivenPair], grades: Grades, *, antonym_score: float
+        self, kept: Sequence[Choice], given: Sequence[GivenPair], evidence: Evidence, *, antonym_score: float
     ) -> None:
-        rows = [grades.get(choice.key, {}) for choice in kept]
-        self._grades = grades
-        self._knots = _align(kept, rows)
-        known = (*rows, *(grades.get(pair.key, {}) for pair in given))
+        self._grades = evidence.grades
+        self._knots = grades_alike(evidence) if evidence.graded else {}
+        rows = [self._grades.get(choice.key, {}) for choice in kept]
+        known = (*rows, *(self._grades.get(pair.key, {}) for pair in given))
         read = [self._read(row) for row in known if row]
         squares = sum((value - fmean(row)) ** 2 for row in read for value in row)
         # The variance of the grades of one pair.
@@ -80,12 +77,11 @@ class Scale:
         groups: dict[_Kind, list[float]] = {}
         antonyms: list[float] = []
         for choice, row in zip(kept, rows, strict=True):
-            asked = asked_of(choice.candidate)
-            words[asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
+            words[choice.asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
             level = [fmean(self._read(row))] if row else []
-            antonyms += level if asked == "antonym" else []
+            antonyms += level if choice.asked == "antonym" else []
             for name in choice.models:
-                groups.setdefault((name, asked), []).extend(level)
+                groups.setdefault((name, choice.asked), []).extend(level)
         self._shift = 0.0  # from what graders give antonyms to what the user does
         if antonyms:
             words["antonym"] = fmean(antonyms)
@@ -97,14 +93,13 @@ class Scale:
 
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
-        asked = asked_of(choice.candidate)
-        kinds = [(name, asked) for name in choice.models]
+        kinds = [(name, choice.asked) for name in choice.models]
         value, variance = (fmean(found[kind] for kind in kinds) for found in (self._mean, self._spread))
         if row := self._grades.get(choice.key):
             noise = self._noise / len(row)
             share = variance / (variance + noise)
             value, variance = value + share * (fmean(self._read(row)) - value), share * noise
-        if asked == "antonym":
+        if choice.asked == "antonym":
             value = min(TOP_GRADE, max(0.0, value + self._shift))
         return Level(value, variance)
 
@@ -118,26 +113,19 @@ class Scale:
         return [_interpolate(grade, self._knots.get(name, ())) for name, grade in row.items()]
 
 
-def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Knots]:
+def grades_alike(evidence: Evidence) -> dict[str, _Knots]:
     """Return some grades of each grader and what they are read as, rising.
 
-    The mean grade of pairs that mean the same is read as the most generous grader's, and at least 4.5; the
-    mean grade of others as the strictest's.
+    Graders are read as the one who makes most of a difference: the mean grade of pairs that mean the same is
+    read as the most generous grader's, the mean grade of others as the strictest's. With a strict one, too,
+    pairs that mean the same stand at 4.5 and more, where training takes them for positive.
     """
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for choice, row in zip(kept, rows, strict=True):
-        for name, grade in row.items():
-            found.setdefault(name, ([], []))[side_of(choice.candidate) == "synonym"].append(grade)
-    means = {
-        name: [shrink(sum(s), len(s), usual, _STRENGTH) for s, usual in zip(sides, _USUAL, strict=True)]
-        for name, sides in found.items()
-    }
-    least = min((low for low, _ in means.values()), default=_USUAL[0])
-    most = max([high for _, high in means.values()] + [_USUAL[1]])
+    high, low = evidence.sides.means.tolist()
+    most, least = max([USUAL_MEANS[0], *high]), min(low, default=USUAL_MEANS[1])
     return {
-        name: sorted({0.0: 0.0, 5.0: 5.0, low: least, high: most}.items())
-        for name, (low, high) in means.items()
-        if low < high
+        name: sorted({0.0: 0.0, 5.0: 5.0, below: least, above: most}.items())
+        for name, below, above in zip(evidence.sides.graders, low, high, strict=True)
+        if below < above
     }
 
 
@@ -146,8 +134,3 @@ def _interpolate(value: float, knots: _Knots) -> float:
         if value <= x1:
             return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
     return value
-
-
-def shrink(total: Any, count: Any, prior: Any, strength: float) -> Any:
-    """Return means of `count` observations, drawn towards `prior` as by `strength` more of them."""
-    return (total + strength * prior) / (count + strength)

@@ -1,8 +1,9 @@
-"""Which candidates are usable at all: a gate for each alone, then a topic check across annotators.
+"""Which candidates are usable at all, and which of these are one pair: done once, for all later steps.
 
-Neither asks a model. Neither looks at polarity: an antonym offered as a synonym shares just as many words
-with its source (benchmarks/LOG.md lists what was tried for that without a model, and failed). Refusals,
-chatter and cut-off replies were rejected when the reply was parsed.
+There is a gate for each candidate alone, then a topic check across annotators. Neither asks a model, and
+neither looks at polarity: an antonym offered as a synonym shares just as many words with its source
+(benchmarks/log lists what was tried for that without a model, and failed). Refusals, chatter and cut-off
+replies were rejected when the reply was parsed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from statistics import median
+from typing import NamedTuple
 
 from angle_data.ensembling.read import Offer
 from angle_data.records import Candidate, Polarity, Rejection
@@ -62,23 +65,59 @@ _FUNCTION_WORDS = words(
 )
 
 
-def screen(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
-    """Return the offers that pass the gate and are on topic, and the rejections of the others."""
-    passed, dropped = pass_gate(offers)
-    lost = set(map(id, off_topic(passed)))
-    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
-    return [offer for offer in passed if id(offer) not in lost], dropped
+class Merged(NamedTuple):
+    """One pair and every offer of it, by the side that was asked for; its annotators, sorted."""
+
+    key: tuple[str, str]
+    models: tuple[str, ...]
+    synonyms: tuple[Offer, ...]
+    antonyms: tuple[Offer, ...]
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """All of its offers."""
+        return *self.synonyms, *self.antonyms
 
 
-def pass_gate(offers: Sequence[Offer]) -> tuple[list[Offer], list[Rejection]]:
-    """Return the offers that pass the gate, and the rejections of the others."""
+class Screened(NamedTuple):
+    """The distinct pairs of what is usable, and the rejections of all other candidates."""
+
+    pairs: list[Merged]
+    dropped: list[Rejection]
+
+
+def screen(offers: Iterable[Offer], *, topic: bool = True) -> Screened:
+    """Merge the offers that pass the gate and, unless `topic` is False, are on topic; reject the others."""
     passed, dropped = [], []
     for offer in offers:
         if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
             dropped.append(reject(offer.candidate, reason))
         else:
             passed.append(offer)
-    return passed, dropped
+    lost = set(map(id, off_topic(passed) if topic else ()))
+    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
+    return Screened(merge(offer for offer in passed if id(offer) not in lost), dropped)
+
+
+def merge(offers: Iterable[Offer]) -> list[Merged]:
+    """Return the distinct pairs among `offers`, in the order of their first offer.
+
+    Two offers are one pair when their unordered pairs of normalised texts are equal, so that a pair occurs
+    once in the whole data set even if one source is another's candidate. Nothing softer counts as equal:
+    texts that differ by a token may be opposites ("with quota errors" / "without quota errors").
+    """
+    groups: dict[tuple[str, str], tuple[list[Offer], list[Offer]]] = {}
+    for offer in offers:
+        groups.setdefault(offer.key, ([], []))[offer.side == "antonym"].append(offer)
+    return [
+        Merged(key, models_of([*synonyms, *antonyms]), tuple(synonyms), tuple(antonyms))
+        for key, (synonyms, antonyms) in groups.items()
+    ]
+
+
+def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
+    """Return the annotators of offers, sorted."""
+    return tuple(sorted({offer.candidate.model for offer in offers}))
 
 
 def reject(candidate: Candidate, reason: str) -> Rejection:
@@ -126,6 +165,7 @@ def is_near_copy(source: str, antonym: str) -> bool:
     return said == denied
 
 
+@lru_cache(1 << 16)
 def fold(word: str) -> str:
     """Return a case-folded word without its English inflection: "stops", "stopping", "stopped" give "stop".
 

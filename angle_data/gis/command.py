@@ -1,11 +1,10 @@
-"""The commands `angle-data gis`, `gis explain`, `gis sample` and `gis rehydrate`: options in, a table out.
+"""The commands `angle-data gis`, `gis explain` and `gis rehydrate`: options in, a table out.
 
 They import nothing heavy until they run.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from angle_data.calls import option, with_options
+from angle_data.calling.options import option, with_options
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
 from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
@@ -46,12 +45,21 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     token_counter(config.tokenizer, fetch=not config.no_crawl)
     crawled = None
     if not config.no_crawl:
-        from angle_data.gis.crawl.crawl import crawl_repos, forecast, forecast_table
-
         if config.dry_run:
+            from angle_data.gis.crawl.forecast import forecast
+            from angle_data.text import counted
+
             found = forecast(config)
-            return found, forecast_table(found)
-        crawled = crawl_repos(config)
+            repositories = counted(found["repositories"], "repository", "repositories")
+            return found, f"about {found['requests']:,} requests for {repositories}"
+        if config.archives:
+            from angle_data.gis.crawl.archive import read_archives
+
+            crawled = read_archives(config)
+        else:
+            from angle_data.gis.collect import crawl_repos
+
+            crawled = crawl_repos(config)
     built = build_gis(config)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
     return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
@@ -71,7 +79,7 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.comments.reading import explain_comments
+    from angle_data.gis.comments.explain import explain_comments
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
@@ -79,42 +87,7 @@ def explain(
     for row in explain_comments(source, why=why):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
-        raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
-
-
-def sample(
-    out: Annotated[
-        Path | None, typer.Option(help="Folder written by `gis --out`; sample.csv is written there.")
-    ] = None,
-    n: Annotated[int, typer.Option("--n", help="Number of pairs to draw.")] = 100,
-    seed: Annotated[int, typer.Option(help="Random seed for the draw.")] = 0,
-    verdicts: Annotated[Path | None, typer.Option(help="Filled-in CSV: compute the error rate.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:
-    """Write pairs to a CSV to check by hand, or compute an error rate from the verdicts in it.
-
-    Fill in the column `verdict` with right, wrong or unclear (r, w, u): is the label right? With --verdicts
-    and --out, the rate is added to the data set card.
-
-    Example: angle-data gis sample --out gis --n 100
-
-    Example: angle-data gis sample --verdicts gis/sample.csv --out gis
-    """
-    configure_logging()
-    from angle_data.gis.build.card import error_table
-    from angle_data.gis.sample import error_rates, put_on_card, read_verdicts, write_sample
-
-    if verdicts is not None:
-        rates = error_rates(read_verdicts(verdicts))
-        if out is not None:
-            put_on_card(out, verdicts, rates)
-        typer.echo(json.dumps(rates) if as_json else error_table(rates))
-        return
-    if out is None:
-        raise InputError("give --out, the folder that `gis --out` wrote, or --verdicts, a file to count")
-    target = out / "sample.csv"
-    count = write_sample(out / "dataset", target, count=n, seed=seed)
-    typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
+        raise InputError(f"{source}: no comments; each line needs repo, number, author and body, see --help")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +126,7 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
     if crawled is not None:
         stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        cost = f"{crawled.requests:,} ({crawled.points:,} points); the forecast says {crawled.forecast:,}"
+        cost = f"{crawled.requests:,} ({crawled.points:,} points)"
         aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
         rows = [*stored, ("requests", cost), *aside, *rows]
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]

@@ -17,20 +17,23 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, read_dataset, read_forms, write_forms
+from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS, Row, write_forms
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
 from angle_data.gis.crawl.lookups import GONE, look_up, resolve
 from angle_data.gis.crawl.store import Store
+from angle_data.jsonl import read_jsonl
 from angle_data.locking import hold
-from angle_data.publish.dataset import write_rows
+from angle_data.publish.dataset import data_file, write_rows
 from angle_data.splits import SPLITS
+from angle_data.tables import read_table
 from angle_data.text import content_id
 
 log = logging.getLogger("angle")
 
 _STORE = "rehydrate.sqlite"
+_SHARED = [name for name in COLUMNS if name in IDS_COLUMNS]  # with and without texts
 _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
@@ -44,11 +47,12 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
     wanted: defaultdict[str, set[int]] = defaultdict(set)
     for _, row in read_dataset(data):
         if "hash1" not in row:
-            raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
+            raise InputError(f"{data} has its texts already; rehydrate is for data sets made with --ids-only")
         for name, number in _ends(row):
             wanted[name].add(number)
     if (out / "dataset").exists() or (out / "data").exists():
-        raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
+        said = f"--out {out} already holds a data set"
+        raise InputError(f"{said}; choose another --out, or delete it to fetch everything again")
     if not client.authenticated:
         log.warning("no token in %s: GitHub allows 60 requests an hour", client.token_env)
     with hold(out):
@@ -75,7 +79,7 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
     for column in ("url1", "url2"):
         match = _ADDRESS.match(row[column])
         if match is None:
-            raise InputError(f"{row[column]!r} is no address of an issue; the data set is damaged")
+            raise InputError(f"{row[column]!r} is not the URL of an issue; the data set is damaged")
         yield match[1], int(match[2])
 
 
@@ -128,3 +132,22 @@ def _state(nodes: list[Node], store: Store, texts: Texts) -> str:
     if sum(not issue.gone and not issue.is_pull for issue in issues) < 2:
         return "gone"
     return "kept" if all(texts.get(node) for node in nodes) else "empty"
+
+
+def read_forms(directory: Path) -> dict[str, dict[str, int]]:
+    """Return what `write_forms` wrote; nothing where there is no such file."""
+    found: dict[str, dict[str, int]] = {}
+    for _, row in read_jsonl(directory / FORMS) if (directory / FORMS).exists() else ():
+        found.setdefault(row["repo"], {})[row["line"]] = row["issues"]
+    return found
+
+
+def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
+    """Yield (split, row) of a data set of issue pairs; an `InputError` if the folder holds none."""
+    splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
+    if not splits:
+        said = f"{directory} holds no data set (data/*.parquet)"
+        raise InputError(f"{said}; build one first, or check the path")
+    for split in splits:
+        for _, row in read_table(directory / data_file(split), require=_SHARED):
+            yield split, row

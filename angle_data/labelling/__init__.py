@@ -7,9 +7,9 @@ In reading order:
 
 - `command`: makes the commands from their options, and prints what they return
 - `config`: the options of llm-label and llm-score
-- `label`: llm-label: requests from texts, candidates from replies; with --pilot a sample first
+- `label`: llm-label: requests from texts, candidates from replies
+- `pilot`: its forecasts: --dry-run, and --pilot, which asks about a sample first
 - `score`: llm-score: requests from pairs, grades from replies
-- `plan`: llm-label --plan: what to ask for with a budget, by gains that were measured
 - `mine`: pairs to be graded, among the texts or among what was written for each
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import with_options
+from angle_data.calling.options import with_options
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import SessionPlan, SessionResult
-    from angle_data.labelling.label import PilotResult
-    from angle_data.labelling.plan import SpendingPlan
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.asking.session import SessionResult
+    from angle_data.labelling.pilot import PilotResult
 
 
 @with_options(LabelConfig, dry_run=True)
@@ -30,17 +30,12 @@ def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     progress, the server went away, or some requests failed (rerun the same command to resume); 130
     interrupted (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
-    Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
+    Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt
     --max-usd 5
-
-    Plan what to ask for: angle-data llm-label --plan --purpose topics --budget-usd 20 --model chatgpt
-    --texts notes.jsonl --out runs
     """
-    from angle_data.labelling.label import label, pilot, plan_label
-    from angle_data.labelling.plan import plan_spending
+    from angle_data.labelling.label import label
+    from angle_data.labelling.pilot import pilot, plan_label
 
-    if config.plan:
-        return _told(plan_spending(config))
     if dry_run:
         return _told(plan_label(config))
     return _told(label(config) if config.pilot is None else pilot(config))
@@ -64,7 +59,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     return _told(plan_score(config) if dry_run else score(config))
 
 
-def _told(done: SessionPlan | SessionResult | PilotResult | SpendingPlan) -> tuple[Mapping[str, Any], str]:
+def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
     return done.counts, str(done)
 
 

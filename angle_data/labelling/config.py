@@ -5,14 +5,13 @@ Each field is an option of its command: add one here, with its default and help.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.annotators.spec import EngineConfig
-from angle_data.calls import check_least, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
-from angle_data.records import PURPOSES, Polarity
+from angle_data.records import Polarity
 from angle_data.tables import TABLE_KINDS
 
 POLARITIES: dict[str, tuple[Polarity, ...]] = {
@@ -23,7 +22,7 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 """Value of --polarity -> the polarities that are asked for."""
 
 
-_MOST_PER_CALL = 50
+_MAX_PAIRS_PER_CALL = 50
 _OUT = "Run folder; rerun the same command to resume."
 
 
@@ -34,48 +33,29 @@ class LabelConfig:
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
-    size: int | None = option("Sentences to request per text and polarity.", None, shown="2")
+    size: int | None = option("Sentences to request per text and polarity.", None, shown="2", ge=1)
     polarity: str | None = option("Polarity to request: both, synonym or antonym.", None, shown="both")
     prompts: str = option(
-        "structured (recommended: keeps facts and terms, replies in JSON), contrast (for opposites that must "
+        "structured (keeps facts and terms, replies in JSON), contrast (for opposites that must "
         "be kept apart: paraphrases in different words, contradictions in the same words), degrees (one "
         "sentence per degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
-        "paper",
+        "structured",
     )
     text_field: str = option("Field or column with the text.", "text")
     id_field: str = option("Field or column with the id, if any.", "id")
-    limit: int | None = option("Use at most this many texts, from the start.", None)
+    limit: int | None = option("Use at most this many texts, from the start.", None, ge=1)
     pilot: int | None = option(
         "Ask about this many texts first, sampled from the whole file, and forecast tokens, cost, time and "
         "yield for all; the same command without --pilot asks about the rest.",
         None,
+        ge=1,
     )
-    plan: bool = option(
-        "Send nothing: compare ways to annotate by their cost and by the gain measured elsewhere, and print "
-        "the commands for the cheapest one that is nearly as good as the best. Requires --purpose.",
-        False,
-    )
-    budget_usd: float | None = option("With --plan: maximum total cost.", None, shown="no limit")
-    purpose: str | None = option("With --plan: opposites or topics, as in ensemble.", None)
     retry_rejected: bool = option(
         "Retry once each request that the server refused or whose reply gave no sentence at all.", False
     )
 
     def __post_init__(self) -> None:
-        if self.plan and self.purpose not in PURPOSES:
-            purposes = " or ".join(PURPOSES)
-            raise InputError(f"--plan needs --purpose, {purposes}: must opposites be kept apart, or not?")
-        if not self.plan and (self.budget_usd is not None or self.purpose is not None):
-            raise InputError("--budget-usd and --purpose are for --plan; a run has --max-usd")
-        asked = {name: getattr(self, name) for name in ("size", "polarity", "pilot")}
-        asked |= {name: getattr(self.engine, name) for name in ("shard", "max_usd", "max_tokens_total")}
-        asked["prompts"] = None if self.prompts == "paper" else self.prompts
-        given = [name.replace("_", "-") for name, value in asked.items() if value is not None]
-        if self.plan and given:
-            raise InputError(f"--plan decides what to ask for: leave out --{given[0]}")
-        if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
-            raise InputError(f"--budget-usd must be above 0 and finite, got {self.budget_usd:g}")
-        check_least(self, 1, "size", "limit", "pilot")
+        check_values(self)
         if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
 
@@ -97,17 +77,19 @@ class ScoreConfig:
         shown="none",
     )
     pairs_per_call: int = option(
-        f"Maximum pairs per request, 1 to {_MOST_PER_CALL}; the prompt is sent once for all of them.", 1
+        f"Maximum pairs per request, 1 to {_MAX_PAIRS_PER_CALL}; the prompt is sent once for all of them.",
+        1,
+        ge=1,
+        le=_MAX_PAIRS_PER_CALL,
     )
     prompt: Path | None = option(  # noqa: RUF009
         "Text file with your own prompt; {pairs} stands for the pairs.", None, shown="the toolkit's own"
     )
-    limit: int | None = option("Use at most this many pairs, from the start.", None)
+    limit: int | None = option("Use at most this many pairs, from the start.", None, ge=1)
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",
         False,
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "pairs_per_call", most=_MOST_PER_CALL)
-        check_least(self, 1, "limit")
+        check_values(self)

@@ -3,34 +3,30 @@
 One request per text and polarity, or one per text for all degrees, in the order of the texts.
 `candidates.jsonl` and `rejected.jsonl` are a pure function of the requests and the journal, so a better
 parser reaches old replies without another call.
-
-`pilot` asks about a sample of the texts first. It is drawn by hash from all over the file, so a larger one
-holds the smaller, and is part of the run: the command without --pilot asks only the rest.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any
 
+from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
-from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
+from angle_data.labelling.asking.session import SessionResult, ask_all
 from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.prompts import Asked, list_schema, load_prompts, object_schema
 from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
-from angle_data.records import DEGREES, Candidate, Polarity, Rejection, read_candidates
+from angle_data.records import DEGREES, Candidate, Polarity, Rejection
 from angle_data.text import stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
@@ -39,12 +35,6 @@ log = logging.getLogger("angle.labelling")
 _REPLY_STRETCH = 1.3
 _KEY_CHARS = 8  # of JSON around each sentence
 _SIZE, _POLARITY = 2, "both"  # without --size and --polarity
-_SHOWN = 10  # sentences after a pilot
-
-
-def plan_label(config: LabelConfig) -> SessionPlan:
-    """Forecast what `label` would ask and cost; reads files only. Raises what `plan_all` does."""
-    return plan_all(LabelJob(config))
 
 
 def label(config: LabelConfig) -> SessionResult:
@@ -177,7 +167,7 @@ class LabelJob(Job):
         if row is not None and (why := refusal_of(row)) is not None:
             dropped.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
-            raw = whole_characters(row["reply"])
+            raw = whole_characters(words_of(row))
             for text, reason, degree in self._parse(request, row):
                 if reason is None:
                     kept.append(Candidate(*source, text, *by, degree))
@@ -190,91 +180,16 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)
-        prompt, ended = self._prompts[polarity or "degrees"].template, row.get("finish_reason")
-        about: dict[str, Any] = {"source": request.source, "finish_reason": ended, "prompt": prompt}
+        answer, prompt = answer_of(row), self._prompts[polarity or "degrees"].template
+        if answer.refusal and not answer.text.strip():
+            return [Part(answer.refusal, "refusal")]
+        about: dict[str, Any] = {"source": request.source, "finish": answer.finish, "prompt": prompt}
         if polarity is None:
-            return parse_degrees(row["reply"], **about)
-        return parse_reply(row["reply"], **about, size=self._size, polarity=polarity)
+            return parse_degrees(answer.text, **about)
+        return parse_reply(answer.text, **about, size=self._size, polarity=polarity)
 
 
 def _polarity(request: ChatRequest) -> Polarity | None:
     """Return the polarity that a request asks for, None if it asks for degrees."""
     assert request.task != "score", "labelling asks for sentences only"
     return None if request.task == "degrees" else request.task
-
-
-@dataclass(frozen=True, slots=True)
-class PilotResult:
-    """What a pilot measured.
-
-    `measured` has for each name what was taken or given so far and what all texts will come to; None where it
-    is not known, as the tokens of recorded replies. `useful` is the share of what was asked for that is of
-    use, and `error` half of its interval of 95 %. `pairs` are some (polarity or degree, source, sentence).
-    """
-
-    session: SessionResult
-    measured: dict[str, tuple[float | None, float | None]]
-    useful: float
-    error: float
-    pairs: list[tuple[str, str, str]]
-
-    @property
-    def counts(self) -> dict[str, Any]:
-        """Return the counts of the run folder, with the forecast under `pilot`."""
-        table = {name: {"pilot": part, "all": whole} for name, (part, whole) in self.measured.items()}
-        known = {"measured": table, "useful": self.useful, "error": self.error, "pairs": self.pairs}
-        return {**self.session.counts, "pilot": known}
-
-    def __str__(self) -> str:
-        """Show it to people."""
-        width = max(map(len, self.measured))
-        lines = [f"{'':<{width}} {'pilot':>12} {'all texts':>12}"]
-        for name, (part, whole) in self.measured.items():
-            lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
-        lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
-        lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
-        lines.append("\nthe same command without --pilot asks the rest, and nothing twice")
-        return "\n".join([*lines, f"{self.session.model} -> {self.session.run}"])
-
-
-def _shown(name: str, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if name == "time":
-        return duration(value)
-    return f"{value:,.4f}" if name == "USD" else f"{value:,.0f}"
-
-
-def pilot(config: LabelConfig) -> PilotResult:
-    """Ask about `config.pilot` texts, as `label` does, and forecast all of them from the run folder."""
-    session = label(config)
-    job = LabelJob(replace(config, pilot=None))
-    plan = plan_all(job)
-    counts = session.counts
-    answered = max(counts["replied"] + counts["refused"], 1)
-    measured: dict[str, tuple[float | None, float | None]] = {
-        "requests": (answered, answered + plan.to_ask),
-        "tokens": (None, None),
-        "USD": (None, None),
-    }
-    if plan.spent_tokens:  # recorded replies do not say what they took
-        left = plan.prompt_tokens + plan.completion_tokens
-        measured["tokens"] = plan.spent_tokens, plan.spent_tokens + left
-        if plan.usd is not None and plan.spent_usd is not None:
-            measured["USD"] = plan.spent_usd, plan.spent_usd + plan.usd
-    if counts["asked"]:
-        each = session.seconds / counts["asked"]
-        measured["time"] = session.seconds, session.seconds + each * plan.to_ask
-    given = {"sentences kept": counts["kept"]}
-    given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
-    grown = (answered + plan.to_ask) / answered
-    measured |= {name: (count, round(count * grown)) for name, count in given.items()}
-    useful = counts["kept"] / max(job.asked_for(counts), 1)
-    error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
-    # Some candidates, drawn by hash, with at most one of each source and polarity or degree.
-    found: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for one in read_candidates(config.out) if counts["kept"] else ():
-        kind = one.polarity or f"degree {one.degree}"
-        found.setdefault((one.source_id, kind), (kind, one.source, one.text))
-    pairs = sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
-    return PilotResult(session, measured, useful, error, pairs)

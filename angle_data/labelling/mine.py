@@ -10,9 +10,7 @@ drawn. No text is compared with all others: a word leads to at most `_WINDOW` te
 
 from __future__ import annotations
 
-import heapq
 import math
-from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +18,14 @@ from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 
-from angle_data.calls import check_least, check_named_once, option, paths_option
+from angle_data.calling.options import check_named_once, check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
 from angle_data.labelling.texts import TextFile
 from angle_data.records import read_candidates
+from angle_data.similar.near import tokens
 from angle_data.tables import TABLE_KINDS
-from angle_data.text import counted, normalise, pair_key, stable_hash, words
+from angle_data.text import counted, normalise, pair_key, stable_hash
 
 KINDS = ("near", "between", "random")
 _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
@@ -36,7 +35,6 @@ _LISTED = 100  # so many are looked at for what lies between
 _RAREST = 16  # words of a text that lead to its neighbours
 _WINDOW = 200  # texts that a word leads to
 _STEM = 4
-_UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
 _USUAL = 2_000  # pairs, where no number is asked for
 _WRITTEN = "written"
@@ -61,10 +59,10 @@ class MineConfig:
         metavar="RUN",
         argument=True,
     )
-    n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer")
+    n: int | None = option("Number of pairs to draw.", None, shown="2000, or all if fewer", ge=1)
     seed: int = option("Random seed for the draw.", 0)
     text_field: str = option("Field or column with the text.", "text")
-    limit: int | None = option("Use at most this many texts, from the start.", None)
+    limit: int | None = option("Use at most this many texts, from the start.", None, ge=1)
     embeddings: Path | None = option(  # noqa: RUF009
         "Find neighbours with these embeddings of the same file, made by `angle-train encode --texts TEXTS "
         "--out FILE.npy`.",
@@ -74,7 +72,7 @@ class MineConfig:
     )
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "n", "limit")
+        check_values(self)
         if (self.texts is None) == (not self.runs):
             raise InputError("give --texts FILE, or run folders of llm-label: each makes its own pairs")
         check_named_once(self.runs)
@@ -134,51 +132,19 @@ def _among_texts(config: MineConfig, path: Path) -> list[_Row]:
     return [_row_of(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
 
 
-def _features(text: str) -> set[str]:
-    """Return what of a text can be shared: the beginnings of its words, or pairs of characters."""
-    found = set[str]()
-    for word in words(text):
-        if word >= _UNSPACED:
-            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        else:
-            found.add(word[:_STEM])
-    return found
-
-
 def _in_order(near: _Near, place: int, count: int) -> _Near:
     """Sort the neighbours of a text, the nearest first; of equally near ones each text has others first."""
     return sorted(near, key=lambda item: (-item[1], (item[0] - place) % count))
 
 
 def _by_words(texts: Sequence[str], asked: int, most: int) -> Iterator[_Near]:
-    """Yield up to `most` neighbours of each of the first `asked` texts, by shared words.
+    """Yield up to `most` neighbours of each of the first `asked` texts, by the beginnings of shared words."""
+    from angle_data.similar.ranking import Index, numbered
 
-    Similarity is the sum of the weights of the shared words to that of all. The weight is log((N + 1) / texts
-    that hold the word). A word that many texts hold leads only to those next to a text in hash order.
-    """
-    number: dict[str, int] = {}
-    raw = [[number.setdefault(name, len(number)) for name in sorted(_features(text))] for text in texts]
-    holders: list[list[int]] = [[] for _ in number]
-    for place, names in enumerate(raw):
-        for name in names:
-            holders[name].append(place)
-    weight = [math.log((len(texts) + 1) / len(places)) for places in holders]
-    held = [tuple(sorted(names, key=lambda name: (-weight[name], name))) for names in raw]
-    total = [math.fsum(weight[name] for name in names) for names in held]
-    for place, own in enumerate(held[:asked]):
-        shared: dict[int, float] = {}
-        for name in own[:_RAREST]:
-            places = holders[name]
-            start = max(0, min(bisect_left(places, place) - _WINDOW // 2, len(places) - _WINDOW))
-            for other in places[start : start + _WINDOW]:
-                shared[other] = shared.get(other, 0.0) + weight[name]
-        shared.pop(place, None)
-        order = {other: (-share, (other - place) % len(texts)) for other, share in shared.items()}
-        mine, near = set(own), []
-        for other in heapq.nsmallest(most, order, key=order.__getitem__):
-            common = math.fsum(weight[name] for name in held[other] if name in mine)
-            near.append((other, common / (total[place] + total[other] - common)))
-        yield _in_order(near, place, len(texts))
+    index = Index(numbered({token[:_STEM] for token in tokens(text)}) for text in texts)
+    for place in range(asked):
+        found, overlaps = index.nearest(place, most, words=_RAREST, window=_WINDOW)
+        yield list(zip(found.tolist(), overlaps.tolist(), strict=True))
 
 
 def _by_embeddings(path: Path, rows: Sequence[int], in_file: int, asked: int, most: int) -> Iterator[_Near]:

@@ -18,15 +18,18 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.calls import check_named_once
+from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
-from angle_data.labelling.asking.session import Job, SessionPlan, SessionResult, Tally, ask_all, plan_all
+from angle_data.labelling.asking.session import SessionResult, ask_all
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
@@ -292,14 +295,17 @@ def _raw(key: str, journal: Journal) -> str:
     row, failure = journal.row(key), journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
-    return whole_characters(refusal_of(row) or row["reply"]) if row is not None else ""
+    return whole_characters(refusal_of(row) or words_of(row)) if row is not None else ""
 
 
 def _read(row: dict[str, Any], count: int) -> list[float | str]:
     """Return the grade of each pair of a journal row, or the reason why it has none."""
     if refusal_of(row) is not None:
         return [_REFUSED] * count
-    return parse_grades(whole_characters(row["reply"]), count=count, finish_reason=row.get("finish_reason"))
+    answer = answer_of(row)
+    if answer.refusal and not answer.text.strip():
+        return ["refusal"] * count
+    return parse_grades(whole_characters(answer.text), count=count, finish=answer.finish)
 
 
 def _warn_if_alike(grades: Counter[float]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from angle_data.calls import option, with_options
+from angle_data.calling.options import option, with_options
 from angle_data.errors import InputError
 
 _SHOWN, _ON_A_PAGE = 20, 500
@@ -60,29 +60,39 @@ class GradeConfig:
     out: Path | None = option("CSV to fill in; the page is the .html next to it.", None)  # noqa: RUF009
     dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
     seed: int = option(_SEED, 0)
-    finish: Path | None = option("Filled-in CSV: write its dev and test pairs.", None)  # noqa: RUF009
+    verdict: bool = option(
+        "Check labels: say duplicate, not or unsure. --finish then gives the error rate of the labels.", False
+    )
+    finish: Path | None = option(  # noqa: RUF009
+        "Filled-in CSV: write its dev and test pairs.", None
+    )
 
 
 @with_options(GradeConfig)
-def grade(config: GradeConfig) -> tuple[dict[str, Any], str]:
+def grade(config: GradeConfig) -> tuple[Any, str]:
     """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
     Grade on the page with the keyboard, or in a spreadsheet, then with --finish. No text is in two pairs,
-    and no machine's score is shown.
+    and no machine's score is shown. With --verdict, a random sample of a data set with labels 0 and 1 is
+    drawn instead, to find out how many labels are wrong.
 
     Example: angle-data grade pairs --n 150 --out my.csv
 
     From a spreadsheet: angle-data grade --finish my.csv
+
+    Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
     from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
 
     data, out, n = config.data, config.out, config.n
+    if config.verdict:
+        return _verdicts(config)
     if config.finish is not None and data is None and out is None:
         written = finish_grading(config.finish)
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
         return written, "\n".join(lines)
     if config.finish is not None or data is None or out is None:
-        raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv alone to end")
+        raise InputError("give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end")
     pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share)
     page = write_grading(out, pairs)
     found = {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}
@@ -95,6 +105,32 @@ def grade(config: GradeConfig) -> tuple[dict[str, Any], str]:
         _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
     ]
     return found, "\n".join(lines)
+
+
+def _verdicts(config: GradeConfig) -> tuple[Any, str]:
+    """Draw labelled pairs to judge, or count the verdicts."""
+    from angle_data.look.grade import write_grading
+    from angle_data.look.verdict import FILE, draw_labelled, error_rates, rates_table
+
+    data, out = config.data, config.out
+    if data is None or (out is None) == (config.finish is None):
+        raise InputError(
+            "give DATASET --verdict with --out my.csv to draw pairs, or --finish my.csv to count"
+        )
+    if config.finish is not None:
+        rates = error_rates(data, config.finish)
+        return rates, rates_table(rates)
+    assert out is not None
+    pairs = draw_labelled(data, n=config.n, seed=config.seed)
+    page = write_grading(out, pairs, verdict=True)
+    file = out.with_name(f"{out.stem}-{FILE}.csv")
+    lines = [
+        f"pairs   {len(pairs):,}",
+        f"page    {page}  (open it, judge with the keys 1, 0 and u, download one file)",
+        f"or      {out}  (fill the column verdict: duplicate, not or unsure)",
+        f"then    angle-data grade {quote(str(data))} --verdict --finish {quote(str(file))}",
+    ]
+    return {"pairs": len(pairs), "sheet": out, "page": page}, "\n".join(lines)
 
 
 def _next(dev: str, test: str) -> str:

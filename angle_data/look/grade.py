@@ -24,7 +24,7 @@ COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
-Pairs = tuple[tuple[str, str, str], ...]  # two texts each, and the split that they are for
+Pairs = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
 
 
 def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:
@@ -40,37 +40,43 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     used: set[str] = set()
 
     def rank(item: Item) -> int:
-        return stable_hash("\n".join((f"{seed} grade", *_key(item))))
+        return stable_hash("\n".join((f"{seed} grade", *text_key(item))))
 
     def stratum(item: Item) -> tuple[int, str]:
         return counts.band(item), item.group
 
     kept = (item for item in items_of(files) if item.kind != "rejected")
-    pairs = (item for item in kept if all(_key(item)) and len({*_key(item)}) == 2)
+    pairs = (item for item in kept if all(text_key(item)) and len({*text_key(item)}) == 2)
     chosen: list[Item] = []
-    free = spread(pairs, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(_key(item)))
+    free = spread(pairs, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(text_key(item)))
     for item in islice(free, n):
-        used.update(_key(item))
+        used.update(text_key(item))
         chosen.append(item)
     chosen.sort(key=lambda item: (stratum(item), rank(item)))
     dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
     if missing := set(SPLITS) - set(dealt):
         few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
-        raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
+        raise InputError(f"{few} leave none for {max(missing)}; provide more pairs, or change --dev-share")
     scores = Counter(counts.band_name(item) for item in chosen)
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
     return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)
 
 
-def write_grading(out: Path, pairs: Pairs) -> Path:
-    """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned."""
+def write_grading(out: Path, pairs: Pairs, *, verdict: bool = False) -> Path:
+    """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
+
+    With `verdict` they are to be called duplicates or not (see `angle_data.look.verdict`), not graded.
+    """
     check_ending("--out", out, ".csv")
     page = out.with_suffix(".html")
     if there := next((path for path in (out, page) if path.exists()), None):
-        raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
-    write_page(page, "grade", {"title": out.stem, "key": content_id(str(pairs)), "pairs": pairs})
-    rows = [(guarded(one), guarded(other), "", split) for one, other, split in pairs]
-    _write(out, [(*COLUMNS, "split"), *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
+        work = "verdicts" if verdict else "grades"
+        raise InputError(f"{there} exists and may hold {work}; move it away, or give another --out")
+    found = {"title": out.stem, "key": content_id(str(pairs)), "verdict": verdict, "pairs": pairs}
+    write_page(page, "grade", found)
+    head = ("sentence1", "sentence2", "verdict") if verdict else (*COLUMNS, "split")
+    rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
+    _write(out, [head, *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
     return page
 
 
@@ -103,7 +109,8 @@ def finish_grading(sheet: Path) -> dict[str, int]:
     return {str(path): len(rows) for path, rows in written.items()}
 
 
-def _key(item: Item) -> tuple[str, str]:
+def text_key(item: Item) -> tuple[str, str]:
+    """Return what two items of the same two texts share."""
     return pair_key(item.text1, item.text2)
 
 

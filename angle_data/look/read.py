@@ -72,7 +72,8 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
     """Return what stands at `path`, in words, and the files that hold its rows; nothing but names is read."""
     if not path.is_dir():
         if not is_table(path):
-            raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")
+            said = f"{path} is neither a folder nor a file of pairs ({TABLE_KINDS})"
+            raise InputError(f"{said}; check the path")
         return "pairs of a file", (path,)
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
     for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
@@ -83,10 +84,9 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
         if files := tuple(sorted(home.glob("*.parquet"))):
             return "ensemble" if rejected else "data set", (*files, *rejected)
     if (path / "journal.jsonl").is_file():
-        raise InputError(f"{path} is a run that was cut off before its results; run its command again")
-    raise InputError(
-        f"{path} is no run or data set; give a folder of llm-label, llm-score, ensemble or gis, or a file"
-    )
+        raise InputError(f"{path} is a run that stopped before writing its results; run its command again")
+    said = f"{path} is not a run or data set"
+    raise InputError(f"{said}; give a folder written by llm-label, llm-score, ensemble or gis, or a file")
 
 
 def items_of(files: Iterable[Path]) -> Iterator[Item]:
@@ -108,7 +108,7 @@ def count(files: Iterable[Path]) -> Counts:
             found.low, found.high = min(found.low, item.score), max(found.high, item.score)
     if not found.kinds:
         names = ", ".join(map(str, files))
-        raise InputError(f"{names}: empty, nothing was kept and nothing was rejected")
+        raise InputError(f"{names}: empty: nothing was kept and nothing was rejected")
     return found
 
 

@@ -81,7 +81,7 @@ def look(
 
 def _check(option: str, value: str | None, known: Collection[str]) -> None:
     if value is not None and value not in known:
-        raise InputError(f"{option} {value} is not there; known: {', '.join(sorted(known)) or 'none'}")
+        raise InputError(f"{option} {value} does not occur; known: {', '.join(sorted(known)) or 'none'}")
 
 
 def as_text(found: dict[str, Any]) -> str:

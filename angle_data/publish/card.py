@@ -1,12 +1,14 @@
-"""The data set card: front matter for the hub, tables for people, and what the maker of the pairs says."""
+"""Writes labelled pairs as a data set whose card has their statistics and what their maker says of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
+from angle_data.publish.dataset import front_matter, table, write_rows
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, words
 
@@ -36,9 +38,11 @@ class Card:
     limits: tuple[str, ...]
 
 
-def data_file(split: str) -> str:
-    """Return the path of a split's file, relative to the data set's folder."""
-    return f"data/{split}-00000-of-00001.parquet"
+def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> None:
+    """Write `splits` and their card with statistics; see `write_rows`."""
+    rows = {name: [pair.to_dict() for pair in pairs] for name, pairs in splits.items()}
+    columns = list(next(iter(rows.values()))[0])
+    write_rows(directory, rows, columns, lambda _: render_card(splits, card))
 
 
 def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str:
@@ -82,30 +86,6 @@ Words are runs of letters and digits; overlap is the Jaccard index of the two te
 
 {limits}
 """
-
-
-def front_matter(pairs: int, tag: str, note: str) -> str:
-    """Return the YAML that the hub reads, with a `note` on the licence; `tag` says what the pairs are for."""
-    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
-    size = next((name for power, name in enumerate(classes, start=3) if pairs < 10**power), "n>100M")
-    return f"""\
----
-# {note}
-task_categories:
-- sentence-similarity
-tags:
-- sentence-pairs
-- {tag}
-size_categories:
-- {size}
----"""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
 
 
 def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:

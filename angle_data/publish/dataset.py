@@ -1,4 +1,4 @@
-"""Writes a data set folder: `data/{split}-00000-of-00001.parquet` and a `README.md` card.
+"""Writes rows as a data set folder: `data/{split}-00000-of-00001.parquet` and a `README.md` card.
 
 `datasets.load_dataset(folder)` opens it with nothing of ours installed. Does not push to a hub, and never
 states a licence: only the owner of the texts can.
@@ -11,18 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from angle_data.publish.card import Card, data_file, render_card
 from angle_data.publish.folder import replace_dataset
-from angle_data.records import LabelledPair
 
 _BATCH = 1_000
-
-
-def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> None:
-    """Write `splits` and their card with statistics; see `write_rows`."""
-    rows = {name: [pair.to_dict() for pair in pairs] for name, pairs in splits.items()}
-    columns = list(next(iter(rows.values()))[0])
-    write_rows(directory, rows, columns, lambda _: render_card(splits, card))
 
 
 def write_rows(
@@ -50,3 +41,32 @@ def write_rows(
                 while batch := list(islice(stream, _BATCH)):
                     writer.write_table(pa.Table.from_pylist(batch, schema=schema))
         (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
+
+
+def data_file(split: str) -> str:
+    """Return the path of a split's file, relative to the data set's folder."""
+    return f"data/{split}-00000-of-00001.parquet"
+
+
+def front_matter(pairs: int, tag: str, note: str) -> str:
+    """Return the YAML that the hub reads, with a `note` on the licence; `tag` says what the pairs are for."""
+    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+    size = next((name for power, name in enumerate(classes, start=3) if pairs < 10**power), "n>100M")
+    return f"""\
+---
+# {note}
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+- {tag}
+size_categories:
+- {size}
+---"""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)

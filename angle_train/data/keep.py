@@ -23,7 +23,7 @@ log = logging.getLogger("angle.fit")
 
 
 def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
-    """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.keep_similarities`).
+    """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.score_pairs_to_keep`).
 
     What is learned of one domain changes all embeddings. Pairs of general text, which nobody has to label,
     are ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal with

@@ -38,14 +38,14 @@ PRESETS: dict[str, dict[str, float]] = {
     "binary": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
     "near_misses": _COSINE | _REST | _LENGTH,
     "positives": _IN_BATCH | _REST | _LENGTH,
-    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
+    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 5e-5, "epochs": 3.0},
 }
 """Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
 
 `graded`, `binary`, `near_misses` and `polarity` were chosen on dev pairs by
 `benchmarks/training/objectives.py`, with small encoders, most with one seed; `positives` was not measured,
-`degrees` and `mixed` by a few trials (LOG.md).
-`benchmarks/README.md` has the figures. By the two scores, degrees 5 and 4 are positives of the in-batch
+`degrees` and `mixed` by a few trials (benchmarks/log).
+`benchmarks/log` has the figures. By the two scores, degrees 5 and 4 are positives of the in-batch
 term; 3, 2 and 1, and grades as high, are neither positives nor negatives of their text.
 The angle term has weight 0 in all but `papers`: at the papers' temperature of 1 its gradient is 1 to 6 % of
 the cosine term's, and at 0.05 to 0.1, where it acts, four dev sets were ranked 0.2 to 0.4 better with it on
@@ -98,7 +98,7 @@ def nearness_of_negatives(pairs: PairSet) -> float:
     each score. 0 where words say nothing, or there are fewer than 30 pairs of a score; about 0 where
     negatives are strangers; 1 where words do not tell the two apart: the negatives are near misses. The
     in-batch term, whose negatives are strangers, does harm there
-    (benchmarks/README.md, "Objectives").
+    (benchmarks/log/objectives.md).
     """
     places = [np.flatnonzero(pairs.score == end) for end in (pairs.score.min(), pairs.score.max())]
     if min(map(len, places)) < _FEWEST:
@@ -152,7 +152,7 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
 
     Says in the log which kind it is, why, and what was chosen for it. Few pairs that an LLM wrote train for
     more epochs than `PRESETS` has: about 60 steps, but at most 20 epochs. On 50 STS-B sentences that ranked
-    the dev pairs 0.6 to 5.0 better, on 100 0.8 to 1.4 (benchmarks/README.md).
+    the dev pairs 0.6 to 5.0 better, on 100 0.8 to 1.4 (benchmarks/log).
 
     Args:
         recipe: What it states stays as it is.

@@ -89,7 +89,7 @@ class PairSet:
         """Return the number (B,) of the scale that each score is on; scores of two scales are not compared.
 
         What an LLM was asked for or graded is on one: ranked apart, dev pairs of STS-B lose 0.6 to 0.8
-        (benchmarks/LOG.md). People's grades have another, from 1. 0 is that of random pairs, the low
+        (benchmarks/log). People's grades have another, from 1. 0 is that of random pairs, the low
         end of every scale but `APART`, that of pairs that keep the backbone's similarity.
         """
         names = ["LLM" if name in BY_LLM else name for name in self.supervision or [""] * len(self)]

@@ -5,5 +5,5 @@ In reading order:
 `pooling`: how token embeddings become one embedding of a text.
 `prompt`: what stands around every text, kept in the saved model.
 `adapters`: LoRA adapters and 4-bit weights.
-`long_text`: what becomes of texts of more tokens than the model reads at once.
+`length`: how many tokens of a text the model should read.
 """

@@ -125,15 +125,14 @@ def load_backbone(
     """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
 
     A plain checkpoint is given plain text, whatever chat template it has, and averaged over its tokens, one
-    of a causal language model read at its last token; its vocabulary head is not loaded. A model with a
-    `long_text.json` reads both ends of long texts.
+    of a causal language model read at its last token; its vocabulary head is not loaded.
 
     Args:
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
-        config: Says the attention, whether the weights are loaded in 4 bits, and whether both ends of long
-            texts are read although the model does not say so. The rest is for `load_for_training`.
+        config: Says the attention, and whether the weights are loaded in 4 bits. The rest is for
+            `load_for_training`.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
@@ -150,12 +149,9 @@ def load_backbone(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
-    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel
-
     with quiet_libraries(), _lacking() as lacking:
         try:
-            saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            model = (LongTextModel if saved or config.long_text != "cut" else SentenceTransformer)(
+            model = SentenceTransformer(
                 id_or_path,
                 device=device,
                 trust_remote_code=False,
@@ -180,10 +176,6 @@ def load_backbone(
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
     _limit_length(model, max_seq_length, id_or_path)
-    if isinstance(model, LongTextModel):
-        if model.max_seq_length is None or not getattr(model.tokenizer, "is_fast", False):
-            raise InputError("long_text head_tail needs a model with a fast tokenizer; set it to cut")
-        say_once(f"{id_or_path}: the start and the end of long texts are read")
     return model
 
 
@@ -246,7 +238,7 @@ def check_model_path(id_or_path: str) -> bool:
     path = Path(id_or_path)
     if path.is_dir():
         state = path / ".angle" / "fit_state.json"
-        begun = state.is_file() and not (path / "trials").is_dir()
+        begun = state.is_file()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
             hint = ", or run fit again if it was cut off here" if begun else ""
             said = "it has neither modules.json nor config.json; give the folder that was saved"

@@ -5,9 +5,10 @@ Out: files and text. Read in this order:
 
 - `text`: results as a plain table, the line for each set, advice, the command that repeats a run.
 - `right_shares`: how good a model is in words for everybody: of 100 comparisons so many come out right.
-- `result`: the outcome of training: the headline and the verdict; report.json.
+- `verdict`: what a run comes to: one object that all reports, the terminal and the exit code read.
+- `result`: the outcome of training as data; report.json.
 - `card`: the model's card; `card.md` has the words.
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
-- `page`: rows and figures for the page of a run or of an evaluation; `page.html` has the words, `style.css`
-  the colours.
+- `page`: rows and figures for the page of a run; `page.html` has the words, `style.css` the colours.
+- `eval_page`: the page of an evaluation, of the same parts.
 """

@@ -13,8 +13,9 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
 from angle_train.report.page import render
-from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.result import FitReport
 from angle_train.report.text import results_table
+from angle_train.report.verdict import BACKBONE, TUNED
 
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
 
@@ -29,7 +30,7 @@ def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> Non
         name=name,
         report=report,
         table=results_table(report.results),
-        lines=[*report.verdict()[1:], *report.evidence(), *report.notes],
+        lines=[*report.verdict.lines[1:], *report.verdict.evidence, *report.notes],
         facts=_facts(report, model),
     )
     write_text(path, text + "\n")
@@ -45,7 +46,24 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
     roles = {"train": "Training data", "human": "Human-graded training data",
              "keep": "Of these, unlabelled, to keep their similarity", "dev": "Chosen on",
              "test": "Tested on"}  # fmt: skip
+    if report.kept == TUNED and (trained := _objective(report)):
+        found.append(trained)
     return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]
+
+
+def _objective(report: FitReport) -> str:
+    """Return which terms trained, with weights and temperatures; nothing where the report does not say."""
+    objective = report.recipe.get("objective", {})
+    terms = [
+        f"{said} (weight {weight:g}, temperature {objective[f'{term}_tau']:g})"
+        for term, said in (("cosine", "cosine"), ("in_batch", "in-batch"), ("angle", "angle"))
+        if (weight := objective.get(f"{term}_weight"))
+    ]
+    if not terms:
+        return ""
+    source = "[AoE: Angle-optimized Embeddings](https://aclanthology.org/2024.acl-long.101)"
+    named = terms[0] if len(terms) == 1 else f"{', '.join(terms[:-1])} and {terms[-1]}"
+    return f"Trained with the {'terms' if len(terms) > 1 else 'term'} {named} of {source}."
 
 
 def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:

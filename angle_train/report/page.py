@@ -1,4 +1,4 @@
-"""The report of a training run or of an evaluation as one HTML file, which opens without a network.
+"""The report of a training run as one HTML file, which opens without a network, and the parts of all pages.
 
 This module turns results into rows and figures; `page.html` has the words and `style.css` the colours. The
 template escapes every text.
@@ -16,17 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
-from angle_train.evaluation.compare import SPEARMAN, Evaluation, Result, View
+from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.report.figures import interval_panel, sample, scatter_panels
-from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.result import FitReport
 from angle_train.report.right_shares import (
     DEFINITION,
-    misled_sentence,
-    power_sentences,
-    shares_of,
-    shares_sentence,
 )
-from angle_train.report.text import advice, compared_line, notes_on, table_of, tone
+from angle_train.report.text import notes_on, table_of
+from angle_train.report.verdict import BACKBONE, TUNED
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
@@ -60,49 +57,15 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         run=report,
         title="Fine-tuning report",
         sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
-        headline=report.headline(),
-        advice=report.advice(),
-        lines=[*report.evidence(), *report.verdict()[1:]],
-        tone=tone(report.compared) if tuned else "",
+        headline=report.verdict.headline,
+        advice=report.verdict.advice,
+        lines=[*report.verdict.evidence, *report.verdict.lines[1:]],
+        tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
-        scores=_scores(results, roles=True, coloured=tuned, charted=judged),
-        looks=[_look(view, BACKBONE) for view in views],
+        scores=scores_of(results, roles=True, coloured=tuned, charted=judged),
+        looks=[look_at(view, BACKBONE) for view in views],
         tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
-        made=made,
-    )
-    write_text(path, page)
-
-
-def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
-    """Write the page of an evaluation, atomically; `command` repeats it, and `made` is `text.made_line`."""
-    results = found.results
-    main = [result for result in found.results if result.main]
-    baseline = next((result.baseline for result in main if result.baseline), "")
-    advice, lines, mood = _verdict(main, baseline)
-    shares = [shares_of(view) for view in found.views]
-    models = [model for model in shares[0].right if model != baseline] if shares else []
-    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if shares]
-    headline = "".join(f"{one[0]}: {shares_sentence(shares, *one)}. " for one in told)
-    misled = [
-        f"{text} ({one[0]})" if len(told) > 1 else text
-        for one in told
-        if (text := misled_sentence(shares, *one))
-    ]
-    scores = _scores(results)
-    page = render(
-        "page.html",
-        run=None,
-        title="Evaluation report",
-        sub="",
-        headline=headline.rstrip(),
-        advice=advice,
-        lines=[*misled, *power_sentences([r for r in main if r.metric == SPEARMAN]), *lines],
-        tone=mood,
-        warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
-        scores=scores | {"notes": [*scores["notes"], *found.notes]},
-        looks=[_look(view, baseline) for view in found.views],
-        command=command,
         made=made,
     )
     write_text(path, page)
@@ -123,21 +86,7 @@ def render(template: str, **content: Any) -> str:
     return environment.get_template(template).render(content)
 
 
-def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
-    """Return the conclusion of an evaluation, the lines that it rests on, and its tone."""
-    if not baseline:
-        return "Compared with no baseline.", [], ""
-    everything = [result for result in main if result.difference]
-    compared: dict[str, list[Result]] = {}
-    for result in everything:
-        compared.setdefault(result.model, []).append(result)
-    heads = [f"{model}: {advice(found, baseline)}" for model, found in compared.items()]
-    if len(heads) > 1:
-        return f"Compared with {baseline}:", heads, tone(everything)
-    return heads[0], list(map(compared_line, everything)), tone(everything)
-
-
-def _scores(
+def scores_of(
     results: Sequence[Result],
     *,
     roles: bool = False,
@@ -183,7 +132,7 @@ def _scores(
     }
 
 
-def _look(view: View, baseline: str) -> dict[str, Any]:
+def look_at(view: View, baseline: str) -> dict[str, Any]:
     """Return a closer look at one set of pairs, and at what changed from the baseline, if it is there."""
     others = [model for model in view.similarity if model != baseline and baseline in view.similarity]
     return {

@@ -117,30 +117,41 @@ def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
         old: What to call the old model, such as `the backbone`.
         seen: Whether the new model learned from the sets, or they chose its weights: then they cannot decide.
     """
-    use = "measure it on other pairs before you use it" if seen else "use it"
+    verdicts = {result.gain.verdict for result in found}
+    if "better" not in verdicts:
+        end = f"keep {old}"
+    elif "worse" in verdicts:
+        end = "use it only where it is better"
+    else:
+        end = "measure it on other pairs before you use it" if seen else "use it"
+    return f"{finding(found, old)}: {end}."
+
+
+def finding(found: Sequence[Result], old: str) -> str:
+    """Return how the new model compares with the old one, without a full stop; arguments as of `advice`."""
     if len(found) == 1:
-        return _advice_on_one(found[0], old, use)
+        return _finding_on_one(found[0], old)
     verdicts = [result.gain.verdict for result in found]
-    better, worse, sets = verdicts.count("better"), verdicts.count("worse"), f"{len(found)} sets"
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    sets = f"{len(found)} sets"
     if not better:
         hurt = f", worse on {worse}" if worse else ""
-        return f"Not reliably better than {old} on any of {sets}{hurt}: keep {old}."
+        return f"Not reliably better than {old} on any of {sets}{hurt}"
     if worse:
-        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
+        return f"Better than {old} on {better} of {sets}, worse on {worse}"
     rest = ", not reliably different on the others" if better < len(found) else ""
-    return f"Better than {old} on {better} of {sets}{rest}: {use}."
+    return f"Better than {old} on {better} of {sets}{rest}"
 
 
-def _advice_on_one(result: Result, old: str, use: str) -> str:
+def _finding_on_one(result: Result, old: str) -> str:
     difference = result.gain
     where = f"on {result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
-        return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}: {use}."
+        return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}"
     if difference.verdict == "worse":
-        return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}: keep {old}."
-    size = f"{delta:+.1f} {interval_text(difference)}"
-    return f"Not reliably better than {old} ({size} {where}): keep {old}."
+        return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}"
+    return f"Not reliably better than {old} ({delta:+.1f} {interval_text(difference)} {where})"
 
 
 def tone(found: Sequence[Result]) -> str:

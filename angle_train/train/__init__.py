@@ -6,8 +6,8 @@ In reading order:
     and the one with the best dev score stay on disk; precision, trackers.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
-`choosing`: the one rule by which a checkpoint, a share of the backbone, the backbone itself or a trial of a
-    grid is chosen: the simplest, unless held-out pairs surely say otherwise.
+`choosing`: the one rule by which a checkpoint or the backbone itself is chosen: the simplest, unless held-out
+    pairs surely say otherwise.
 `merging`: mixing the backbone into the tuned weights.
 `folds`: graded pairs held out in turn, where there are no dev pairs.
 `processes`: several processes in one run.

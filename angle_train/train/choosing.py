@@ -1,7 +1,7 @@
 """The one place that chooses: a simple model gives way to a more complex one only on evidence.
 
-Checkpoints, k-fold, merging with the backbone and the grid all look at several candidates on the same few
-held-out pairs. The best of many noisy figures is high by chance, so the highest figure is no evidence.
+Checkpoints and k-fold look at several candidates on the same few held-out pairs. The best of many noisy
+figures is high by chance, so the highest figure is no evidence.
 Candidates stand on levels, from the simplest (the untouched backbone, the recipe as given) to the most
 complex, and one replaces a simpler one only if it is better by more than chance explains, with all that were
 looked at taken into account.
@@ -30,6 +30,7 @@ from angle_data.text import counted
 from angle_train.data.hold_out import connected
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
+from angle_train.train.processes import rank_zero
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
@@ -97,6 +98,39 @@ class Choice:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Weights that might be kept, and what they were measured to do.
+
+    Attributes:
+        step: Optimiser steps that led to them; 0 for the base model.
+        level: How complex they are: 0 for the base model, above 0 for the others.
+        similarity: Of the pairs of every held-out set.
+        share: Of the backbone, as mixed in when they were measured.
+        available: Whether they can still be had; looked at, they count either way.
+    """
+
+    step: int
+    level: int
+    similarity: Columns
+    share: float = 0.0
+    available: bool = True
+
+    @property
+    def mixed(self) -> str:
+        """What to say of the share, behind the step."""
+        return f" with {100 * self.share:.0f} % of the backbone" if self.share else ""
+
+
+@rank_zero
+def choose(candidates: Sequence[Candidate], sets: Sequence[PairSet]) -> Choice:
+    """Return which candidate to keep, by what they do on held-out sets; the first is the simplest."""
+    scores, drawn = resampled(sets, [candidate.similarity for candidate in candidates])
+    levels = [candidate.level for candidate in candidates]
+    lost = [position for position, candidate in enumerate(candidates) if not candidate.available]
+    return select_simplest(scores, drawn, levels, lost)
+
+
 def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
     """Return the mean Spearman over held-out sets: of every candidate (C,), and the same in resamples (C, R).
 
@@ -124,7 +158,7 @@ def _groups(pairs: PairSet) -> list[str]:
     return list(pairs.source_ids or connected(pairs))
 
 
-def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
+def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
     """Return which candidate to keep, see the text above; the first is the simplest.
 
     Args:

@@ -23,11 +23,10 @@ from angle_train.data.splits import together
 from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
-from angle_train.train.choosing import Choice, climb, resampled, what_pairs_show
-from angle_train.train.merging import share_on_the_way, snapshot
-from angle_train.train.processes import on_first
+from angle_train.train.choosing import Candidate, Choice, choose, what_pairs_show
+from angle_train.train.merging import snapshot
 from angle_train.train.run_directory import RunDirectory
-from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
 
 log = logging.getLogger("angle.fit")
 
@@ -94,7 +93,7 @@ def cross_fit(
         len(human),
         len(parts),
     )
-    share = share_on_the_way(recipe.training.average_with_backbone)
+    share = recipe.training.average_with_backbone
     curves: list[Curve] = []
     for number, part in enumerate(parts, start=1):
         held_out = human.take(part, f"{human.name}/part {number}")
@@ -102,8 +101,8 @@ def cross_fit(
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        measured = measured_run(run, load, pairs, [held_out], recipe, share=share)
-        on_first(run.tidy)
+        measured = measured_run(run, load, pairs, [held_out], recipe, share)
+        run.tidy()
         steps = Schedule(recipe.training, len(pairs)).steps
         columns = [column for (column,) in measured.values()]
         curves.append((part, columns, [step / steps for step in measured]))
@@ -116,18 +115,17 @@ def measured_run(
     pairs: PairSet,
     sets: Sequence[PairSet],
     recipe: Recipe,
-    stop_at: int | None = None,
-    share: float = 0.0,
+    share: float,
 ) -> dict[int, list[Array]]:
     """Train in a directory, or go on there, and return the similarities of the sets by step, in order.
 
-    Trains to the end of the recipe, or up to a step, unless that has been measured; no evaluation stops it.
-    `share` is that of `DevEvaluator`.
+    Trains to the end of the recipe, unless that has been measured; no evaluation stops it. `share` is that of
+    `DevEvaluator`.
     """
-    end = Schedule(recipe.training, len(pairs)).steps if stop_at is None else stop_at
+    end = Schedule(recipe.training, len(pairs)).steps
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
-    status = on_first(lambda: directory.status(overwrite=False))
-    if on_first(lambda: end not in evaluator.measured()):
+    status = directory.status(overwrite=False)
+    if end not in evaluator.measured():
         model = load()
         evaluator.backbone = snapshot(model) if share else {}
         train(
@@ -136,10 +134,9 @@ def measured_run(
             recipe.with_overrides({"patience": NO_PATIENCE}),
             directory.checkpoints,
             evaluator=evaluator,
-            resume=on_first(lambda: directory.claim(status)),
-            options=TrainOptions(stop_at=stop_at),
+            resume=directory.claim(status),
         )
-    return on_first(evaluator.measured)
+    return evaluator.measured()
 
 
 def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array) -> CrossFit:
@@ -169,8 +166,14 @@ def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array)
             _FEWEST_TO_CHOOSE,
         )
     columns = [held_out(option) for option in options]
-    levels = [0, 1, *(2 for _ in options[1:])]
-    choice = climb(*resampled([human], [[before], *([column] for column in columns)]), levels)
+    candidates = [
+        Candidate(0, 0, [before]),
+        *(
+            Candidate(option, 1 if option == last else 2, [column], share)
+            for option, column in zip(options, columns, strict=True)
+        ),
+    ]
+    choice = choose(candidates, [human])
     evaluation = options[max(choice.chosen - 1, 0)]
     found = CrossFit(
         choice=choice,
@@ -183,6 +186,6 @@ def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array)
         curve=[spearman(human.score, held_out(e)) for e in range(1, last + 1)],
         sizes=[len(rows) for rows, _, _ in curves],
     )
-    mixed = f" with {100 * found.share:.0f} % of the backbone" if found.share else ""
+    mixed = candidates[-1].mixed
     log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs"))
     return found

@@ -13,15 +13,6 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from angle_train.model.adapters import has_adapters, scale_adapters
-from angle_train.recipe import AUTO
-
-SHARES = tuple(step / 10 for step in range(10))
-"""Of the backbone, to choose from where `average_with_backbone` is `auto`."""
-
-
-def share_on_the_way(setting: float | str) -> float:
-    """Return the share that is mixed in at every evaluation; `auto` looks at the end alone."""
-    return 0.0 if setting == AUTO else float(setting)
 
 
 def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:

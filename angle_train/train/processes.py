@@ -1,4 +1,4 @@
-"""Several processes in one run, as torchrun starts them: all compute, the first one reads, writes and logs.
+"""Several processes in one run, as torchrun starts them: all compute, rank zero measures, writes and logs.
 
 With one process nothing here does anything. How they share a batch and its gradients: `objective.loss`.
 """
@@ -10,15 +10,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from angle_data.console import at_level
 from angle_data.errors import AngleError, InputError
 
+Given = ParamSpec("Given")
 Value = TypeVar("Value")
 
 _FSDP_ASKED = "ACCELERATE_USE_FSDP"
-_PATIENCE = timedelta(hours=12)  # the others wait while process 0 measures and writes
+_PATIENCE = timedelta(hours=12)  # the others wait while rank zero measures and writes
+_alone = False  # whether rank zero is inside a function that the others do not call
 
 
 def process_count() -> int:
@@ -27,12 +30,12 @@ def process_count() -> int:
 
 
 def process_number() -> int:
-    """Return the number of this process, from 0."""
+    """Return the rank of this process: its number, from 0."""
     return int(os.environ.get("RANK") or 0) if process_count() > 1 else 0
 
 
 def is_first() -> bool:
-    """Return whether this is the process that logs and writes."""
+    """Return whether this is rank zero, which logs and writes."""
     return process_number() == 0
 
 
@@ -66,29 +69,39 @@ def connect(device: str | None = None) -> Iterator[None]:
         yield
 
 
-def on_first(function: Callable[[], Value]) -> Value:
-    """Return what `function` returns in process 0, in every process; it is called in no other one.
+def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
+    """Let a function run in rank zero alone; in every process it returns what it returned there.
 
-    An error that a user can fix ends all processes; process 0 alone reports it.
+    All processes must call it. What it calls in turn runs there too, whether marked or not. An error that a
+    user can fix ends all processes; rank zero alone reports it.
     """
-    if process_count() == 1:
-        return function()
-    import torch.distributed as dist
 
-    message: list[Any] = [None]
-    failure: BaseException | None = None
-    if is_first():
-        try:
-            message = [(True, function())]
-        except BaseException as error:  # noqa: BLE001 - raised below, once the others know
-            failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
-    dist.broadcast_object_list(message, src=0)
-    if failure is not None:
-        raise failure
-    worked, value = message[0]
-    if not worked:
-        raise SystemExit(value)
-    return cast(Value, value)
+    @wraps(function)
+    def called(*args: Given.args, **options: Given.kwargs) -> Value:
+        global _alone
+        if process_count() == 1 or _alone:
+            return function(*args, **options)
+        import torch.distributed as dist
+
+        message: list[Any] = [None]
+        failure: BaseException | None = None
+        if is_first():
+            _alone = True
+            try:
+                message = [(True, function(*args, **options))]
+            except BaseException as error:  # noqa: BLE001 - raised below, once the others know
+                failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
+            finally:
+                _alone = False
+        dist.broadcast_object_list(message, src=0)
+        if failure is not None:
+            raise failure
+        worked, value = message[0]
+        if not worked:
+            raise SystemExit(value)
+        return cast(Value, value)
+
+    return called
 
 
 def any_process(flag: bool) -> bool:

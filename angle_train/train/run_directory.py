@@ -1,4 +1,4 @@
-"""The output directory of a run or a grid: is it new, interrupted, or finished; and its checkpoints.
+"""The output directory of a run: is it new, interrupted, or finished; and its checkpoints.
 
 What a run notes for itself lies in a hidden folder, since users publish the rest of the directory.
 """
@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_data.locking import LOCK_NAME, hold
+from angle_train.train.processes import rank_zero
 
 Kind = TypeVar("Kind")
 Status = Literal["new", "interrupted", "finished"]
@@ -35,18 +36,17 @@ _EARLIER = f"{HIDDEN}/earlier"  # the model that stood there, until the other is
 # new model would read them.
 _OPTIONAL = (
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
-    "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja", "long_text.json",
+    "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
     "tokenizer.json", "added_tokens.json", "*processor_config.json",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """How far a run is, what decides it, and whether it is a grid."""
+    """How far a run is, and what decides it."""
 
     status: Status
     fingerprint: dict[str, Any]
-    grid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,10 @@ class RunDirectory:
     Attributes:
         path: The directory.
         fingerprint: What decides the run (settings, data, backbone), as texts by part.
-        grid: Whether it is that of a grid.
     """
 
     path: Path
     fingerprint: Mapping[str, str]
-    grid: bool = False
 
     @property
     def checkpoints(self) -> Path:
@@ -73,11 +71,7 @@ class RunDirectory:
         """Directory of the runs that leave a part of the pairs out; gone when the run is finished."""
         return self.path / "folds"
 
-    @property
-    def trials(self) -> Path:
-        """Directory of the runs of a grid, kept when that is finished: more trials go on with them."""
-        return self.path / "trials"
-
+    @rank_zero
     def status(self, *, overwrite: bool) -> Status:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
@@ -91,9 +85,6 @@ class RunDirectory:
         state = self._state()
         if not state:
             return "new"
-        if state.grid != self.grid:
-            found, other = ("a run of fit", "the grid") if self.grid else ("a grid", "the run")
-            raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
         before, now = state.fingerprint, self.fingerprint
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
         if overwrite and (changed or state.status == "finished"):
@@ -112,6 +103,7 @@ class RunDirectory:
             )
         return state.status
 
+    @rank_zero
     def claim(self, status: Status) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
@@ -120,12 +112,12 @@ class RunDirectory:
         """
         if status == "new":
             self._write("new")
-            for name in ("trials",) if self.grid else ("checkpoints", "folds", "tensorboard"):
+            for name in ("checkpoints", "folds", "tensorboard"):
                 _delete(self.path / name)
         self._settle()
         self._write("interrupted")
         found = {}
-        for path in () if self.grid else self.checkpoints.glob("checkpoint-*"):
+        for path in self.checkpoints.glob("checkpoint-*"):
             if _is_complete(path):
                 found[int(path.name.removeprefix("checkpoint-"))] = path
             else:  # cut off while being written: the trainer must not find it
@@ -170,9 +162,10 @@ class RunDirectory:
         self._write("finished")
         self.tidy()
 
+    @rank_zero
     def tidy(self) -> None:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
-        for folder in () if self.grid else (self.checkpoints, self.folds):
+        for folder in (self.checkpoints, self.folds):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _state(self) -> _State | None:
@@ -182,7 +175,7 @@ class RunDirectory:
         return read_own(file, _State, fix) if file.is_file() else None
 
     def _write(self, status: Status) -> None:
-        state = _State(status, dict(self.fingerprint), self.grid)
+        state = _State(status, dict(self.fingerprint))
         write_json(self.path / HIDDEN / _STATE_NAME, asdict(state), indent=1)
 
 
@@ -206,6 +199,7 @@ def check_out(path: Path) -> None:
         )
 
 
+@rank_zero
 def check_free(path: Path) -> None:
     """Raise an InputError if another process works there; takes the lock of a run there for a moment."""
     if (path / HIDDEN / LOCK_NAME).is_file():

@@ -37,7 +37,7 @@ from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.train.merging import blended
-from angle_train.train.processes import any_process, is_first, process_count, process_number
+from angle_train.train.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.train.watch import (
     METRIC,
     Point,
@@ -141,6 +141,7 @@ class DevEvaluator(BaseEvaluator):
             return self._rows
         return {row["step"]: row["similarity"] for _, row in read_jsonl(self._notes)}
 
+    @rank_zero
     def measured(self) -> dict[int, list[NDArray[np.float64]]]:
         """Return the similarities so far, in the order of the steps: by step and set, (B,) each."""
         rows = self._read()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from angle_data.calling.interrupts import caught
 from angle_data.console import Progress
 from angle_data.errors import InputError
 
@@ -124,30 +124,18 @@ def evaluations_since_best(state: TrainerState) -> int:
 
 @contextmanager
 def catch_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or SIGTERM inside the block into a flag; the second one does what it always does.
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP inside the block into a flag; the second stops as always.
 
     A batch system or container that ends a run sends a SIGTERM, and kills some seconds later.
     """
     pressed = threading.Event()
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
 
-    def install(handlers: Mapping[signal.Signals, Any]) -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-    def handle(signum: int, frame: object) -> None:
+    def first() -> None:
         pressed.set()
-        install(previous)
         log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
 
-    install(dict.fromkeys(previous, handle))
-    try:
+    with caught(first, once=True):
         yield pressed.is_set
-    finally:
-        install(previous)
 
 
 @contextmanager

@@ -45,11 +45,11 @@ from shapes import add_shapes  # noqa: E402
 
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
-from angle_data.gis.build.dataset import read_dataset  # noqa: E402
+from angle_data.gis.collect import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.archive import load_archives  # noqa: E402
-from angle_data.gis.crawl.crawl import crawl_repos  # noqa: E402
 from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
+from angle_data.gis.rehydrate import read_dataset  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
 
 PART = 5_000  # lines of a part, of which five are in an hour
@@ -126,8 +126,8 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
         "positive pairs: recall of the marked duplicates": percent(len(paired & set(true)), len(true)),
         **{f"{kind}: wrong labels": percent(wrong[kind], kinds[kind]) for kind in sorted(kinds)},
         **{
-            f"words alone, duplicates and {kind}: AUC": areas["rare"]
-            for kind, areas in summary.report["lexical"].items()
+            f"words alone, duplicates and {kind}: AUC": area
+            for kind, area in summary.report["lexical"].items()
         },
         "near-identical texts, issues, clusters in two splits": sum(summary.report["checks"].values()),
         "seconds of the build": round(seconds, 1),

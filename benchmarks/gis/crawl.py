@@ -27,7 +27,8 @@ from fake_github import FakeGitHub  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
 from shapes import add_shapes  # noqa: E402
 
-from angle_data.gis.crawl.crawl import crawl_repos, forecast  # noqa: E402
+from angle_data.gis.collect import crawl_repos  # noqa: E402
+from angle_data.gis.crawl.forecast import forecast  # noqa: E402
 from angle_data.gis.crawl.selection import GisConfig  # noqa: E402
 
 
@@ -64,7 +65,7 @@ def measure(world: World, folder: Path) -> dict[str, float]:
     for strategy, visible in marked.items():
         expected, requests, seconds = crawl(world, folder, strategy)
         found[f"{strategy}: requests"] = requests
-        found[f"{strategy}: requests by the forecast"] = expected
+        found[f"{strategy}: requests by --dry-run"] = expected
         found[f"{strategy}: requests per 1,000 pairs"] = round(1_000 * requests / visible, 1)
         found[f"{strategy}: seconds"] = round(seconds, 1)
     found["both, run again: requests"] = crawl(world, folder, "both")[1]
@@ -74,14 +75,14 @@ def measure(world: World, folder: Path) -> dict[str, float]:
 
 
 def crawl(world: World, folder: Path, strategy: Any) -> tuple[int, int, float]:
-    """Crawl into `folder/strategy`; returns the requests forecast and those that arrived, and the seconds."""
+    """Crawl into `folder/strategy`; returns the requests: estimated, arrived; the seconds."""
     with FakeGitHub(world) as github:
         config = GisConfig(folder / strategy, folder / "list.txt", strategy, api_url=github.url)
         plan = forecast(config)
         github.seen.clear()
         started = time.perf_counter()
         crawl_repos(config)
-        return plan["rest"] + plan["graphql"], len(github.seen), time.perf_counter() - started
+        return plan["requests"], len(github.seen), time.perf_counter() - started
 
 
 def list_everything(world: World) -> int:

@@ -9,7 +9,7 @@
 A line holds `repo, number, author, body, links` and, if there are any, `category` and `denied` (numbers said
 to be no duplicates); `links` are `{repo, number, direction, certainty}`. Scored are targets: an explicit link
 found where the label has an explicit one is a hit, an explicit link anywhere else (also where the label is
-tentative) a false one. No rule is tuned on `held-out`. Four simple extractors were compared once (LOG.md).
+tentative) a false one. No rule is tuned on `held-out`. Four simple extractors were compared once (../log).
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _labelling(family: Family, given: argparse.Namespace) -> list[list[str]]:
     for annotator, run in zip(family.annotators.split(), runs, strict=True):
         texts = ["--texts", str(given.out / "data" / "llm" / "texts.jsonl"), "--out", run]
         how = _TABLE["annotator"][annotator].split()
-        found.append(["angle-data", "llm-label", "--model", annotator, *texts, *how])
+        found.append(["angle-data", "llm-label", "--prompts", "paper", "--model", annotator, *texts, *how])
     if runs:
         how = ["--strategy", "concat", "--labels", "binary", "--ratios", "1,0"]
         pairs = str(given.out / given.family / "pairs")

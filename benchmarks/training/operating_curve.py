@@ -24,7 +24,7 @@ from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
 from angle_train.data.pairs import PairSet  # noqa: E402
-from angle_train.train.choosing import climb, resampled  # noqa: E402
+from angle_train.train.choosing import resampled, select_simplest  # noqa: E402
 
 Array = NDArray[np.float64]
 PAIRS = (30, 50, 100, 200)
@@ -55,7 +55,7 @@ def rule(gold: Array, similarity: Array, rungs: Sequence[int], each: int = 1) ->
     texts = [f"{i}" for i in range(2 * len(gold))]
     sources = [f"{i // each}" for i in range(len(gold))]
     pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)), source_ids=sources)
-    return climb(*resampled([pairs], [[column] for column in similarity]), rungs).chosen
+    return select_simplest(*resampled([pairs], [[column] for column in similarity]), rungs).chosen
 
 
 def maximum(gold: Array, similarity: Array, *_: object) -> int:

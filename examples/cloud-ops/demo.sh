@@ -14,7 +14,7 @@ step() { printf '\n==> %s\n' "$*" >&2; }
 
 step "1/4  Five annotators write, one grades (their replies are recorded, so nothing is called or paid)"
 for name in annotator-a annotator-b annotator-c; do
-  "$BIN/angle-data" llm-label --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
+  "$BIN/angle-data" llm-label --prompts paper --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
     --texts "$DATA/texts.jsonl" --out "$OUT/$name"
 done
 "$BIN/angle-data" llm-label --prompts degrees --model annotator-d --engine recorded \
@@ -46,8 +46,8 @@ cat <<END
 The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
 
 The same with your own texts (one sentence a line, or .jsonl with id and text) and a live model:
-  $BIN/angle-data llm-label --model chatgpt --prompts structured --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
-  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --prompts structured --texts my.txt --out runs/local
+  $BIN/angle-data llm-label --model chatgpt --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
+  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
   $BIN/angle-data llm-label --model chatgpt --prompts contrast --texts my.txt --out runs/contrast   # opposites in the same words
   $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees

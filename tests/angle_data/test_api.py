@@ -131,8 +131,9 @@ def test_a_forecast_sends_and_leaves_nothing(rows, tmp_path):
     ("given", "kind", "said"),
     [
         ({"temprature": 0.2}, TypeError, "no option 'temprature'; did you mean temperature?"),
+        ({"concurrency": 1.5}, InputError, "--concurrency must be of type int, got 1.5"),
         ({"concurrency": "64"}, InputError, "concurrency must be of type int, got '64'"),
-        ({"retry_rejected": "yes"}, InputError, "retry_rejected must be of type bool, got 'yes'"),
+        ({"retry_rejected": "yes"}, InputError, "--retry-rejected must be of type bool, got 'yes'"),
         ({"size": 0}, InputError, "--size must be at least 1, got 0"),
         ({"texts": []}, InputError, "an empty list"),
         ({"texts": [3]}, InputError, "item 1 is of type int; give strings or dictionaries"),

@@ -7,7 +7,8 @@ import pytest
 import typer
 from programs import python
 
-from angle_data.console import Progress, configure_logging, run_app
+from angle_data.calling.program import run_app
+from angle_data.console import Progress, configure_logging
 from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
 
 
@@ -52,7 +53,7 @@ def test_a_defect_keeps_its_traceback(error):
 def test_a_reader_that_goes_away_is_no_error():
     program = """
 import typer
-from angle_data.console import run_app
+from angle_data.calling.program import run_app
 app = typer.Typer(add_completion=False)
 @app.command()
 def work():
@@ -70,7 +71,7 @@ run_app(app, 'prog')
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_other_signals_end_the_program_like_a_ctrl_c(name):
     raises = f"lambda: signal.raise_signal(signal.{name})"
-    done = python("-c", f"import signal, angle_data.console as c; c.run_app({raises}, 'prog')")
+    done = python("-c", f"import signal, angle_data.calling.program as c; c.run_app({raises}, 'prog')")
     assert (done.returncode, done.stderr) == (130, "prog: interrupted; run the same command again to go on\n")
 
 

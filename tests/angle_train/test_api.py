@@ -55,7 +55,7 @@ def test_figures_are_those_of_the_terminal(fitted):
     assert row["score"] == pytest.approx(100 * shown.score.value)
     assert row["difference"] == pytest.approx(100 * shown.difference.delta)
     assert f"{row['score']:.1f}" in repr(result)
-    assert result.report.headline() in repr(result)
+    assert result.report.verdict.headline in repr(result)
 
 
 def test_a_result_shows_itself_without_scripts(fitted):
@@ -64,7 +64,7 @@ def test_a_result_shows_itself_without_scripts(fitted):
     assert {"h3", "table", "td"} <= {tag for tag, _ in page.seen} <= {
         "div", "h3", "p", "small", "table", "thead", "tbody", "tr", "th", "td",
     }  # fmt: skip
-    assert next(text for text in page.texts if text.strip()) == result.report.headline()
+    assert next(text for text in page.texts if text.strip()) == result.report.verdict.headline
     assert len(page.all("tr")) == 1 + len(result.figures)
     assert not [name for _, attributes in page.seen for name in attributes if name.startswith("on")]
 

@@ -4,10 +4,7 @@ import pytest
 from train_runs import same_weights, turned, write
 
 LORA = ("--set", "lora_rank=2", "--set", "prompt=about: {text} now", "--learning-rate", "2e-2")
-DOUBT = (
-    "the saved model is the tuned one, and the test pairs do not show it to be better; "
-    "--require-better saves the backbone instead"
-)
+DOUBT = "The tuned model was saved because the dev pairs chose it (--require-better saves the backbone)."
 
 
 @pytest.fixture
@@ -66,7 +63,7 @@ def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(fit, 
     out = tmp_path / "out"
     code, told, err = fit("out", "wrong.jsonl", *LORA)
     assert code == 0, err
-    assert DOUBT in told.splitlines()
+    assert DOUBT in told
     for name in ("README.md", "report.json", "report.html"):
         assert DOUBT in (out / name).read_text(), name
     assert not same_weights(out, tiny_model_dir)

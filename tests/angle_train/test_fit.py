@@ -46,7 +46,7 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     assert Recipe.from_toml(config.out / "recipe.toml") == settle(config.recipe, load_pairs(config.data[0]))
     assert FitReport.read(config.out / "report.json") == result.report
     card = (config.out / "README.md").read_text()
-    assert result.report.advice() in card
+    assert result.report.verdict.advice in card
     assert results_table(result.report.results) in card
     kinds = {module["type"].split(".")[0] for module in json.loads((config.out / "modules.json").read_text())}
     assert kinds == {"sentence_transformers"}

@@ -53,7 +53,6 @@ def reported(report, role, model="tuned"):
     [
         {},
         {"average_with_backbone": 0.3},
-        {"average_with_backbone": "auto"},
         {"precision": "bf16"},
         {"prompt": "about: "},
         {"prompt": PAPER, "max_seq_length": "auto", "pooling": "last-max"},
@@ -84,7 +83,7 @@ def test_weights_of_half_precision_are_measured_as_they_are_saved(start, rows, t
         assert spearman(pairs.score, evaluate_model(model, pairs)) == pytest.approx(figure, abs=1e-6)
 
 
-@pytest.mark.parametrize("values", [{}, LORA | {"average_with_backbone": "auto", "learning_rate": 5e-3}])
+@pytest.mark.parametrize("values", [{}, LORA | {"learning_rate": 5e-3}])
 def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, values):
     out, report = start(by_parts=True, **{"folds": 2, "loss": "papers", "epochs": 4} | values)
     assert report["kept"] == "tuned"

@@ -62,7 +62,7 @@ def test_builtin_recipes_are_valid_and_open_with_their_command(path):
     length=st.none() | st.just("auto") | st.integers(2, 10**6),
     swap=st.booleans(),
     dims=st.lists(st.integers(2, 999), unique=True),
-    share=st.sampled_from([0, 0.25, "auto"]),
+    share=st.sampled_from([0, 0.25]),
 )
 def test_recipe_survives_writing_and_reading(
     tmp_path_factory, description, prompt, rate, length, swap, dims, share
@@ -73,7 +73,7 @@ def test_recipe_survives_writing_and_reading(
     path = written(tmp_path_factory.getbasetemp(), recipe.to_toml_text())
     assert Recipe.from_toml(path) == recipe
     # Equal recipes have equal texts, also of 0 and 0.0.
-    twin = recipe.with_overrides({"average_with_backbone": share if share == "auto" else float(share)})
+    twin = recipe.with_overrides({"average_with_backbone": float(share)})
     assert twin.to_toml_text() == recipe.to_toml_text()
 
 

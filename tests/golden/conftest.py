@@ -204,9 +204,9 @@ def labelled(run):
     for name in ("annotator-a", "annotator-b", "annotator-c"):
         folder = run.tmp / "runs" / name
         said = run(
-            "angle_data", "llm-label", "--model", name, "--engine", "recorded", "--replies",
-            f"examples/cloud-ops/replies/{name}.jsonl", "--texts", "examples/cloud-ops/texts.jsonl",
-            "--limit", 80, "--out", folder,
+            "angle_data", "llm-label", "--prompts", "paper", "--model", name, "--engine", "recorded",
+            "--replies", f"examples/cloud-ops/replies/{name}.jsonl",
+            "--texts", "examples/cloud-ops/texts.jsonl", "--limit", 80, "--out", folder,
         )  # fmt: skip
         found[name] = (folder, said)
     return found

@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
+from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import SEE_LOG, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import bounded_schema, one_line, read_reply, request_body
+from angle_data.annotators.transport import bounded_schema, one_line, request_body
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
-from angle_data.http import BadAnswer
+from angle_data.http import CallError
 
 _CONTEXT = 4096
 _LARGE_BYTES = 1e9
@@ -98,14 +99,11 @@ class LlamaEngine:
             answer = self._server.handle_chat_completions(body)
         except (RuntimeError, ValueError) as error:
             return Failure(request.key, "refused", one_line(error))
-        if "error" in answer:
-            said = answer["error"]
-            kind = "too_long" if said.get("type") == "exceed_context_size_error" else "refused"
-            return Failure(request.key, kind, one_line(said.get("message") or said))
         try:
-            return read_reply(request.key, answer, time.monotonic() - started)
-        except BadAnswer as error:
-            return Failure(request.key, error.kind, one_line(error), dict(error.usage))
+            return reply_of(request.key, answer, time.monotonic() - started)
+        except CallError as error:
+            kind = wrong_with_text(error) or ("refused" if error.status_code else error.kind)
+            return Failure(request.key, kind, one_line(error), dict(error.usage))
 
 
 _COMPACT = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}

@@ -9,11 +9,13 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
+from angle_data.annotators.answers import reply_of
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+from angle_data.http import CallError
 
 DEFAULT_CHUNK = 2048
 """Prompts per call. Enough to keep a GPU full for most of the call; the price of a kill is one call."""
@@ -120,14 +122,10 @@ class VLLMEngine:
             if isinstance(output, Failure):
                 outcomes[key] = output
                 continue
-            (completion,) = output.outputs
-            reason = completion.finish_reason
-            if reason not in ("stop", "length"):
-                outcomes[key] = Failure(key, "aborted", f"vLLM ended the reply early: {reason}")
-                continue
-            prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
-            usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
-            outcomes[key] = Reply(key, completion.text, reason, usage, seconds)
+            try:
+                outcomes[key] = reply_of(key, _completion(output), seconds)
+            except CallError as error:
+                outcomes[key] = Failure(key, error.kind, one_line(error), dict(error.usage))
         return [outcomes[request.key] for request in requests]
 
     def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
@@ -176,3 +174,14 @@ class VLLMEngine:
                 json=request.sampling.schema, disable_any_whitespace=True
             )
         return params
+
+
+def _completion(output: Any) -> dict[str, Any]:
+    """Return an output of vLLM as its server would send it."""
+    (completion,) = output.outputs
+    choice = {"message": {"content": completion.text}, "finish_reason": completion.finish_reason}
+    counts = len(output.prompt_token_ids), len(completion.token_ids)
+    usage = dict(
+        zip(("prompt_tokens", "completion_tokens", "total_tokens"), (*counts, sum(counts)), strict=True)
+    )
+    return {"choices": [choice], "usage": usage}

@@ -21,7 +21,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
 from angle_data.gis.build.links import Pair, denied_pairs, judge
-from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.report import (
@@ -34,6 +34,7 @@ from angle_data.gis.build.report import (
     token_counter,
 )
 from angle_data.gis.build.splits import place_issues
+from angle_data.gis.comments.readings import Readings
 from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
@@ -62,8 +63,10 @@ def build_gis(config: GisConfig) -> GisSummary:
     measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
     dataset, figure = config.out / "dataset", "figures/token-lengths.png"
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
-        with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(store, lambda repo: progress.advance(1, repo), selection=selection)
+        with Progress("issues read", store.count("issues")) as progress, Readings(config.out) as readings:
+            scan = scan_store(
+                store, lambda repo: progress.advance(1, repo), selection=selection, read=readings.read
+            )
         texts = Texts(store, scan.forms)
         crawl: dict[str, dict[str, Any]] = {}
         for repo in scan.repos.values():
@@ -72,7 +75,7 @@ def build_gis(config: GisConfig) -> GisSummary:
         unfinished = [name for name, found in crawl.items() if found["read"] == "unfinished"]
         if unfinished:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
-            log.warning("not read to the end: %s; run without --no-crawl to go on there", names)
+            log.warning("not read to the end: %s; run without --no-crawl to continue", names)
         splits, report = _pairs(config, scan, texts)
         report = {"options": _options(config, selection), **report, "crawl": crawl}
 
@@ -118,7 +121,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
         )
     # Which issue is in which split.
     clusters.denied, denials_dropped = denied_pairs(scan)
-    near, shares = NearTexts(texts), check_ratios(config.ratios)
+    near = near_texts(texts, clusters.issues)
+    shares = check_ratios(config.ratios)
     places = place_issues(
         scan.heads, clusters, pairs, near, shares=shares, by=config.split_by, seed=config.seed
     )
@@ -141,7 +145,7 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     vain += Counter({f"denial_{reason}": count for reason, count in denials_dropped.items()})
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
-        log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
+        log.warning("no pairs for %s: too few clusters for its share; the split is left out", name)
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
     kept, lost = sum(map(len, positives.values())), Counter(reason for reason, _ in dropped)

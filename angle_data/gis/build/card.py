@@ -13,7 +13,7 @@ from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
-from angle_data.publish.card import front_matter, table
+from angle_data.publish.dataset import front_matter, table
 
 IDS_NOTE = """\
 The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
@@ -31,18 +31,13 @@ _NEGATIVES = {
 }
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
-# Of each split: positives + negatives, texts over 512 tokens in percent.
-_PAPER = {"train": ("9,457 + 9,108", 61.03), "validation": ("774 + 773", 60.85), "test": ("807 + 741", 60.50)}
-_PAPER_OVERLAP = {"duplicates": "26, 16, 13", "non-duplicates": "22, 12, 9"}
-_PAPER_REPOSITORIES, _PAPER_UNCLEAR = 55, 7
-
 
 def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -> str:
     """Return the card as Markdown with YAML front matter.
 
     `report` is what `report.json` holds, `figures` are names of files in `figures/` beside the card.
     """
-    splits, lexical = report["splits"], report["lexical"]
+    splits = report["splits"]
     ids_only = report["options"]["ids_only"]
     until = ", ".join(f"{name} until {last}" for name, last in report["periods"].items() if last)
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
@@ -57,13 +52,8 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
             ((name, *(f"{found.get(count, 0):,}" for count in _COUNTS)) for name, found in splits.items()),
         ),
         "lengths": _lengths(report["tokens"]),
-        "error_rates": _error_rates(report.get("error_rates", ())),
-        "paper": _paper(report),
         "samples": _samples(report["samples"]),
-        "lexical": table(
-            ("negatives", "rare words count more", "all words alike"),
-            ((kind, found["rare"], found["plain"]) for kind, found in lexical.items()),
-        ),
+        "lexical": _lexical(report["lexical"]),
         "repositories": _repositories(report),
         "figures": "".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
         "evidence": table(
@@ -92,44 +82,12 @@ def _lengths(tokens: Mapping[str, Any]) -> str:
     return table(("split", *head), ((name, *row.values()) for name, row in found.items()))
 
 
-def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
-    """Return error rates (see `sample.error_rates`) as a table."""
-
-    def share(rate: Mapping[str, Any], name: str, low: str, high: str) -> str:
-        return f"{rate[name]:.1%} ({rate[low]:.1%} to {rate[high]:.1%})"
-
-    head = ("pairs read", "read", "wrong", "unclear", "error rate (95 %)", "not clearly right (95 %)")
-    rows = (
-        (
-            *(rate[name] for name in ("kind", "read", "wrong", "unclear")),
-            share(rate, "rate", "low", "high") if rate["read"] > rate["unclear"] else "unknown: all unclear",
-            share(rate, "not_clear", "not_clear_low", "not_clear_high"),
-        )
-        for rate in rates
-    )
-    return table(head, rows)
-
-
-def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
-    if rates:
-        return f"{error_table(rates)}\n\nIn the paper's sample {_PAPER_UNCLEAR} % were not clearly right."
-    return (
-        "**Nobody has read a sample of the labels yet.** `angle-data gis sample --out FOLDER` draws one; "
-        "with `--verdicts FOLDER/sample.csv` as well it puts the error rate here."
-    )
-
-
-def _paper(report: Mapping[str, Any]) -> str:
-    splits, tokens, overlap = report["splits"], report["tokens"], report["overlap"]
-    rows: list[tuple[object, ...]] = [("repositories", len(report["repositories"]), _PAPER_REPOSITORIES)]
-    for name, (pairs, long) in _PAPER.items():
-        found, ours = splits.get(name, {}), tokens.get(name, {}).get(f"texts_over_{LIMIT}", "")
-        here = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
-        rows += [(f"{name}: positives + negatives", here, pairs), (f"{name}: texts over {LIMIT}", ours, long)]
-    for name, paper in _PAPER_OVERLAP.items():
-        shares = ", ".join(map(str, overlap.get(name, {}).values()))
-        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", shares, paper))
-    return table(("", "here", "paper"), rows)
+def _lexical(areas: Mapping[str, float]) -> str:
+    """One line on how far counting words goes; empty where there is nothing to compare."""
+    shown = ", ".join(f"`{kind}` {area}" for kind, area in areas.items())
+    measure = "area under the ROC curve, 0.5 is chance"
+    said = f"How well shared words alone tell duplicates from negatives ({measure}): {shown}."
+    return f"\n\n{said}" if areas else ""
 
 
 def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.forms import without_forms
 from angle_data.gis.build.scrub import scrub
+from angle_data.gis.comments.boilerplate import FOOTER, HTML_COMMENT, PROMISE, TICKED_OR_PROMISE
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.rows import Issue
@@ -25,23 +26,8 @@ from angle_data.text import whole_characters, words
 
 _PIECE = re.compile(
     r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
-    r"|<!--.*?(?:-->|\Z)",
+    rf"|{HTML_COMMENT}",
     re.DOTALL | re.MULTILINE,
-)
-_PROMISES = r"search|duplicat|existing issue|I agree|I have (?:read|checked|verified)|I've (?:read|checked)"
-_BOX = re.compile(
-    rf"^[ \t]*(?:[-*+][ \t]+)?\[[ \t]?(?:[xX✓✔][ \t]?\](?!\()|\](?=.{{0,200}}?\b(?:{_PROMISES})))[^\n]*$\n?",
-    re.MULTILINE | re.IGNORECASE,
-)
-_PROMISE = re.compile(
-    r"^[ \t]*(?:[-*+][ \t]+)?(?:I(?:'ve| have)|Have you) (?:already |also )?"
-    r"(?:searched|checked|looked|verified)\b[^\n]{0,120}\b(?:issues?|tracker|duplicates?)\b[^\n]{0,120}$\n?",
-    re.MULTILINE | re.IGNORECASE,
-)
-_FOOTER = re.compile(
-    r"^[ \t]*[_*]*(?:Originally posted by|Originally reported by|Copied from original issue|"
-    r"This issue was (?:moved|transferred) from|Migrated from)\b[^\n]*$\n?",
-    re.MULTILINE | re.IGNORECASE,
 )
 _DATA = re.compile(r"data:[a-z]+/[\w.+-]{1,60};base64,[A-Za-z0-9+/=]*", re.IGNORECASE)
 _IMAGE = re.compile(
@@ -138,9 +124,9 @@ _BEFORE = re.compile(
 _AFTER = re.compile(rf"\s[-–—:|]{{1,3}}\s{{0,3}}{_DUP}{_OF}[.!]?$", re.IGNORECASE)
 _SHOUTED = re.compile(r"^(?:DUP|DUPE|DUPLICATE)\s+(?=[^A-Z]*[a-z])")  # Finds: "DUPLICATE crash on start"
 _LINKED = re.compile(
-    r"^[ \t]*[#*_]{0,8}[ \t]*(?:issue ?links?|linked issues?|duplicates?(?: issues?)?|is duplicated by"
-    r"|duplicate of)[ \t]*:?[*_]{0,4}[ \t]*:?[ \t]*\n(?:[ \t]*\n){0,2}"
-    r"(?:[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]+[^\n]{0,300}?[#＃/-]\d[^\n]*(?:\n|\Z))+",
+    r"^[ \t]*+[#*_]{0,8}+[ \t]*+(?:issue ?links?|linked issues?|duplicates?(?: issues?)?|is duplicated by"
+    r"|duplicate of)[ \t]*+:?[*_]{0,4}+[ \t]*+:?[ \t]*+\n(?:[ \t]*+\n){0,2}"
+    r"(?:[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t]+[^\n]{0,300}?[#＃/-]\d[^\n]*(?:\n|\Z))+",
     re.IGNORECASE | re.MULTILINE,
 )
 _RELATION = re.compile(
@@ -198,7 +184,7 @@ def _lines(text: str) -> str:
 def _prose(text: str) -> str:
     if not text.strip():
         return text
-    for pattern in (_FOLD, _BOX, _PROMISE, _FOOTER):
+    for pattern in (_FOLD, TICKED_OR_PROMISE, PROMISE, FOOTER):
         text = pattern.sub("", text)
     # Lists of linked issues, and fields that speak of duplicates.
     if "uplica" in text or "UPLICA" in text or "ink" in text:

@@ -1,18 +1,12 @@
-"""The columns of the data set, the files beside its rows, and its rows read again."""
+"""The columns of the data set, and the file beside its rows."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from angle_data.errors import InputError
-from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_data.publish.card import data_file
-from angle_data.publish.folder import replace_dataset
-from angle_data.splits import SPLITS
-from angle_data.tables import read_table
+from angle_data.jsonl import write_jsonl
 
 Row = dict[str, Any]
 
@@ -47,32 +41,7 @@ FORMS = "form-lines.jsonl"
 """The lines that cleaning removed because they are of issue forms, which `gis rehydrate` removes too."""
 
 
-def replace_card(directory: Path, card: str) -> None:
-    """Give a data set another card."""
-    with replace_dataset(directory) as folder:
-        shutil.copytree(directory, folder, ignore=lambda *_: ["README.md"], dirs_exist_ok=True)
-        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
-
-
 def write_forms(folder: Path, forms: Mapping[str, Mapping[str, int]]) -> None:
     """Write the lines that `forms.FormLines` found, by repository."""
     found = ({"repo": repo, "line": line, "issues": n} for repo in forms for line, n in forms[repo].items())
     write_jsonl(folder / FORMS, found)
-
-
-def read_forms(directory: Path) -> dict[str, dict[str, int]]:
-    """Return what `write_forms` wrote; nothing where there is no such file."""
-    found: dict[str, dict[str, int]] = {}
-    for _, row in read_jsonl(directory / FORMS) if (directory / FORMS).exists() else ():
-        found.setdefault(row["repo"], {})[row["line"]] = row["issues"]
-    return found
-
-
-def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (split, row) of a data set of issue pairs; an `InputError` if the folder holds none."""
-    splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
-    if not splits:
-        raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
-    for split in splits:
-        for _, row in read_table(directory / data_file(split), require=list(_COMMON)):
-            yield split, row

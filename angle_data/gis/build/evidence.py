@@ -20,12 +20,12 @@ from angle_data.gis.build.facts import (
     rank,
 )
 from angle_data.gis.build.forms import FormLines
-from angle_data.gis.comments.reading import WRITE_ROLES, is_program, read_thread
-from angle_data.gis.comments.references import may_refer
+from angle_data.gis.comments.reading import WRITE_ROLES, Reader, is_program, read_comment, read_thread
+from angle_data.gis.comments.references import hosts_of, may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
-from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
+from angle_data.gis.crawl.store import PUBLIC_WEB, Store
 
 Node = tuple[int, int]
 """An issue: (repository id, number)."""
@@ -148,11 +148,16 @@ def pack(one: int, other: int) -> int:
 
 
 def scan_store(
-    store: Store, tell: Callable[[str], None] = lambda name: None, *, selection: Selection | None = None
+    store: Store,
+    tell: Callable[[str], None] = lambda name: None,
+    *,
+    selection: Selection | None = None,
+    read: Reader = read_comment,
 ) -> Scan:
     """Read what `selection` takes of the store; `tell` gets the name of the repository after each issue.
 
     A repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
+    `read` reads a comment.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -168,7 +173,7 @@ def scan_store(
             if issue.gone is None and not selection.holds(issue.created_at):
                 found.outside.add((repo.id, issue.number))
             else:
-                _read_thread(found, store, repo, issue, selection.strategy)
+                _read_thread(found, store, repo, issue, selection.strategy, read)
                 if not (issue.is_pull or issue.gone):
                     forms.add(issue.body)
             tell(repo.name)
@@ -207,7 +212,7 @@ class _Thread:
     facts: Facts
 
 
-def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str) -> None:
+def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str, read: Reader) -> None:
     here, comments = (repo.id, issue.number), list(store.comments(repo.id, issue.number))
     events, marks = list(store.events(repo.id, issue.number)), dict[_Target, Event]()
     named = {int(number) for text in (issue.title, issue.body) for number in _MENTION.findall(text)}
@@ -227,10 +232,10 @@ def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: 
     if issue.is_pull:
         return
     thread = _Thread(here, repo, issue, comments, events, marks, facts)
-    said, denied = _read_comments(found, thread, strategy) if strategy != "events" else ([], [])
-    read = _read_marks(found, thread, denied) if strategy != "comments" else []
-    found.statements += [*read, *said]
-    found.denied += [*(mark for mark in read if mark.withdrawn == "unmarked"), *denied]
+    said, denied = _read_comments(found, thread, strategy, read) if strategy != "events" else ([], [])
+    marked = _read_marks(found, thread, denied) if strategy != "comments" else []
+    found.statements += [*marked, *said]
+    found.denied += [*(mark for mark in marked if mark.withdrawn == "unmarked"), *denied]
 
 
 def _read_marks(found: Scan, thread: _Thread, denied: Iterable[Statement]) -> list[Statement]:
@@ -256,7 +261,9 @@ def _read_marks(found: Scan, thread: _Thread, denied: Iterable[Statement]) -> li
     return marks
 
 
-def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[Statement], list[Statement]]:
+def _read_comments(
+    found: Scan, thread: _Thread, strategy: str, read: Reader
+) -> tuple[list[Statement], list[Statement]]:
     """Return what the issue and its comments state, and what the comments deny."""
     issue, name, hosts = thread.issue, thread.repo.name, hosts_of(found.web)
     # Its own text is the first comment.
@@ -268,7 +275,7 @@ def _read_comments(found: Scan, thread: _Thread, strategy: str) -> tuple[list[St
     if not any(may_refer(comment.body) for comment in comments):
         return [], []
     remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
-    said = read_thread(remarks, name, issue.number, hosts=hosts)
+    said = read_thread(remarks, name, issue.number, hosts=hosts, read=read)
     standing = [(_key(found, item.link.repo, item.link.number), item) for item in said.standing]
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}

@@ -44,7 +44,7 @@ _AT = re.compile(r"@[\w-]+")
 _LIGHT = re.compile(
     r"(?:\b(?:see|also|cf|thanks?|thank|you|hi|hello|hey|closing|closed?|as|per|via|tracked|tracking|in|at|here|"
     r"issue|issues|original|please|follow|it|this|there|instead|for|the|report(?:ing)?|dup\w*|of|and|is|with|"
-    r"to|by|re|ref|same)\b|[\W_])*",
+    r"to|by|re|ref|same)\b|[\W_])*+",
     re.IGNORECASE,
 )
 

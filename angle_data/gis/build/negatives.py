@@ -1,7 +1,7 @@
 """Negative pairs: each takes the duplicate of a positive pair and gives it another partner.
 
 Three fifths of the partners are hard: near by words, or by what the two issues are about (labels, files and
-errors named, reporter, week), of BM25 ranks 3 to 50; the first two may be duplicates that nobody marked. Of
+errors named, reporter, week), of ranks 3 to 50; the first two may be duplicates that nobody marked. Of
 those the one is taken whose words overlap about as much as those of the positive pair, so that counting words
 does not tell the label. At most a third are drawn at random among issues of the age and labels of the
 original, and up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur
@@ -21,18 +21,16 @@ from datetime import date
 from functools import cached_property, lru_cache
 from itertools import cycle, islice, zip_longest
 from typing import Any
-from zlib import crc32
-
-import numpy as np
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Scan, Statement
 from angle_data.gis.build.links import Pair, unordered
-from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Issue
+from angle_data.similar.near import NearSets, tokens
+from angle_data.similar.ranking import Index, numbered
 from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
@@ -65,14 +63,10 @@ _LOST = frozenset(
 _FILE = re.compile(r"(?<![\w.])[\w-]{2,40}\.(?:[a-z]{1,4}|[A-Z]{1,4}|json|yaml|toml)(?![\w(])")
 _ERROR = re.compile(r"\b(?:[A-Z]\w{0,40}(?:Error|Exception|Fault|Panic)|E[A-Z]{4,12}|SIG[A-Z]{3,5})\b")
 
-# Of the index of words.
-_WORD = re.compile(r"\w{2,30}")
+# Of the search by words.
 _WORDS_A_TEXT = 200
 _WORDS_A_QUERY = 48
-_BUCKETS = 1 << 21
-_COMMON = 0.1  # words in more texts than this share say little and cost most
-_RARE = 50  # but never drop a word for being in so few texts
-_K1, _B = 1.2, 0.75
+_TEXTS_A_WORD = 200
 
 
 class Candidates:
@@ -91,7 +85,7 @@ class Candidates:
         clusters: Clusters,
         links: Iterable[Statement],
         texts: Texts,
-        near: NearTexts,
+        near: NearSets[Node],
         places: Places,
     ) -> None:
         self.scan, self.texts, self.places = scan, texts, places.splits
@@ -242,12 +236,11 @@ def _take_hard(c: Candidates, anchors: Iterable[tuple[str, Pair]], seed: int) ->
         by_repo[anchor.one[0]].append((split, anchor))
     for repo_id, own in sorted(by_repo.items()):
         about: dict[int, str] = {}
-        words, subjects = Bm25(_texts(c, repo_id, about)), Bm25(about.items())
+        words, subjects = _Search(_texts(c, repo_id, about)), _Search(about.items())
         for split, anchor in own:
-            numbers = words.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
-            near = _ranked(c, anchor, "bm25", numbers)
-            numbers = subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)
-            near += _ranked(c, anchor, "subject", numbers)
+            number = anchor.one[1]
+            near = _ranked(c, anchor, "words", words.nearest(number, 2 * _LAST_RANK))
+            near += _ranked(c, anchor, "subject", subjects.nearest(number, 2 * _LAST_RANK))
             _take_first(c, split, anchor, "hard", sorted(near, key=_preference(c, anchor, words, seed)))
         log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
@@ -280,7 +273,7 @@ def _ranked(c: Candidates, anchor: Pair, how: str, numbers: Iterable[int]) -> li
     return near[_FIRST_RANK - 1 :]
 
 
-def _preference(c: Candidates, anchor: Pair, index: Bm25, seed: int) -> Callable[[tuple[Node, str]], Any]:
+def _preference(c: Candidates, anchor: Pair, index: _Search, seed: int) -> Callable[[tuple[Node, str]], Any]:
     """Of positive pairs first, then those whose words overlap most nearly as in the positive pair."""
     one = c.texts.get(anchor.one)
     target = index.overlap(one, c.texts.get(anchor.other))
@@ -318,63 +311,31 @@ def _month(created_at: str) -> int:
     return int(created_at[:4]) * 12 + int(created_at[5:7])
 
 
-class Bm25:
-    """Ranks texts by BM25 (Robertson & Zaragoza 2009, https://doi.org/10.1561/1500000019).
+class _Search:
+    """The issues of a repository by their texts; made of (number, text), the numbers ascending.
 
-    An inverted index in flat arrays, about a kilobyte a text: only the first 200 words count, and words are
-    hashed, so that memory does not grow with the vocabulary. Made of (key, text), the keys ascending.
+    Only the first 200 words of a text count. About two kilobytes a text.
     """
 
     def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
-        keys, lengths = array("q"), array("I")
-        parts = []  # word, document, how often
-        for position, (key, text) in enumerate(texts):
-            hashed = _terms(text)
-            found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
-            keys.append(key)
-            lengths.append(len(hashed))
-            parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
-        self._keys, length = np.array(keys), np.array(lengths, dtype=np.float64)
-        flat, documents, counts = np.concatenate(parts, axis=1)
-        order = np.argsort(flat, kind="stable")
-        self._documents, often = documents[order], counts[order].astype(np.float64)
-        norm = _K1 * (1 - _B + _B * length / max(float(length.mean()), 1.0))
-        self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
-        self._terms, starts = np.unique(flat[order], return_index=True)
-        self._starts = np.append(starts, len(flat))
-        self._often = np.diff(self._starts)  # texts that have a term
-        self._distinct = lru_cache(_RECENT)(lambda text: np.unique(np.array(_terms(text), dtype=np.uint32)))
+        self._numbers = array("q")
+        self._tokens = lru_cache(_RECENT)(_tokens)
+        self._index = Index(self._read(texts))
 
-    def rank(self, text: str, most: int) -> list[int]:
-        """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
-        wanted = self._distinct(text)
-        places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
-        places = places[self._terms[places] == wanted]
-        often = self._often[places]
-        limit = max(_RARE, int(_COMMON * len(self._keys)))
-        places = places[np.argsort(often, kind="stable")][: int((often <= limit).sum())][:_WORDS_A_QUERY]
-        scores = np.zeros(len(self._keys))
-        for place in places:
-            own, count = slice(self._starts[place], self._starts[place + 1]), self._often[place]
-            worth = np.log(1 + (len(self._keys) - count + 0.5) / (count + 0.5))
-            scores[self._documents[own]] += worth * self._weights[own]
-        found = np.flatnonzero(scores)
-        if len(found) > most:
-            border = np.partition(scores[found], len(found) - most)[len(found) - most]
-            found = found[scores[found] >= border]
-        best = found[np.argsort(-scores[found], kind="stable")][:most]
-        return [int(key) for key in self._keys[best]]
+    def _read(self, texts: Iterable[tuple[int, str]]) -> Iterator[Any]:
+        for number, text in texts:
+            self._numbers.append(number)
+            yield _tokens(text)
+
+    def nearest(self, number: int, most: int) -> list[int]:
+        """Return the numbers of up to `most` issues nearest to one of them, the nearest first."""
+        place = bisect_left(self._numbers, number)
+        found, _ = self._index.nearest(place, most, words=_WORDS_A_QUERY, window=_TEXTS_A_WORD)
+        return [self._numbers[other] for other in found]
 
     def overlap(self, one: str, other: str) -> float:
         """Return the Jaccard index of the two texts' words, weighted by how rare they are."""
-        mine, theirs = self._distinct(one), self._distinct(other)
-
-        def worth(found: Any) -> float:
-            places = np.minimum(np.searchsorted(self._terms, found), len(self._terms) - 1)
-            often = np.where(self._terms[places] == found, self._often[places], 1)
-            return float(np.log(len(self._keys) / often).sum())
-
-        return worth(np.intersect1d(mine, theirs)) / max(worth(np.union1d(mine, theirs)), 1e-9)
+        return self._index.overlap(self._tokens(one), self._tokens(other))
 
 
 def _subjects(issue: Issue, text: str) -> str:
@@ -386,6 +347,5 @@ def _subjects(issue: Issue, text: str) -> str:
     return " ".join([week, *(re.sub(r"\W+", "_", name) for name in found)])
 
 
-def _terms(text: str) -> list[int]:
-    found = _WORD.findall(text.casefold(), 0, 40 * _WORDS_A_TEXT)[:_WORDS_A_TEXT]
-    return [crc32(word.encode()) % _BUCKETS for word in found]
+def _tokens(text: str) -> Any:
+    return numbered(tokens(text[: 40 * _WORDS_A_TEXT])[:_WORDS_A_TEXT])

@@ -19,13 +19,13 @@ from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
 from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.links import Pair
-from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.text import content_id, jaccard, words
+from angle_data.text import content_id, words
 
 log = logging.getLogger("angle")
 
-LIMIT = 512  # tokens that the common encoders read; the paper's long texts have more
+LIMIT = 512  # tokens that the common encoders read
 USUAL = "google-bert/bert-base-uncased"  # the tokenizer of the paper's backbone, by its name on the hub
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 _COMPARED = 20_000
@@ -59,7 +59,7 @@ def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, C
             raise MissingExtraError("--tokenizer", "train") from None
         why = str(error).partition("\n")[0]
         raise InputError(
-            f"--tokenizer {tokenizer}: no tokenizer that can be read ({why}); give tokenizer.json, its "
+            f"--tokenizer {tokenizer}: cannot read a tokenizer ({why}); give tokenizer.json, its "
             "folder, or a hub name"
         ) from None
     loaded.no_truncation()
@@ -79,8 +79,6 @@ class Measures:
     tokenizer: str
     count: Callable[[str], int]
     lengths: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("I")))
-    overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
-    labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
     texts: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -91,10 +89,6 @@ class Measures:
         """Take a row with texts into account."""
         label, texts = row["label"], (row["text1"], row["text2"])
         self.lengths[split].extend(map(self.count, texts))
-        one, other = (text.casefold().split() for text in texts)
-        for n in (1, 2, 3):
-            self.overlaps[label][n - 1] += jaccard(_ngrams(one, n), _ngrams(other, n))
-        self.labels[label] += 1
         self.cut |= {content_id(text) for text in texts if text.endswith(CUT)}
         self.repositories[row["repo"]]["positives" if label else "negatives"] += 1
         if len(self.samples[row["kind"]]) < _SAMPLES:
@@ -107,50 +101,41 @@ class Measures:
             self.pairs.append((row["kind"], one_bag, other_bag))
 
     def summary(self) -> dict[str, Any]:
-        """Return what the rows have in common; shares and means are in percent.
+        """Return what the rows have in common; shares are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
-        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `texts_cut` how many texts were longer than `clean.LONGEST`; `samples` the first pairs of each kind,
-        whose order is random.
+        statistics of each split; `lexical` is from `_lexical`; `texts_cut` says how many texts were longer
+        than `clean.LONGEST`; `samples` are the first pairs of each kind, whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
             "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
             "tokens": {"tokenizer": self.tokenizer} | {k: _lengths(v) for k, v in self.lengths.items()},
-            "overlap": {
-                "duplicates" if label else "non-duplicates": {
-                    f"{n}-gram": round(100 * total / self.labels[label], 1)
-                    for n, total in enumerate(self.overlaps[label], start=1)
-                }
-                for label in sorted(self.labels, reverse=True)
-            },
             "lexical": self._lexical(),
             "texts_cut": len(self.cut),
             "samples": {kind: list(map(_sample, rows)) for kind, rows in sorted(self.samples.items())},
         }
 
-    def _lexical(self) -> dict[str, dict[str, float]]:
-        """How well the overlap of words alone tells duplicates from each kind of negative.
+    def _lexical(self) -> dict[str, float]:
+        """How well the words that two texts share tell duplicates from each kind of negative.
 
         The area under the ROC curve, where 0.5 is chance. The score of a pair is the Jaccard index of its two
-        sets of words, which count alike (`plain`) or by their inverse document frequency (`rare`).
+        sets of words, each word weighted by its inverse document frequency.
         """
         often = Counter(word for bag in self.texts.values() for word in bag)
-        rare = {word: math.log(len(self.texts) / count) for word, count in often.items()}
-        found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        for name, weight in (("rare", rare), ("plain", dict.fromkeys(often, 1.0))):
-            scores: defaultdict[str, list[float]] = defaultdict(list)
-            for kind, one, other in self.pairs:
-                whole = math.fsum(weight[word] for word in one | other)
-                scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
-            positives = sorted(scores.pop("duplicate", []))
-            for kind, others in sorted(scores.items()) if positives else ():
-                # Twice the comparisons that a positive loses; a draw is lost by half.
-                lost = sum(bisect_left(positives, score) + bisect_right(positives, score) for score in others)
-                whole = 2 * len(positives) * len(others)
-                found[kind][name] = round((whole - lost) / whole, 3)
-        return dict(found)
+        weight = {word: math.log(len(self.texts) / count) for word, count in often.items()}
+        scores: defaultdict[str, list[float]] = defaultdict(list)
+        for kind, one, other in self.pairs:
+            whole = math.fsum(weight[word] for word in one | other)
+            scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
+        positives = sorted(scores.pop("duplicate", []))
+        areas: dict[str, float] = {}
+        for kind, others in sorted(scores.items()) if positives else ():
+            # Twice the comparisons that a positive loses; a draw is lost by half.
+            lost = sum(bisect_left(positives, score) + bisect_right(positives, score) for score in others)
+            comparisons = 2 * len(positives) * len(others)
+            areas[kind] = round((comparisons - lost) / comparisons, 3)
+        return areas
 
 
 def _sample(row: Row) -> dict[str, str]:
@@ -203,7 +188,7 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
             for node in (pair.one, pair.other):
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
-    near, straddling = NearTexts(texts), 0
+    near, straddling = near_texts(texts, places), 0
     for node in sorted(places):
         straddling += any(places[other] != places[node] for other in near.add(node))
     return {
@@ -230,10 +215,6 @@ def _lengths(found: array[int]) -> dict[str, float]:
     }
 
 
-def _ngrams(words: list[str], n: int) -> frozenset[str]:
-    return frozenset(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
-
-
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -244,7 +225,7 @@ def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mappi
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError:
-        log.warning("no figures: %s", MissingExtraError("drawing them", "figures"))
+        log.warning("figures are left out: %s", MissingExtraError("drawing them", "figures"))
         return False
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
     figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)

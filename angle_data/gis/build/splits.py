@@ -17,8 +17,8 @@ from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.gis.build.evidence import Head, Node
 from angle_data.gis.build.links import Pair
-from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
+from angle_data.similar.near import NearSets
 from angle_data.splits import fill_shares
 
 _BORDERS = 60
@@ -41,7 +41,7 @@ def place_issues(
     heads: Mapping[Node, Head],
     clusters: Clusters,
     pairs: Sequence[Pair],
-    near: NearTexts,
+    near: NearSets[Node],
     *,
     shares: Mapping[str, float],
     by: str,

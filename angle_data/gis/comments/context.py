@@ -254,16 +254,6 @@ _CLOSES = expand(
     r"/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|"
     r"chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
 )
-# What would be, advice, a form, or a part: § is the phrase.
-# Finds: "it would be a § if it were on v2"
-UNSAID = expand(
-    r"(?:\bwould|'d)\b(?: \w+){0,4} ?§[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|"
-    r"weren't|wasn't|hadn't|didn't)\b|\b(?:if|whether)\b[^.;]*§[)\"']? before (?:you )?(?:post|open|submit|"
-    r"creat|fil|report|rais|ask|comment)|(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}§[)\"']?,?"
-    r"(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos|\b(?:template|form|checklist|"
-    r"faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)\w*\b[^.;:]{0,20}:.*§|"
-    r"§[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|another|different|separate)\b"
-)
 
 
 def is_conditional(left: str) -> bool:

@@ -23,7 +23,7 @@ _WITHDRAWS = expand(
     r"same|{D})|\bdetach\w* (?:this|it) from\b|\b{D} (?:mark|label|flag|tag|status)\w*\b[^.;]{0,20} (?:was|"
     r"is) (?:an? )?(?:error|mistake|wrong|incorrect)\b|\bmy (?:\w+ )?(?:comment|remark|reply|"
     r"mark)\b[^.;]{0,20} was (?:an? )?(?:wrong|mistake|error)\b|^(?=.*?(?:^|[,;(–—] ?)(?:(?:so|and|hence|"
-    r"i(?:'m| am|'ve| have|'ll)?|i) )*re-?open(?:ed|ing)\b(?! (?:{REF}|to\b|the |that |if ))).*(?:\b(?:was|"
+    r"i(?:'m| am|'ve| have|'ll)?) )*+re-?open(?:ed|ing)\b(?! (?:{REF}|to\b|the |that |if ))).*(?:\b(?:was|"
     r"were|been|had|i) |^\W*)(?:(?:originally|previously|first) )?(?:\w+ )?(?:clos|mark|flag|label)ed\b"
 )
 # Finds: "#5 is fixed and this still happens"

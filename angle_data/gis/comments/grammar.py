@@ -14,7 +14,6 @@ from typing import Literal
 from angle_data.gis.comments.context import (
     DENIED_NEXT,
     TAKEN_BACK,
-    UNSAID,
     about_another,
     about_this,
     asks,
@@ -227,8 +226,6 @@ def _judge(
     left, right = text[:start], text[end:]
     asked = is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
-        return None
-    if UNSAID.search(f"{left}§{right}") and not is_negated(left, asked=asked):
         return None
     if phrase.subject != "any":
         # "the duplicate of #5 is #6"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from angle_data.gis.comments.boilerplate import CHECKBOX, HEADING_QUESTION, HTML_COMMENT, SEARCHED
+
 # Finds: "<!-- filled in by the template -->"
-_COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(rf"(?<!`){HTML_COMMENT}", re.DOTALL)
 # Runs of backticks pair with the next run of equal length, not across a blank line (CommonMark 6.1).
 # Finds: "``a`b``"
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\n).){1,1000}?(?<!`)\1(?!`)", re.DOTALL)
@@ -14,18 +16,8 @@ _CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\n).){1,1000}?(?<!`)\1(?!`)", re.DOT
 _FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
 # Finds: "> Duplicate of #5"
 _QUOTE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?>(?!=)")
-# Finds: "- [x] I searched"
-_CHECKBOX = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?\[[ xX✓✔]\](?!\()")
 # Finds: "- item"
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]")
-# Finds: "### Is this a duplicate?"
-_HEADING_QUESTION = re.compile(r"[ \t]*#{1,6}[ \t].*\?|[ \t]*\*\*.{0,200}\?\*\*[ \t]*$")
-# Finds: "I have searched the issues and found no duplicate"
-_SEARCHED = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|looked|"
-    r"verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
-    re.IGNORECASE,
-)
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
@@ -109,9 +101,9 @@ def _mask_lines(text: str, body: str) -> str:
         else:
             indented = written[position].startswith(("    ", "\t")) and not in_list and not blank
             in_code = indented and (after_blank or in_code)
-            sign, searched = line[:12], "uplicate" in line and _SEARCHED.match(line)
-            quoted = (">" in sign and _QUOTE.match(line)) or ("[" in sign and _CHECKBOX.match(line))
-            drop = bool(in_code or quoted or searched or _HEADING_QUESTION.match(line))
+            sign, searched = line[:12], "uplicate" in line and SEARCHED.match(line)
+            quoted = (">" in sign and _QUOTE.match(line)) or ("[" in sign and CHECKBOX.match(line))
+            drop = bool(in_code or quoted or searched or HEADING_QUESTION.match(line))
         if not blank:
             in_list = bool(_BULLET.match(line)) or (in_list and line.startswith(" "))
         after_blank = blank or (after_blank and drop)

@@ -119,8 +119,6 @@ PHRASES: tuple[Phrase, ...] = (
         "duplicate",
         "Duplicate of #5",
         BOUND.pattern,
-        "#5, of which this is a duplicate",
-        r"{R},? (?:of )?which {THIS} {BE} (?:an? )?{D}",
         "Please dupe this to #5",
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) {THIS} (?:to|of|against|into|with|as) {FILL}{R}",
         "#5 (dupe)",
@@ -146,10 +144,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_open(
         "favor",
         "Closing this in favor of #5",
-        rf"{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)[^.;,?\ue000]{{0,60}}?,? "
-        rf"in favou?r of:? {{FILL}}{{R}}",
-        "In favor of #5",
-        r"^in favou?r of {FILL}{R}",
+        rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
+        rf"[^.;,?\ue000]{{0,60}}?,? )in favou?r of:? {{FILL}}{{R}}",
         "Fermé en faveur de #5",
         r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
@@ -195,9 +191,6 @@ PHRASES: tuple[Phrase, ...] = (
         "This is what #5 is for",
         r"\b(?:this|that|it)(?:'s| is|) (?:not |might be |may be |could be )?(?:\w+ly )?what {R} (?:is "
         r"(?:about(?! to)|for)|describes|reports|asks for|covers|wants|tracks)",
-        "#5 is exactly what I see",
-        r"{R}(?:,? which)? (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) "
-        r"(?:that|what|my|this|the same|the one)",
         "Même problème que #5",
         r"(?:même \w+ que|identique (?:à|au)|mismo(?: \w+)? (?:que|en)|igual (?:que|ao?|al|à)|mesm[oa](?: "
         r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|то же(?: самое)?,? ?(?:что|"

@@ -5,24 +5,15 @@ Whether an issue exists and who may mark it is decided in the build, which also 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
-from angle_data.errors import InputError
 from angle_data.gis.comments.corrections import MAY_TAKE_BACK, regrets, takes_back
 from angle_data.gis.comments.grammar import MarkerLink, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.comments.sentences import split_sentences
 from angle_data.gis.comments.vocabulary import WEAK_KINDS
-from angle_data.jsonl import read_jsonl
-from angle_data.text import whole_characters
-
-# Finds: "lumen/editor"
-_REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +42,10 @@ def read_comment(
     `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates
     decide nothing. `hosts` are those whose addresses count. A reference to the issue itself is no link.
     """
+    if not may_state(body):
+        return Reading()
     body = body[:LONGEST]
     refers = may_refer(body)
-    if not refers and not MAY_TAKE_BACK.search(body):
-        return Reading()
     text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
@@ -70,6 +61,12 @@ def read_comment(
         retracts=regret >= 0,
         denies=not all(map(regrets, backs)),
     )
+
+
+def may_state(body: str) -> bool:
+    """Whether a comment can state anything at all: a quick look that never misses one."""
+    body = body[:LONGEST]
+    return may_refer(body) or MAY_TAKE_BACK.search(body) is not None
 
 
 def is_program(login: str | None) -> bool:
@@ -90,6 +87,9 @@ def _unique(links: Iterable[MarkerLink]) -> tuple[MarkerLink, ...]:
 WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Values of GitHub's `author_association` that come with the right to mark and close issues."""
 
+
+Reader = Callable[..., Reading]
+"""What reads a comment: takes the arguments of `read_comment`."""
 
 Remark = tuple[str | None, str, str]
 """A comment: its writer (None for a deleted account), GitHub's `author_association` (or ""), its text."""
@@ -127,9 +127,16 @@ class Thread:
 
 
 def read_thread(
-    comments: Iterable[Remark], repo: str, number: int, *, hosts: frozenset[str] = PUBLIC_HOSTS
+    comments: Iterable[Remark],
+    repo: str,
+    number: int,
+    *,
+    hosts: frozenset[str] = PUBLIC_HOSTS,
+    read: Reader = read_comment,
 ) -> Thread:
     """Read the comments of issue `number` in `repo`, oldest first; later ones correct earlier ones.
+
+    `read` reads one of them: `read_comment`, or `Readings.read`, which keeps what it read.
 
     "Not a duplicate of #A" cancels links to #A, "sorry, not a dup after all" or "this is a separate issue"
     all earlier ones. A target that is marked again later is linked again.
@@ -138,7 +145,7 @@ def read_thread(
     authors: list[str | None] = []
     for position, (author, association, body) in enumerate(comments):
         authors.append(author)
-        reading = read_comment(body, repo, number, author=author, hosts=hosts)
+        reading = read(body, repo, number, author=author, hosts=hosts)
         if reading.retracts or reading.denies:
             thread.taking_back.add(position)
         denied = {denial.target for denial in reading.denials}
@@ -152,33 +159,3 @@ def read_thread(
         thread.links.extend(ThreadLink(link, position) for link in reading.links)
         thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
     return thread
-
-
-def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield one row a comment: `repo`, `number` and the `links` that it states.
-
-    Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
-    deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
-    `text` it was read from, and the row `denials` and `retracts`: whether it takes earlier markers back
-    without naming any.
-    """
-    for line, given in read_jsonl(path):
-        repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
-        told = isinstance(author, str | None) and isinstance(body, str | None)
-        named = isinstance(repo, str) and _REPO.fullmatch(repo)
-        if not (told and named and isinstance(number, int) and number is not True and number > 0):
-            raise InputError(
-                f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
-                "(a text or null)"
-            )
-        body = whole_characters(body or "")
-        said = read_comment(body, repo, number, author=author)
-        row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
-        if why:
-            row["denials"] = _shown(said.denials, body, why)
-            row["retracts"] = said.retracts or said.denies
-        yield row
-
-
-def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
-    return [asdict(link) | ({"text": body[slice(*link.span)]} if why else {}) for link in links]

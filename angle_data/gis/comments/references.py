@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 REF, FILL, OTHER, SELF = "\ue000", "\ue001", "\ue002", "\ue003"
 """What stands for a reference in marked text: first character `REF` (`SELF` for the issue itself, `OTHER` for
@@ -104,6 +105,12 @@ _COUNTED_AFTER = re.compile(
 _COLOUR = re.compile(r"colou?r|palette|hex|css|rgb|background|fill|theme", re.IGNORECASE)
 # Finds: "merged PR "
 _PULL_BEFORE = re.compile(r"\b(?:pr|prs|pull requests?|merge request)[ :]*$", re.IGNORECASE)
+
+
+def hosts_of(site: str) -> frozenset[str]:
+    """Return the hosts (with the port where it is not the usual one) whose addresses lead to a site."""
+    host = urlsplit(site).netloc
+    return PUBLIC_HOSTS if host in PUBLIC_HOSTS else frozenset({host})
 
 
 def may_refer(text: str) -> bool:

@@ -18,7 +18,7 @@ _BULLET = re.compile(r"\s*(?:[-*+•·‣]|\d{1,2}[.)])\s+")
 # Finds: "## Summary"
 _HEADING = re.compile(r"\s*#{1,6}\s+|\s*\|")
 # Finds: "Done."
-_STOP = re.compile(r"[.!?…]+(?=[\s\"')\]*_]|$)|[。！？]+|(?<=\s)[-=]{3,}(?=\s|$)")
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++(?=[\s\"')\]*_]|$)|[。！？]+|(?<=\s)[-=]{3,}(?=\s|$)")
 # Finds: "cf."
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|dupe?|no|nr|resp|approx|bzw|z\.\s?b|p\.\s?ej|aka|incl|ref)\.$",

@@ -2,7 +2,7 @@
 
 In reading order:
 `selection`: which repositories, days and signals count; the list of repositories.
-`crawl`: the whole run over the list and its summary; what a crawl will cost.
+`crawl`: the steps of a crawl of the list, and its summary.
 `listings`: one repository, page by page: issues with events and comments over GraphQL (`read_threads`), or
     without a token over REST (`read_listing`).
 `queries`: what is asked of GraphQL.
@@ -11,4 +11,5 @@ In reading order:
 `store`: the SQLite file, and the round under way.
 `github`: one connection with its budgets, waits and retries.
 `archive`: event dumps instead of the API.
+`forecast`: about how many requests a crawl will take.
 """

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.gis.crawl.crawl import CrawlSummary, open_store
 from angle_data.gis.crawl.rows import Event, Repo, Row, comment_from_rest, issue_from_rest, login_of
+from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 from angle_data.text import counted, stable_hash
 
@@ -60,10 +62,10 @@ class _Load:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             whole = False
             self.counts["damaged"] += 1
-            log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
+            log.warning("%s is damaged (%s); everything up to the damage is kept", path, error)
         self.flush()
         if bad:
-            said = "%s: %s left out, no events of 2015 or later; the first: %s"
+            said = "%s: skipped %s that are not events from 2015 or later; the first: %s"
             log.warning(said, path, counted(bad, "line"), first)
         return whole
 
@@ -104,6 +106,14 @@ class _Load:
         return True
 
 
+def read_archives(config: GisConfig) -> CrawlSummary:
+    """Read the dumps that `config` names into its store; the counts are those of `load_archives`."""
+    names = config.names()
+    with open_store(config) as store:
+        counts = load_archives(store, config.archives, names, config.start)
+        return CrawlSummary(store.path, {}, store.counts(), archive=counts)
+
+
 def load_archives(
     store: Store, paths: Sequence[Path], names: Sequence[str] = (), since: str | None = None
 ) -> dict[str, int]:
@@ -133,7 +143,7 @@ def load_archives(
 def _files(path: Path) -> list[Path]:
     files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
-        raise InputError(f"--archive {path} is no file and no folder with .json files; check the path")
+        raise InputError(f"--archive {path} is neither a file nor a folder with .json files; check the path")
     return files
 
 

@@ -1,27 +1,23 @@
-"""Crawls the listed repositories into the store; running it again asks only for what changed.
+"""The steps of a crawl of the listed repositories into the store; a crawl again asks only for what changed.
 
-A repository that cannot be read is noted with its reason and the others go on. A crawl counts on the way what
-the forecast would have said of it, so that the two can be compared at its end.
+A repository that cannot be read is noted with its reason and the others go on.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import GitHubClient, Refused
-from angle_data.gis.crawl.listings import REST, Crawler, queries_for, read_listing, read_threads
-from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside, resolve
-from angle_data.gis.crawl.queries import PER_PAGE, POINTS_PER_PAGE
+from angle_data.gis.crawl.listings import REST, Crawler, read_listing, read_threads
+from angle_data.gis.crawl.lookups import follow_references, read_set_aside, resolve, unfollowed
 from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
@@ -32,8 +28,6 @@ _LISTINGS: dict[str, tuple[Listing, ...]] = {
     "comments": ("issues", "comments"),
     "both": ("threads",),
 }
-_HOURLY_LIMIT = 5_000  # of each API, with a token
-_REST_S, _GRAPHQL_S = 0.6, 3.0  # usual time of a full page, one request after the other (estimate)
 
 log = logging.getLogger("angle")
 
@@ -42,9 +36,9 @@ log = logging.getLogger("angle")
 class CrawlSummary:
     """What a crawl left behind: rows in the store, what it cost, and what could not be read.
 
-    `requests` were sent, `graphql` of them queries, which took `points`; `forecast` would have expected so
-    many. `repos` maps each listed name to `ok` or `error:...`, `set_aside` the `owner/name#number` of an
-    issue that GitHub could not serve whole to the reason; `archive` is from `load_archives`.
+    `requests` were sent, `graphql` of them queries, which took `points`. `repos` maps each listed name to
+    `ok` or `error:...`, `set_aside` the `owner/name#number` of an issue that GitHub could not serve whole to
+    the reason; `archive` has the counts of `read_archives`.
     """
 
     store: Path
@@ -53,7 +47,6 @@ class CrawlSummary:
     requests: int = 0
     archive: dict[str, int] = field(default_factory=dict)
     set_aside: dict[str, str] = field(default_factory=dict)
-    forecast: int = 0
     graphql: int = 0
     points: int = 0
 
@@ -81,154 +74,109 @@ def check_readable(statuses: Mapping[str, str]) -> None:
         raise InputError(f"{said}--api-url (https://HOST/api/v3 for GitHub Enterprise)")
 
 
-def crawl_repos(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> CrawlSummary:
-    """Bring the store in `config.out` up to date and return what it holds.
+@dataclass
+class Crawl:
+    """A crawl under way, from `open_crawl`: its steps, in the order in which they are to be called."""
 
-    Raises:
-        InputError: No repository can be read, or an option or the store cannot be used.
-        CredentialsError: The token is not accepted.
-        StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
-    """
-    names = config.names()
+    crawler: Crawler
+    signals: str
+    names: tuple[str, ...]
+    round_: Round
+
+    @property
+    def store(self) -> Store:
+        """The store that the crawl fills."""
+        return self.crawler.store
+
+    @property
+    def read(self) -> list[Repo]:
+        """The repositories that this round has read to the end."""
+        last = _LISTINGS[self.signals][-1]
+        return [repo for repo in self.store.repos() if f"step:{repo.id}:{last}" in self.round_.entries]
+
+    def read_listings(self) -> None:
+        """Read what changed in every listed repository, and ask again for issues that were set aside."""
+        for name in self.names:
+            if f"status:{name}" not in self.round_.entries:
+                self.round_.note(f"status:{name}", self._visit(name))
+            self.crawler.tell(name, done=1)
+        for repo in self.read if self.signals != "comments" else ():
+            try:
+                read_set_aside(self.crawler, repo)
+            except Refused as error:
+                log.warning("%s: could not retry the issues that failed before (%s)", repo.name, error)
+
+    def unfollowed(self) -> list[Repo]:
+        """Return the repositories of which it is to be read which issues they name, for `look_up`."""
+        return unfollowed(self.store, self.read)
+
+    def look_up(self, named: Collection[tuple[str, int]]) -> None:
+        """Look up the issues named that no listing gave.
+
+        After all listings, so that an issue that moved between listed repositories is found there.
+        """
+        try:
+            follow_references(self.crawler, self.read, named, graphql=self.crawler.client.authenticated)
+        except InputError:  # a server whose GraphQL is too old
+            if self.signals != "comments":
+                raise
+            follow_references(self.crawler, self.read, named, graphql=False)
+
+    def finish(self) -> CrawlSummary:
+        """End the round and return what there is; an `InputError` if nothing could be read."""
+        statuses = {name: self.round_.entries[f"status:{name}"] for name in self.names}
+        self.round_.complete()
+        check_readable(statuses)
+        known = {repo.id: repo.name for repo in self.store.repos()}
+        return CrawlSummary(
+            self.store.path,
+            statuses,
+            self.store.counts(),
+            requests=self.crawler.client.spent.total(),
+            set_aside={f"{known[repo]}#{number}": why for repo, number, why in self.store.all_set_aside()},
+            graphql=self.crawler.client.spent["graphql"],
+            points=self.crawler.client.points,
+        )
+
+    def _visit(self, name: str) -> str:
+        """Read what is listed under `name`, unless this round has done it, and return its status."""
+        try:
+            repo = resolve(self.crawler, name)
+            for listing in _LISTINGS[self.signals]:
+                if f"step:{repo.id}:{listing}" not in self.round_.entries:
+                    (read_listing if listing in REST else read_threads)(self.crawler, repo, listing)
+                    self.round_.note(f"step:{repo.id}:{listing}")
+            if not self.store.count("issues", repo.id):
+                raise Refused(200, "no issues" + (" since that day" if self.crawler.since else ""))
+            self.store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
+        except Refused as error:
+            status = f"error:{error}"
+            log.warning("%s is skipped: %s", name, error)
+            if known := self.store.named(name):
+                self.store.save_repo(replace(known, status=status, etag=None))
+            else:
+                self.store.save_failure(name, status)
+            return status
+        return "ok"
+
+
+@contextmanager
+def open_store(config: GisConfig) -> Iterator[Store]:
+    """Open the store of `config.out` to write to it; an `InputError` if the folder is of another command."""
     if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
         said = f"--out {config.out} holds a data set and no {STORE_NAME}"
         raise InputError(f"{said}; give another, or delete it")
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
-        if config.archives:
-            counts = load_archives(store, config.archives, names, config.start)
-            return CrawlSummary(store.path, {}, store.counts(), archive=counts)
+        yield store
+
+
+@contextmanager
+def open_crawl(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> Iterator[Crawl]:
+    """Connect to GitHub, open the store, and go on with the round under way or begin one."""
+    names = config.names()
+    with open_store(config) as store:
         client, signals = connect(config, sleep=sleep)
-        listings, round_ = _LISTINGS[signals], Round(store, (signals, config.since, *names))
+        round_ = Round(store, (signals, config.since, *names))
         with Progress("repositories", len(names)) as progress:
             crawler = Crawler(client, store, progress, config.start, signals == "both")
-            for name in names:
-                if f"status:{name}" not in round_.entries:
-                    round_.note(f"status:{name}", _visit(crawler, round_, listings, name))
-                crawler.tell(name, done=1)
-            # After all listings, so that an issue that moved between listed repositories is found there.
-            read = [repo for repo in store.repos() if f"step:{repo.id}:{listings[-1]}" in round_.entries]
-            _look_up(crawler, read, signals)
-        statuses = {name: round_.entries[f"status:{name}"] for name in names}
-        round_.complete()
-        check_readable(statuses)
-        known = {repo.id: repo.name for repo in store.repos()}
-        return CrawlSummary(
-            store.path,
-            statuses,
-            store.counts(),
-            requests=client.spent.total(),
-            set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
-            forecast=math.ceil(crawler.expected),
-            graphql=client.spent["graphql"],
-            points=client.points,
-        )
-
-
-def _visit(crawler: Crawler, round_: Round, listings: Sequence[Listing], name: str) -> str:
-    """Read what is listed under `name`, unless this round has done it, and return its status."""
-    store = crawler.store
-    crawler.expected += 1
-    try:
-        repo = resolve(crawler, name)
-        for listing in listings:
-            if f"step:{repo.id}:{listing}" not in round_.entries:
-                (read_listing if listing in REST else read_threads)(crawler, repo, listing)
-                round_.note(f"step:{repo.id}:{listing}")
-        if not store.count("issues", repo.id):
-            raise Refused(200, "no issues" + (" since that day" if crawler.since else ""))
-        store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
-    except Refused as error:
-        status = f"error:{error}"
-        log.warning("%s is skipped: %s", name, error)
-        if known := store.named(name):
-            store.save_repo(replace(known, status=status, etag=None))
-        else:
-            store.save_failure(name, status)
-        return status
-    return "ok"
-
-
-def _look_up(crawler: Crawler, repos: Sequence[Repo], signals: str) -> None:
-    """Ask for single issues: those set aside, and those that others refer to."""
-    for repo in repos if signals != "comments" else ():
-        try:
-            read_set_aside(crawler, repo)
-        except Refused as error:
-            log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
-    try:
-        follow_references(crawler, repos, graphql=crawler.client.authenticated)
-    except InputError:  # a server whose GraphQL is too old
-        if signals != "comments":
-            raise
-        follow_references(crawler, repos, graphql=False)
-
-
-def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
-    """Ask how many issues every listed repository has and return what a first crawl of them will take.
-
-    Nothing is written. The result is ready for JSON: `repos`, each with `name`, `issues`, over REST
-    `comments`, the requests `rest` and `graphql`, and `status`; the sums `rest`, `graphql` and its `points`;
-    `hours` with one token; `limit`, the hourly budget of REST requests; `spent`, what the forecast cost.
-    """
-    client, signals = connect(config, sleep=sleep)
-    count = _count_over_rest if signals == "comments" else _count_over_graphql
-    nothing = {"issues": 0, "comments": 0, "rest": 0, "graphql": 0.0, "status": "ok"}
-    repos: list[dict[str, Any]] = [nothing | row for row in count(client, config)]
-    for row in repos:
-        if row["status"] != "ok":
-            log.warning("%s is skipped: %s", row["name"], row["status"].removeprefix("error:"))
-    check_readable({row["name"]: row["status"] for row in repos})
-    budget = client.budgets.get("core")
-    limit = budget.limit if budget else _HOURLY_LIMIT
-    rest, graphql = (math.ceil(sum(row[api] for row in repos)) for api in ("rest", "graphql"))
-    points = graphql * POINTS_PER_PAGE[signals == "both"]
-    # The longest of the two budgets, of which the first hour's can be spent at once, and of the answers.
-    hours = max(
-        (rest * _REST_S + graphql * _GRAPHQL_S) / 3600,
-        math.ceil(rest / limit) - 1,
-        math.ceil(points / max(limit, _HOURLY_LIMIT)) - 1,
-    )
-    sums = {"rest": rest, "graphql": graphql, "points": points, "hours": hours}
-    return {"repos": repos, **sums, "limit": limit, "spent": client.spent.total()}
-
-
-def forecast_table(found: Mapping[str, Any]) -> str:
-    """Return a forecast as text, one repository a line and the sums."""
-    width = max([len(repo["name"]) for repo in found["repos"]] + [len("repository")])
-    lines = [f"{'repository':<{width}} {'issues':>9} {'comments':>9} {'REST':>8} {'GraphQL':>8}"]
-    for repo in found["repos"]:
-        cells = "{issues:>9,} {comments:>9,} {rest:>8,} {graphql:>8,.0f}".format(**repo)
-        lines.append(f"{repo['name']:<{width}} {cells if repo['status'] == 'ok' else repo['status']}")
-    both = found["rest"] + found["graphql"]
-    sums = "{rest:,} REST and {graphql:,} GraphQL ({points:,} points), {hours:.1f} hours at {limit:,}"
-    lines.append(f"about {both:,} requests: {sums.format(**found)} requests an hour")
-    lines.append(f"this forecast took {found['spent']} requests")
-    return "\n".join(lines)
-
-
-def _count_over_graphql(client: GitHubClient, config: GisConfig) -> Iterator[dict[str, Any]]:
-    """One query for many repositories."""
-    for name, raw in ask_names(client, config.names(), config.start):
-        if raw is None or not raw["hasIssuesEnabled"]:
-            yield {"name": name, "status": "error:not found, or its issues are disabled"}
-        else:
-            count = raw["issues"]["totalCount"]
-            queries = queries_for(count, comments=config.strategy == "both")
-            yield {"name": name, "issues": count, "rest": 1, "graphql": queries}
-
-
-def _count_over_rest(client: GitHubClient, config: GisConfig) -> Iterator[dict[str, Any]]:
-    """Two requests for every repository: the pages of one item, or of more where a redirection drops that."""
-    bound = f"&since={config.start}" if config.start else ""
-    for name in config.names():
-        row: dict[str, Any] = {"name": name, "rest": 1}
-        try:
-            for listing, (path, _) in REST.items():
-                page = client.get(f"/repos/{name}/{path}per_page=1{bound}")
-                if not isinstance(page.data, list):
-                    raise client.unlike()
-                row[listing] = (page.last_page or 1) * len(page.data)
-                row["rest"] += max(1, math.ceil(row[listing] / PER_PAGE))
-        except Refused as error:
-            row = {"name": name, "status": f"error:{error}"}
-        yield row
+            yield Crawl(crawler, signals, names, round_)

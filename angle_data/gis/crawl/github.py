@@ -22,7 +22,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from angle_data.calls import check_least
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
 from angle_data.gis.crawl.selection import PUBLIC_API
 from angle_data.http import retry_after
@@ -130,14 +129,15 @@ class GitHubClient:
             raise InputError("--token-env takes the name of a variable, not the token itself")
         token = os.environ.get(token_env, "").strip()
         if not re.fullmatch("[!-~]*", token):
-            said = f"the token in {token_env} holds a space, a line break or a letter beyond ASCII"
-            raise InputError(f"{said}, which none has; set it again")
+            said = f"the token in {token_env} contains a space, a line break or a non-ASCII character"
+            raise InputError(f"{said}, which no GitHub token does; set it again")
         parts = urlsplit(api_url)
         site = parts.hostname in {None, "github.com", "www.github.com"}
         if "@" in api_url or parts.scheme not in {"http", "https"} or site:
             said = f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3"
             raise InputError(f"{said}, without a user name")
-        check_least(self, 1, "max_requests")
+        if self.max_requests is not None and self.max_requests < 1:
+            raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
         self.authenticated = bool(token)
         github = Github(
             auth=Auth.Token(token) if token else None,
@@ -232,8 +232,8 @@ class GitHubClient:
             )(call)
         except Transient as error:
             if self._answers:
-                said = f"GitHub keeps failing ({error}); all so far is kept, run again later"
-                raise StoppedError(said) from None
+                said = f"GitHub keeps failing ({error}); everything so far is kept"
+                raise StoppedError(f"{said}; run the same command again later") from None
             said = f"cannot reach {self.api_url} ({error}); {_ENTERPRISE} and the network"
             raise InputError(said) from None
 
@@ -272,8 +272,8 @@ class GitHubClient:
     def _spend(self, resource: Resource) -> None:
         limit = self.max_requests
         if limit is not None and self.spent.total() >= limit:
-            said = f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
-            raise StoppedError(said)
+            said = f"--max-requests {limit} reached; everything so far is kept"
+            raise StoppedError(f"{said}; run the same command to continue")
         budget, now = self.budgets.get(resource), self._server_now()
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
@@ -312,7 +312,7 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
         raise Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
         said = f"the server's GraphQL is too old ({text[:200]})"
-        raise InputError(f"{said}; read comments alone, by --strategy comments")
+        raise InputError(f"{said}; use --strategy comments")
     raise Transient(f"GraphQL error: {text[:200] or 'no data'}")
 
 

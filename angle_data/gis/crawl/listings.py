@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -47,10 +46,6 @@ REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]]
 }
 """What is listed over REST: its path below a repository, and what makes rows of it."""
 
-# Estimates, for the forecast: issues whose comments take more than a page, and numbers to look up, to which
-# comments lead and, where those are not read, marks and the issues' own texts.
-_LONG, _LOOKED_UP, _LOOKED_UP_EVENTS = 0.001, 0.01, 0.002
-
 log = logging.getLogger("angle")
 
 
@@ -59,7 +54,7 @@ class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
     `since` bounds the last update, as a UTC time stamp; None is open. `comments`: whether GraphQL's issues
-    come with their comments. `expected` counts what the forecast would have expected of what was begun.
+    come with their comments.
     """
 
     client: GitHubClient
@@ -67,7 +62,6 @@ class Crawler:
     progress: Progress
     since: str | None = None
     comments: bool = False
-    expected: float = 0.0
 
     def tell(self, name: str, done: int = 0) -> None:
         """Show that a repository is being read, or how many more are done."""
@@ -78,35 +72,29 @@ class Crawler:
         cursor, since = self.store.cursor(repo.id, listing), self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
             cursor = Cursor(repo.id, listing, str(Place(since)), done=False, start=since)
-        return cursor, Place(**json.loads(cursor.cursor))
+        place = json.loads(cursor.cursor)
+        place.pop("left", None)  # stores of version 2.0 have it
+        return cursor, Place(**place)
 
     def set_aside(self, repo: Repo, number: int, reason: str) -> None:
         """Leave an issue that GitHub cannot serve whole to `lookups.read_set_aside`."""
-        log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
+        said = "%s#%d could not be fetched, the next run will try again: %s"
+        log.warning(said, repo.name, number, reason)
         self.store.set_aside(repo.id, number, reason)
-
-
-def queries_for(issues: int, *, comments: bool) -> float:
-    """Return how many GraphQL queries a repository with so many new or changed issues takes."""
-    pages = max(1, math.ceil(issues / PER_PAGE))
-    share = _LOOKED_UP if comments else _LOOKED_UP_EVENTS
-    looked_up = max(1 - (1 - share) ** max(issues - 1, 0), share * issues / 50)
-    return pages + (_LONG * issues if comments else 0) + looked_up
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A cursor's content: the time to ask from, and the page to go on with from there.
 
-    `next` is the address of REST's next page where time does not move on, `after` GraphQL's cursor, `newest`
-    the youngest time stamp that GraphQL gave, and `left` how many issues are behind `after`.
+    `next` is the address of REST's next page where time does not move on, `after` GraphQL's cursor, and
+    `newest` the youngest time stamp that GraphQL gave.
     """
 
     since: str | None
     next: str | None = None
     after: str | None = None
     newest: str | None = None
-    left: int | None = None
 
     def __str__(self) -> str:
         return json.dumps(asdict(self))
@@ -116,18 +104,16 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read the texts, or the comments, of all issues and pull requests over REST."""
     path, parse = REST[listing]
     cursor, place = crawler.begin(repo, listing)
-    etag, begun, done = cursor.etag if cursor.done else None, False, False
+    etag, done = cursor.etag if cursor.done else None, False
     query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while not done:
         since = {"since": place.since} if place.since else {}
         # By id: names change, and a redirection would lose the parameters.
         address = place.next or f"/repositories/{repo.id}/{path}{urlencode({**query, **since})}"
         page = crawler.client.get(address, etag=etag)
-        if not begun:
-            crawler.expected += page.last_page or 1
         if page.data is None:
             return
-        begun, rows = True, [parse(raw, repo.id) for raw in page.data]
+        rows = [parse(raw, repo.id) for raw in page.data]
         # The tag may be used again only for the same address and if that page was the last.
         etag = page.etag if page.next_url is None and place.next is None else None
         done = page.next_url is None or not rows
@@ -147,7 +133,7 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     A page that GitHub cannot serve in time is halved and grows back; an issue too heavy alone is set aside.
     """
     cursor, place = crawler.begin(repo, listing)
-    first, good, alone, begun, more = PER_PAGE, 0, 0, False, True
+    first, good, alone, more = PER_PAGE, 0, 0, True
     while more:
         try:
             connection = _ask_issues(crawler, repo, place, first)
@@ -166,12 +152,10 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
         nodes, info = connection["nodes"], connection["pageInfo"]
-        total = connection["totalCount"] if place.left is None else place.left
-        crawler.expected += 0.0 if begun else queries_for(total, comments=crawler.comments)
-        more, begun = bool(info["hasNextPage"]), True
+        more = bool(info["hasNextPage"])
         newest = max((node["updated_at"] for node in nodes), default=place.newest)
         if more:
-            place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))
+            place = Place(place.since, None, info["endCursor"], newest)
         else:  # the next time by time, not by cursor
             place = Place(_second_before(newest) if newest else place.since, newest=newest)
         cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.listings import Crawler, rows_of
 from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_query, numbers_query
 from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
-from angle_data.gis.crawl.store import Store, hosts_of
+from angle_data.gis.crawl.store import Store
 
 GONE = frozenset({404, 410, 451})
 """The statuses of what is deleted or blocked."""
@@ -29,27 +28,32 @@ _Named = tuple[str, Node | None]
 log = logging.getLogger("angle")
 
 
-def follow_references(crawler: Crawler, repos: Sequence[Repo], *, graphql: bool) -> None:
-    """Store every issue without a row that marks and statements of `repos` name, or its tombstone.
+def unfollowed(store: Store, repos: Iterable[Repo]) -> list[Repo]:
+    """Return the repositories of which something was read since `follow_references` was last through."""
+    return [repo for repo in repos if store.meta(f"followed:{repo.id}") != _state(store, repo.id)]
+
+
+def follow_references(
+    crawler: Crawler, repos: Sequence[Repo], named: Iterable[tuple[str, int]], *, graphql: bool
+) -> None:
+    """Store every issue of `repos` without a row that is `named` (repository, number), or its tombstone.
 
     Former names of known repositories become their aliases. Nothing is stored of an issue that GitHub refuses
-    to show. What was followed before is skipped until its repository changes.
+    to show.
     """
     store = crawler.store
     referred: defaultdict[str, set[int]] = defaultdict(set)
-    states = {repo.id: _state(store, repo.id) for repo in repos}
-    for repo in repos:
-        if store.meta(f"followed:{repo.id}") != states[repo.id]:
-            for name, number in _references(store, repo):
-                referred[name.lower()].add(number)
+    for name, number in named:
+        referred[name.lower()].add(number)
+    states = {repo.id: _state(store, repo.id) for repo in repos}  # before anything more is stored
     _learn_names(crawler, referred, graphql=graphql)
     for repo in [store.repo(repo.id) or repo for repo in repos]:  # with the names just learnt
         try:
             newest = store.newest_number(repo.id)
-            named = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
-            look_up(crawler, repo, named, graphql=graphql)
+            numbers = {n for name in repo.names for n in referred.get(name, ()) if 0 < n <= newest}
+            look_up(crawler, repo, numbers, graphql=graphql)
         except Refused as error:
-            log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
+            log.warning("%s: could not look up moved issues (%s)", repo.name, error)
             states.clear()
     for repo_id, state in states.items():
         store.set_meta(f"followed:{repo_id}", state)
@@ -60,20 +64,6 @@ def _state(store: Store, repo_id: int) -> str:
     places = (store.cursor(repo_id, listing) for listing in LISTINGS)
     counts = (store.count("comments", repo_id), store.count("events", repo_id))
     return " ".join(map(str, (*(place and place.cursor for place in places), *counts)))
-
-
-def _references(store: Store, repo: Repo) -> Iterator[tuple[str, int]]:
-    """Yield repository and number of all that marks, comments or the issues' own texts refer to."""
-    hosts = hosts_of(store.site())
-    for event in store.events(repo.id):
-        if event.target_repo and event.target_number:
-            yield event.target_repo, event.target_number
-    texts = [(c.number, c.author, c.body) for c in store.comments(repo.id) if "/pull/" not in c.url]
-    texts += [(i.number, i.author, i.text) for i in store.issues(repo.id) if not i.is_pull]
-    for number, author, text in texts:
-        said = read_comment(text, repo.name, number, author=author, hosts=hosts)
-        for link in (*said.links, *said.denials):
-            yield link.repo, link.number
 
 
 def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> None:

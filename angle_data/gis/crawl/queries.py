@@ -99,9 +99,6 @@ query Earlier($id: ID!, $before: String, $comments: Boolean!) {{
 {_LISTS}"""
 """Earlier events, or comments, of one issue, for the few with more of them than a page shows."""
 
-POINTS_PER_PAGE = {False: 2, True: 3}
-"""Points of a full page of `ISSUES_QUERY`, without and with comments: 1 + 100 for each list in it, / 100."""
-
 
 def numbers_query(numbers: Sequence[int]) -> str:
     """Return a query for single numbers (fields `n1` ...), one or two points in all.

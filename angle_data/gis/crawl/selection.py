@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from angle_data.calls import check_least, option, paths_option
+from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import read_lines
 from angle_data.splits import check_ratios, parse_ratios
@@ -66,10 +66,10 @@ def read_repos(path: Path, api_url: str = "") -> tuple[str, ...]:
         if name is not None:
             names.setdefault(name.lower(), name)
         elif text:
-            bad.append(f"{path}:{number}: {_SECRET.sub('//***@', text)!r} is no repository")
+            bad.append(f"{path}:{number}: {_SECRET.sub('//***@', text)!r} is not a repository")
     if not names:
-        said = bad[0] if bad else f"{path} names no repository"
-        raise InputError(f"{said}; write one owner/name or GitHub URL a line")
+        said = bad[0] if bad else f"{path} lists no repository"
+        raise InputError(f"{said}; write one owner/name or GitHub URL per line")
     for said in bad:
         log.warning("%s; skipped", said)
     return tuple(names.values())
@@ -95,9 +95,9 @@ class Selection:
             with suppress(ValueError):
                 if value is None or date.fromisoformat(value).isoformat() == value:
                     continue
-            raise InputError(f"{flag} {value!r} is no date; write it as 2024-01-31")
+            raise InputError(f"{flag} {value!r} is not a date; write it as 2024-01-31")
         if self.since and self.until and self.until < self.since:
-            raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
+            raise InputError(f"--until {self.until} is before --since {self.since}; swap them")
 
     def holds(self, created_at: str) -> bool:
         """Whether an issue opened at this time counts; one of which the time is unknown does."""
@@ -137,7 +137,7 @@ class GisConfig:
         flag="archive",
         metavar="PATH",
     )
-    dry_run: bool = option("Forecast requests and time; takes a request or two with a token.", False)
+    dry_run: bool = option("Say about how many requests a crawl takes, and stop.", False)
     no_crawl: bool = option("Build from an earlier crawl.", False)
     seed: int = option("Random seed for negatives, splits and order.", 0)
     negatives: float = option("Negative pairs per positive pair.", 1.0)
@@ -149,7 +149,7 @@ class GisConfig:
         (0.86, 0.07, 0.07),
         read=parse_ratios,
     )
-    max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10)
+    max_pairs_per_cluster: int = option("Maximum positive pairs per cluster.", 10, ge=1)
     cross_repo: bool = option("Allow duplicates across two repositories.", False)
     ids_only: bool = option("Leave out the texts; gis rehydrate fetches them again.", False)
     tokenizer: str | None = option(
@@ -160,15 +160,15 @@ class GisConfig:
 
     def __post_init__(self) -> None:
         if self.dry_run and self.no_crawl:
-            raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
+            raise InputError("--dry-run estimates a crawl and --no-crawl skips it; give only one of them")
         if self.dry_run and self.archives:
-            raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
+            raise InputError("--dry-run estimates requests and --archive sends none; give only one of them")
         Selection(None, self.since, self.until, self.strategy)
         if self.split_by not in SPLIT_BY:
             raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
         if not 0 <= self.negatives <= 100:
             raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
-        check_least(self, 1, "max_pairs_per_cluster")
+        check_values(self)
         check_ratios(self.ratios)
 
     @property

@@ -18,7 +18,6 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
-from angle_data.gis.comments.references import PUBLIC_HOSTS
 from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, Repo, Row
 from angle_data.text import whole_characters
 
@@ -269,7 +268,7 @@ class Store:
         if noted is None:
             self.set_meta("web", site)
         elif site != noted:
-            said = f"holds issues of {noted}, and these are of {site}"
+            said = f"holds issues from {noted}, but these are from {site}"
             raise InputError(f"{self.path} {said}; give another --out")
 
     def _thread(
@@ -309,12 +308,6 @@ class Round:
         """End the round: the next run starts over."""
         self.entries.clear()
         self._db.execute("DELETE FROM round")
-
-
-def hosts_of(site: str) -> frozenset[str]:
-    """Return the hosts (with the port where it is not the usual one) whose addresses lead to a site."""
-    host = urlsplit(site).netloc
-    return PUBLIC_HOSTS if host in PUBLIC_HOSTS else frozenset({host})
 
 
 def _upsert(record: type[Any]) -> str:

@@ -6,14 +6,14 @@ It does not read the replies; the command judges them afterwards.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
-import signal
 from collections.abc import Container, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.annotators.base import (
     REFUSED_KINDS,
@@ -24,14 +24,12 @@ from angle_data.annotators.base import (
     Reply,
 )
 from angle_data.annotators.recorded import NOT_RECORDED
-from angle_data.calls import on_interrupt
+from angle_data.calling.interrupts import caught
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
+from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
 from angle_data.text import counted, stable_hash, whole_characters
-
-if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 
@@ -112,7 +110,7 @@ class Collector:
                             silence.cancel()
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
-                                log.warning("no room for the journal: nothing more is asked")
+                                log.warning("disk full: sending no more requests")
                                 self._wind_down(annotator)
                             count = len(self._journal.failures)
                             note = f"{count} failed" if count else ""
@@ -217,6 +215,8 @@ class Collector:
             "usage": self._usage(request, guess, outcome),
             "seconds": round(outcome.seconds, 3),
         }
+        if outcome.raw:
+            row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
         self._write(request, row)
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
@@ -227,9 +227,10 @@ class Collector:
         if not self._warned:
             self._warned = True
             log.warning(_NO_COUNTS, self._spec.model)
+        said = reply.text + (json.dumps(reply.raw, ensure_ascii=False) if reply.raw else "")
         estimated = {
             "prompt_tokens": math.ceil(guess.prompt),
-            "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
+            "completion_tokens": min(math.ceil(estimate(said)) + 1, request.sampling.max_tokens),
         }
         return {**estimated, **usage, "estimated": 1}
 
@@ -253,9 +254,7 @@ class Collector:
     def _interruptible(self, annotator: Annotator) -> Iterator[None]:
         """Let the first Ctrl-C, SIGTERM or SIGHUP end the sending and wait for replies, the second all.
 
-        An annotator whose `drains` is False stops at the first: the next run fetches its batches. Afterwards
-        the signals get their earlier handlers back: asyncio would leave SIGTERM with its default, which kills
-        without a message. A SIGHUP that is ignored (nohup) stays so. `calls` passes a notebook's Ctrl-C on.
+        An annotator whose `drains` is False stops at the first: the next run fetches its batches.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -268,18 +267,5 @@ class Collector:
                 kept = "; everything so far is kept" if len(self._journal) else ""
                 log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
 
-        before = {}
-        # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
-        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
-            hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-            for number in (signal.SIGINT, signal.SIGTERM, *hangup):
-                handler = signal.getsignal(number)
-                loop.add_signal_handler(number, interrupted)
-                before[number] = handler or signal.SIG_DFL
-        try:
-            with on_interrupt(lambda: loop.call_soon_threadsafe(interrupted)):
-                yield
-        finally:
-            for number, handler in before.items():
-                loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+        with caught(lambda: loop.call_soon_threadsafe(interrupted)):
+            yield

@@ -11,18 +11,16 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.annotators.batch_state import open_requests
-from angle_data.calls import IN_MEMORY
+from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
 from angle_data.labelling.asking.budget import Ledger, usd_of
+from angle_data.labelling.asking.job import Job
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
-
-if TYPE_CHECKING:
-    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 
@@ -73,7 +71,7 @@ def read_run(job: Job) -> dict[str, Any]:
 def warn_of_changes(job: Job, before: Mapping[str, Any]) -> None:
     """Say which settings differ from the last session's, and what becomes of the results of these."""
     compared = [(name, now) for name, now in _settings(job).items() if name in before.keys() - _NOT_ASKED]
-    if changed := [name for name, now in compared if _differs(before[name], now)]:
+    if changed := [_named(name, before[name], now) for name, now in compared if _differs(before[name], now)]:
         said = (
             "warning: %s was run with other settings (%s): its results will be those of the new ones only; "
             "another --out keeps both. The earlier replies stay in the journal, and the earlier settings "
@@ -140,6 +138,12 @@ def _holds_replies(run: Path) -> bool:
     """Whether anybody ever answered: a start that failed keeps no folder for its annotator."""
     journal = run / "journal.jsonl"
     return journal.is_file() and journal.stat().st_size > 0
+
+
+def _named(name: str, before: Any, now: Any) -> str:
+    """Return the name of a changed setting, of a choice by name with the option that brings it back."""
+    earlier = before.get("name") if isinstance(before, dict) else None
+    return name if earlier is None or earlier == now["name"] else f"{name} (was --{name} {earlier})"
 
 
 def _differs(before: Any, now: Any) -> bool:

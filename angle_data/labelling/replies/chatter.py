@@ -128,8 +128,11 @@ _PROMPT = re.compile(
 )
 
 
+_MOST_READ = 600  # characters of a line: talk is short, and what a pattern does with a long line can be dear
+
+
 def _plain(line: str) -> str:
-    return line.casefold().replace("’", "'").strip(" \t*_#>")
+    return line[:_MOST_READ].casefold().replace("’", "'").strip(" \t*_#>")
 
 
 def _shares_content(line: str, source: str) -> bool:

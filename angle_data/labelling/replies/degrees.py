@@ -2,9 +2,9 @@
 
 What says the degree of a sentence:
 
-- in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such as
-  `degree` beside it;
-- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, or a heading like these above it.
+- in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such
+as `degree` beside it;
+- in a list `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, or a heading like these above it.
 
 A list numbered upwards from 1 says nothing: its numbers may be degrees, or places in the order that was asked
 for. Nor do numbers that do not fit a scale from 5 to 1. Nothing is guessed then: the reply is `unparseable`.
@@ -26,7 +26,6 @@ from angle_data.labelling.replies.structured import (
     Piece,
     around,
     fields_of,
-    name_of,
     strings,
     values_in,
 )
@@ -35,31 +34,19 @@ from angle_data.records import DEGREES
 _OFF_SCALE = 99
 _WORD = r"(?:degree|level|score|similarity|grade|rating)"
 _NAME = re.compile(
-    rf"[\W_]*(?:{_WORD}[\W_]*)?(?P<n>\d{{1,2}}(?:[.,]\d+)?)(?!\s*[-–]\s*\d)(?P<gloss>[\W_].*)?", re.I | re.S
+    rf"[\W_]{{0,8}}(?:{_WORD}[\W_]{{0,4}})?(?P<n>\d{{1,2}}(?:[.,]\d{{1,3}})?)(?!\s?[-–]\s?\d)"
+    r"(?P<gloss>[\W_].{0,200})?",
+    re.IGNORECASE | re.DOTALL,
 )
-_DEGREE_KEY = re.compile(rf"(?:{_WORD}|label)(?:[ _-]?of[ _-]?similarity)?", re.I)
-_NOT_ONE = re.compile(r"(?!.*\bnot\b).*(?:same[\W_]meaning|exact|identical|equivalent)", re.I | re.S)
-# What a label may say of its degree: any words in brackets, or these alone.
-_RUBRIC_WORDS = (
-    "a added almost and but changed contradict contradicts contradiction contradictory degree detail "
-    "details different differ differs equivalent exact exactly identical important in is it largely lost "
-    "matter matters meaning meanings minor missing most mostly nearly not nothing of only opposite or "
-    "paraphrase partly related roughly same sentence share shared shares similar similarity slightly "
-    "small some something somewhat subject that the topic unimportant very with words wording"
-)
-_TELLING = (
-    r"(?:same|meaning|topic|details?|similar|different|identical|equivalent|contradict\w*|opposite|"
-    r"paraphrase)"
-)
-_RUBRIC = rf"(?=[^:\n]*\b{_TELLING}\b)(?:\b(?:{_RUBRIC_WORDS.replace(' ', '|')})\b[ ,;/-]*){{1,15}}"
-_GLOSS = rf"[ \t]*(?:[(\[][^()\[\]\n]{{1,80}}[)\]]|[:–—-]?[ \t]*{_RUBRIC}(?=[*_]*[ \t]*(?::|$)))"
-_MARK = r"(?:(?:[:：.．、)|]+|->|=>?|→)[*_]*(?=[ \t]|[^\s\d]|$)|[–—-][*_]*(?=[ \t]|$)|(?<=\*)(?=[ \t])|$)"
+_DEGREE_KEY = re.compile(rf"(?:{_WORD}|label)(?:[ _-]?of[ _-]?similarity)?", re.IGNORECASE)
+_NOT_ONE = re.compile(r"same[\W_]meaning|exact|identical|equivalent", re.IGNORECASE)
 _LABEL = re.compile(
-    rf"[ \t>|#*_•·‣–—-]*[(\[]?(?P<word>{_WORD}\W{{0,4}})?(?P<n>\d{{1,2}})(?:/5\b)?[)\]]?[*_]*"
-    rf"(?:{_GLOSS})?[*_]*[ \t]*{_MARK}[ \t]*(?:[(\[]{_RUBRIC}[)\]]:?[ \t]*)?",
-    re.I,
+    rf"[ \t>|#*_•·‣–—-]{{0,12}}[(\[]?(?P<word>{_WORD}\W{{1,4}})?(?P<n>\d{{1,2}})(?:/5\b)?[)\]]?[*_]{{0,3}}"
+    r"(?:[ \t]?[(\[][^()\[\]\n]{1,80}[)\]])?[*_]{0,3}[ \t]?"
+    r"(?:[:：.．、)|]{1,2}[*_]{0,3}(?=\s|\D|$)|(?:->|→|[–—-])[*_]{0,3}(?=[ \t]|$)|(?<=\*)(?=[ \t])|$)"
+    r"[ \t]{0,8}",
+    re.IGNORECASE,
 )
-_NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 
 
 def _split(text: str) -> list[Piece]:
@@ -78,45 +65,43 @@ def _number(name: str) -> int | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    number = float(match["n"].replace(",", "."))
-    turned = number == 1 and _NOT_ONE.match(match["gloss"] or "")
+    number, gloss = float(match["n"].replace(",", ".")), match["gloss"] or ""
+    turned = number == 1 and "not" not in gloss.casefold().split() and _NOT_ONE.search(gloss)
     return int(number) if number in DEGREES and not turned else _OFF_SCALE
 
 
-# --- JSON ---------------------------------------------------------------------------------------------
-
-
 def _of_json(text: str) -> list[Piece]:
-    """Return the pieces of a reply that holds labelled JSON, one value or several, anywhere."""
+    """Return the pieces of a reply that holds labelled JSON, one value or several, anywhere.
+
+    A value that labels a degree again replaces what came before it: that was a draft.
+    """
     found: list[Piece] = []
     done = 0
     for start, end, value in values_in(text):
-        degrees = [
-            (field.text, _degree_of(field))
-            for field in fields_of(value)
-            if not any(map(_DEGREE_KEY.fullmatch, field.names[-1:]))
-        ]
-        if start >= done and any(degree is not None for _, degree in degrees):
-            found += _talk(text[done:start])
-            found += [Piece(said, "beside" if d is None else "structured", d) for said, d in degrees]
-            done = end
+        fields = [f for f in fields_of(value) if not any(map(_DEGREE_KEY.fullmatch, f.names[-1:]))]
+        degrees = [(field.text, _degree_of(field)) for field in fields]
+        labels = {degree for _, degree in degrees if degree is not None}
+        if start < done or not labels:
+            continue
+        if len(labels) > 1 and labels & {piece.degree for piece in found}:
+            found = [Piece(piece.text, "beside") for piece in found]
+        found += _talk(text[done:start])
+        found += [Piece(said, "beside" if d is None else "structured", d) for said, d in degrees]
+        done = end
     return found and found + _talk(text[done:])
 
 
 def _of_broken(text: str) -> list[Piece]:
     """Return the strings of broken JSON with the names of their fields; empty if none names a degree."""
-    if (start := text.find("{")) < 0:
-        return []
-    pieces: list[Piece] = []
-    number: int | None = None
-    for string, kind in strings(_NO_COMMA.sub(r'",\n\1', text[start:])):
+    start, found, number = text.find("{"), list[Piece](), None
+    for string, kind in strings(text[start:]) if start >= 0 else ():
         if kind == "key":
             named = _number(string)
             number = number if named is None else named
             continue
-        pieces.append(Piece(string, "beside" if number is None and kind == "structured" else kind, number))
+        found.append(Piece(string, "beside" if number is None and kind == "structured" else kind, number))
         number = None
-    return _talk(text[:start]) + pieces if any(piece.degree is not None for piece in pieces) else []
+    return _talk(text[:start]) + found if any(piece.degree is not None for piece in found) else []
 
 
 def _talk(text: str) -> list[Piece]:
@@ -129,15 +114,12 @@ def _degree_of(field: Field) -> int | None:
     Of several strings in an object only those count that have the name of a sentence, or a number.
     """
     # Names that are numbers may be places, where the objects have their own.
-    beside = [name_of(item) for name, item in field.within.items() if _DEGREE_KEY.fullmatch(name)]
+    beside = [str(item) for name, item in field.within.items() if _DEGREE_KEY.fullmatch(name)]
     texts = [n for n, item in field.within.items() if isinstance(item, str) and not _DEGREE_KEY.fullmatch(n)]
     name = field.names[-1] if field.names else ""
     if len(texts) > 1 and not (name and TEXT_KEY.fullmatch(name)) and not _NAME.fullmatch(name):
         return None
     return next((n for n in map(_number, (*beside, *reversed(field.names))) if n is not None), None)
-
-
-# --- lists --------------------------------------------------------------------------------------------
 
 
 def _of_lines(lines: Sequence[str]) -> list[Piece]:

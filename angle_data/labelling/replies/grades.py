@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
-from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
+from angle_data.labelling.replies.layout import only_answer, without_fences
 from angle_data.labelling.replies.structured import values_in
 from angle_data.records import TOP_GRADE
 
 GRADE_REASONS: dict[str, str] = {
+    "blocked": "a filter of the service stopped the reply",
     "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
     "missing_id": "the reply grades other pairs of the call, but not this one",
     "no_number": "a reply without a grade",
@@ -25,32 +26,36 @@ GRADE_REASONS: dict[str, str] = {
 }
 """Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
 
-_NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
-_OF_FIVE = r"(?:\s*(?:/|out\s+of|von|sur|de)\s*5(?:[.,]0)?\b)?"
+_NUMBER = r"[-−]?\d++(?:[.,]\d++)?"
+_OF_FIVE = r"(?:\s{0,4}(?:/|out\s{1,4}of|von|sur|de)\s{0,4}5(?:[.,]0)?\b)?"
 _VALUE = re.compile(rf"\s*({_NUMBER}){_OF_FIVE}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
-_SCALE = re.compile(r"\b0\s*(?:-|–|to|through|bis)\s*5\b", re.IGNORECASE)
-_RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
+_SCALE = re.compile(r"\b0\s{0,4}(?:-|–|to|through|bis)\s{0,4}5\b", re.IGNORECASE)
+_RANGE = re.compile(rf"(?<!\d){_NUMBER}\s{{0,8}}(?:-|–|to|or)\s{{0,8}}\d", re.IGNORECASE)
 _LABELLED = re.compile(
     rf"(?:score|grade|rating|similarity)\W{{0,6}}(?:(?:is|of|would\s+be)\W{{1,4}})?({_NUMBER}){_OF_FIVE}",
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
-_ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+\s+(.*)", re.IGNORECASE)
+_ITEM = re.compile(
+    r"[ \t*#([-]{0,8}(?:pair|id)?[ \t#[]{0,4}(\d{1,3})[ \t]{0,4}[].:)=*-]{1,6}\s+(.*)", re.IGNORECASE
+)
 _NAME = re.compile(r"(?:pair|id)?[ _-]?(\d{1,3})", re.IGNORECASE)
-_OBJECT = re.compile(r"^\{|\{\s*[\"']")
+_OBJECT = re.compile(r"^\{|\{\s{0,20}[\"']")
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
 _ID_KEYS = ("id", "pair", "index", "number")
 
 
-def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[float | str]:
+def parse_grades(raw: str, *, count: int, finish: str) -> list[float | str]:
     """Return the grade 0..5 of each of the pairs 1..`count`, or a reason code; never raises.
 
     Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
     """
-    text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
-    cut = finish_reason == "length"
+    if finish == "blocked":
+        return ["blocked"] * count
+    text = without_fences(only_answer(raw, "")[0]).strip()
+    cut = finish in ("cut", "failed")
     found: dict[int, set[float | None]] = {}
     for number, value in _grades(text, count, cut):
         found.setdefault(number, set()).add(value)

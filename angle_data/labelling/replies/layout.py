@@ -1,4 +1,7 @@
-"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout."""
+"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout.
+
+Every pattern is bounded or begins at a mark of its own, so that the work grows with the length of the reply.
+"""
 
 from __future__ import annotations
 
@@ -26,89 +29,75 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
 
 # --- marked lists -------------------------------------------------------------------------------------
 
-_LABEL_WORDS = (
-    r"(?:sentences?|synonyms?|antonyms?|paraphrases?|opposites?|outputs?|answers?|options?|versions?|alternatives?|"
-    r"examples?|variations?|rephrasings?)"
+_NAME = (
+    r"(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|option|version|alternative|example|"
+    r"variation|rephrasing)s?"
 )
-_ROMAN = ("iv", "iii", "ii", "i")
-_WORDS = ("first", "second", "third", "fourth")
-_CIRCLED, _CHINESE = "①②③④⑤⑥⑦⑧⑨", "一二三四五六七八九"
-_ORDINALS = {
-    sign: i
-    for signs in ("abcdefgh", _CHINESE, _CIRCLED, _ROMAN[::-1], _WORDS)
-    for i, sign in enumerate(signs, start=1)
-}
-# After a marker comes white space; without one, only a character that no number or identifier goes on with.
+_LEAD = r"[ \t]{0,12}(?:[-*•][ \t]{1,4})?[*_#]{0,4}[ \t]{0,2}"
+# After a number comes white space; without one, only what no number or identifier goes on with.
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
-_OPEN = r"\s*(?:\*\*|__)?\s*"
-_SIGN = "|".join(("[A-H]", *_ROMAN, *_WORDS, f"[{_CHINESE}{_CIRCLED}]"))
-# number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; heading: "**Sentence 1**" alone; bullet: "- A";
-# counted: "a) A", "Option B: A", "First, A", "1: A", "ii. A", "一、A", "① A".
-_FAMILIES: dict[str, re.Pattern[str]] = {
-    "number": re.compile(
-        rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
+_LETTERS, _CHINESE, _CIRCLED = "abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨"
+# "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A", "一、A", "① A"; "- A".
+_MARKERS = (
+    re.compile(
+        rf"{_LEAD}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])[*_]{{0,3}}{_NEXT}",
     ),
-    "label": re.compile(
-        rf"{_OPEN}{_LABEL_WORDS}(?:\s+sentence)?\s*#?(?P<n>\d{{1,2}})\s*(?:\*\*)?\s*[:.)]\s*(?:\*\*)?", re.I
+    re.compile(
+        rf"{_LEAD}{_NAME}(?:[ \t]sentence)?[ \t]?#?(?P<n>\d{{1,2}})[ \t]?[*_]{{0,3}}"
+        r"(?:[ \t]?[:.)]|$)[*_]{0,3}",
+        re.IGNORECASE,
     ),
-    "heading": re.compile(
-        rf"\s*(?:(?:#{{1,6}}\s*|\*\*|_{{1,2}})(?:{_LABEL_WORDS}\s*#?)?|{_LABEL_WORDS}\s*#?)(?P<n>\d{{1,2}})[\s*_:]*$",
-        re.I,
+    re.compile(
+        rf"{_LEAD}\(?(?:(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<m>[{_CHINESE}])[、.]|(?P<o>[{_CIRCLED}]))"
+        r"\s{0,8}"
     ),
-    "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—→➤►✓✔✅]\ufe0f?|->|=>|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
-    "counted": re.compile(
-        rf"{_OPEN}(?:{_LABEL_WORDS}\s+)?[(（#]?(?P<n>\d{{1,2}}|{_SIGN})(?:\ufe0f?\u20e3)?(?:\*\*)?"
-        r"[:：.．、)）,\s–—-]\s*(?:\*\*)?",
-        re.I,
-    ),
-}
-# Other marks than these could as well belong to the first sentence: a list of them has a first and a second,
-# and its source does not open with one.
-_SURE = frozenset({"number", "label", "bullet"})
-_ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
-
-
-def _value(match: re.Match[str]) -> int:
-    sign = match[match.lastindex] if match.lastindex else "0"
-    return int(sign) if sign.isdecimal() else _ORDINALS[sign.casefold()]
+    re.compile(r"[ \t]{0,12}(?:[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{1,8}(?=\S)"),
+)
+_SIGNS = (_LETTERS, _CHINESE, _CIRCLED)
+_ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]{0,4}$")
 
 
 def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     """Return the pieces of a list whose markers open lines; empty when there is no such list."""
-    found = _markers(lines, source)
+    found = _markers(lines)
     if not found:
         return []
     first = min(found)
-    from_two = _value(found[first]) == 2
-    bullets = not found[first].groups()
-    items = list_items(lines, {i: match.end() for i, match in found.items()})
+    is_bullet, from_two = not found[first].groups(), _value(found[first]) == 2
+    items = list_items(lines, {number: match.end() for number, match in found.items()})
     if len(found) == 1:
-        parts = _split_inline(items[0].text, _value(found[first]), source, size)
+        parts = _split_inline(items[0].text, _value(found[first]), source)
         items[:1] = [Piece(part, "marked") for part in parts]
     texts = [item.text for item in items]
-    texts = without_numbers(texts) if bullets else texts
+    texts = without_numbers(texts) if is_bullet else texts
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
-        talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
+        talk = is_chatter(line, "") or line.rstrip().endswith((":", "："))
         # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
-        offered = (from_two or bullets) and not talk and len(texts) < size
+        offered = (from_two or is_bullet) and not talk and len(texts) < size
         before.append(Piece(line, "line" if offered else "around"))
     return before + [Piece(text, item.kind) for text, item in zip(texts, items, strict=True)]
 
 
-def _markers(lines: list[str], source: str) -> dict[int, re.Match[str]]:
-    """Return line number -> marker for the family that starts first; sequences start at 1 (or 0)."""
+def _value(match: re.Match[str]) -> int:
+    sign = match[match.lastindex] if match.lastindex else "0"
+    if sign.isdecimal():
+        return int(sign)
+    return next(signs.index(sign.casefold()) + 1 for signs in _SIGNS if sign.casefold() in signs)
+
+
+def _markers(lines: list[str]) -> dict[int, re.Match[str]]:
+    """Return line number -> marker, of the kind that starts first; a list begins with 1 (or 0).
+
+    Where it begins with 2, something stands before it.
+    """
     best: dict[int, re.Match[str]] = {}
-    for name, pattern in _FAMILIES.items():
-        hits = {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
+    for pattern in _MARKERS:
+        hits = {number: match for number, line in enumerate(lines) if (match := pattern.match(line))}
         if not hits or (best and min(hits) >= min(best)):
             continue
-        values = [_value(match) for match in hits.values()]
-        if name not in _SURE:
-            is_list = values[:2] == [1, 2] and pattern.match(source) is None
-        else:  # where the first is 2, something stands before it
-            is_list = values[0] <= 1 or (values[0] == 2 and any(map(str.strip, lines[: min(hits)])))
-        if is_list:
+        value = _value(next(iter(hits.values())))
+        if value <= 1 or (value == 2 and any(map(str.strip, lines[: min(hits)]))):
             best = hits
     return best
 
@@ -120,15 +109,15 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     """
     pieces: list[Piece] = []
     within = gap = False  # an item, and a blank line after it
-    for i, line in enumerate(lines[min(starts) :], start=min(starts)):
-        if (start := starts.get(i)) is not None:
+    for number, line in enumerate(lines[min(starts) :], start=min(starts)):
+        if (start := starts.get(number)) is not None:
             pieces.append(Piece(line[start:].strip(), "marked"))
             within, gap = True, False
         elif not line.strip():
             gap = True
         else:
             item = pieces[-1].text
-            wraps = not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
+            wraps = not gap and not _ENDS.search(item[-8:]) and (line[0].isspace() or line[0].islower())
             within = within and (wraps or not item.strip("*_ "))
             if within:
                 pieces[-1] = Piece(f"{item} {line.strip()}".strip(), "marked")
@@ -137,85 +126,80 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
     return pieces
 
 
-def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
-    """Split "A 2. B 3. C", the rest of a one-line list that opened with marker `value`.
+_INLINE = re.compile(r"[ \t]{1,4}\(?(\d{1,2})[.)][ \t]{1,4}(?=\S)")
 
-    A number counts as a marker after a sentence end, or when the source does not mention it ("version 2.").
+
+def _split_inline(item: str, value: int, source: str) -> list[str]:
+    """Split "A. 2. B." where the list stands on one line.
+
+    A number is a marker after the end of a sentence, or where the source has no such number ("version 2.").
     """
-    parts = []
-    for number in range(value + 1, max(size, value) + 8):
-        mentioned = re.search(rf"\b{number}\b", source) is not None
-        before = r"(?<=[.!?…。！？\"”'*)])" if mentioned else ""
-        match = re.search(rf"{before}\s+(?:\*\*)?\(?{number}[.)](?:\*\*)?\s+(?=\S)", item)
-        if match is None:
-            break
-        parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[: match.start()]))
-        item = item[match.end() :]
-    return [*parts, item]
+    parts, start, mentioned = list[str](), 0, set(re.findall(r"\d+", source))
+    for match in _INLINE.finditer(item):
+        ends = _ENDS.search(item[max(match.start() - 8, 0) : match.start()].rstrip(";,"))
+        if int(match[1]) == value + len(parts) + 1 and (ends or match[1] not in mentioned):
+            parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[start : match.start()]))
+            start = match.end()
+    return [*parts, item[start:]]
 
 
 # --- plain lines --------------------------------------------------------------------------------------
 
-_STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.I)
-_HEADED = re.compile(r"(.{1,400}?[:：])\s*(\S.*)")
-_GREETED = re.compile(r"((?:sure(?: thing)?|certainly|of course|absolutely)!)\s+(\S.*)", re.I)
-_OPEN_END = re.compile(r"[:：][\s*_]*$")
-_QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\s+)?"[^"]+")+[.,]?')
+_STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.IGNORECASE)
+_GREETED = re.compile(
+    r"((?:sure(?: thing)?|certainly|of course|absolutely)!)[ \t]{1,4}(\S.*)", re.IGNORECASE | re.DOTALL
+)
+_HEADED = re.compile(r"([^\n]{1,400}?[:：])[ \t]{0,4}(\S.*)", re.DOTALL)
+_OPEN_END = re.compile(r"[:：][\s*_]{0,8}$")
+_SLASH = re.compile(r"[ \t]{1,4}[/|][ \t]{1,4}")
+_QUOTATIONS = re.compile(r'"[^"]+"')
 
 
 def _break_headings(lines: list[str], source: str) -> list[str]:
     """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
     broken: list[str] = []
     for line in lines:
-        patterns = () if any(pattern.match(line) for pattern in _FAMILIES.values()) else (_GREETED, _HEADED)
-        for pattern in patterns:
-            match = pattern.match(line.strip())
-            if match is None or source.casefold().startswith(match[1].casefold()):
-                continue
-            announces = is_heading(match[1]) and (match[1][-1] == "!" or _STRONG.search(match[1]))
-            if announces and re.search(r"\w", match[2]):
-                broken.append(match[1])
-                line = match[2]
-        broken.append(line)
+        is_item = any(pattern.match(line) for pattern in _MARKERS)
+        greeting = None if is_item else _GREETED.match(line.strip())
+        if greeting is not None and not source.casefold().startswith(greeting[1].casefold()):
+            broken.append(greeting[1])
+            line = greeting[2]
+        match = None if is_item else _HEADED.match(line.strip())
+        repeats = match is not None and source.casefold().startswith(match[1].casefold())
+        if match is None or repeats or not (is_heading(match[1]) and _STRONG.search(match[1])):
+            broken.append(line)
+        else:
+            broken += [match[1], match[2]]
     return broken
 
 
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
-    """Return every non-blank line; a line of quotations only, or of `size` parts between " / ", is split."""
+    """Return every non-blank line; quotations on one line, or `size` parts between " / ", are split."""
     pieces: list[Piece] = []
     for line in filter(str.strip, lines):
-        parts = re.split(r"\s+[/|]\s+", line)
-        if _QUOTED_RUN.fullmatch(line.strip()):
-            pieces += [Piece(quotation, "line") for quotation in re.findall(r'"[^"]+"', line)]
-        elif len(parts) == size and not re.search(r"\s[/|]\s", source):
+        quoted = _QUOTATIONS.findall(line)
+        between = set(re.sub(r"[,;/|.]", " ", _QUOTATIONS.sub("", line)).casefold().split())
+        if len(quoted) > 1 and between <= {"either", "and", "or"}:
+            pieces += [Piece(quotation, "line") for quotation in quoted]
+        elif len(parts := _SLASH.split(line)) == size and not _SLASH.search(source):
             pieces += [Piece(part, "line") for part in parts]
         else:
             pieces.append(Piece(line, "line"))
     # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.
-    opens = [i for i, piece in enumerate(pieces) if _OPEN_END.search(piece.text)]
-    for index in opens[: max(0, len(pieces) - size)] if not _OPEN_END.search(source) else ():
+    opens = [index for index, piece in enumerate(pieces) if _OPEN_END.search(piece.text[-10:])]
+    for index in opens[: max(0, len(pieces) - size)] if not _OPEN_END.search(source[-10:]) else ():
         pieces[index] = Piece(pieces[index].text, "around")
     return pieces
 
 
 # --- markup -------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"```(?:[a-zA-Z]+(?=\s*\n))?")
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THINK_START = re.compile(r"<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
-# The channels of https://github.com/openai/harmony: only what is in `final` is meant for the reader.
-_FINAL = re.compile(r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
-_CHANNEL = re.compile(r"<\|channel\|>.*", re.DOTALL)
+_FENCE = re.compile(r"```(?:[a-zA-Z]{1,12}(?=[ \t]{0,4}\n))?")
 # <|im_end|>, <|eot_id|>, </s>, [/INST], <end_of_turn>: the turns of a chat, as templates write them.
-_TOKEN = r"(?:<[|｜][^|｜<>\n]{1,40}[|｜]>|</?s>|\[/?INST\]|<(?:start_of_turn|end_of_turn|eos|bos)>)"
-_SPECIAL = re.compile(_TOKEN)
-_HEADER = re.compile(rf"\s*(?:{_TOKEN}\s*(?:(?:assistant|model)\b(?!\s*:))?\s*)+")
-_ROLE = re.compile(
-    r"\s*(?:#{1,6}[ \t]*|\*\*)?assistant(?:\*\*)?[ \t]*(?::(?:\*\*)?|(?=\n))\s*", re.IGNORECASE
-)
-_END = re.compile(rf"(?:{_TOKEN})+(?P<more>[ \t]*\n\s*(?!{_TOKEN}|user\b|human\b|system\b)(?=\S))?")
-_TABLE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*\|", re.MULTILINE)
+_TOKEN = re.compile(r"<[|｜][^|｜<>\n]{1,40}[|｜]>|</?s>|\[/?INST\]|<(?:start_of_turn|end_of_turn|eos|bos)>")
+_ROLE = re.compile(r"\s{0,8}(?:#{1,6} ?|\*\*)?(?:assistant|model)(?:\*\*)?(?::|[ \t]{0,4}\n)", re.IGNORECASE)
+_NEXT_TURN = re.compile(r"\s{0,8}(?:user|human|system)\b", re.IGNORECASE)
+_TABLE = re.compile(r"^[ \t]{0,8}\|?[ \t]{0,4}:?-{2,}:?[ \t]{0,4}\|", re.MULTILINE)
 
 
 def without_fences(text: str) -> str:
@@ -223,32 +207,23 @@ def without_fences(text: str) -> str:
     return _FENCE.sub("", text)
 
 
-def without_thinking(raw: str) -> str:
-    """Return the reply without reasoning blocks, also when their opening or closing tag is missing."""
-    if "<" not in raw:
-        return raw
-    if finals := list(_FINAL.finditer(raw)):
-        raw = raw[finals[-1].end() :]
-    text = _THINK_END.split(_THINKING.sub("", raw))[-1]
-    return _THINK_START.sub("", _CHANNEL.sub("", text))
-
-
 def only_answer(text: str, source: str) -> tuple[str, str]:
     """Return the annotator's own turn without special tokens and role, and what a made-up next turn says.
 
     A token that the source holds is a part of the subject, and nothing is taken off.
     """
-    if ("<" in text or "[" in text) and any(token in source for token in set(_SPECIAL.findall(text))):
+    if ("<" in text or "[" in text) and any(token in source for token in set(_TOKEN.findall(text))):
         return text, ""
-    if (header := _HEADER.match(text)) is not None:
-        text = text[header.end() :]
-    if (role := _ROLE.match(text)) is not None and "assistant" not in source.casefold():
-        text = text[role.end() :]
-    kept, position = [], 0
-    for match in _END.finditer(text):
-        kept.append(text[position : match.start()])
-        position = match.end()
-        if match["more"] is None:  # neither another line of the same turn nor the last word
-            rest = _SPECIAL.sub("\n", text[position:]).strip()
-            return "\n".join(kept), rest
-    return "\n".join([*kept, text[position:]]), ""
+    turns = [turn for turn in _TOKEN.split(text) if turn.strip()]
+    if turns and turns[0].strip().casefold() in ("assistant", "model"):  # the header of the turn
+        turns = turns[1:]
+    if not turns:
+        return "", ""
+    role = _ROLE.match(turns[0])
+    if role is not None and "assistant" not in source.casefold():
+        turns[0] = turns[0][role.end() :]
+    # What another role says is made up, and so is all that does not begin a line of the same turn.
+    own = 1
+    while own < len(turns) and turns[own].startswith("\n") and not _NEXT_TURN.match(turns[own]):
+        own += 1
+    return "\n".join(turns[:own]), "\n".join(turns[own:]).strip()

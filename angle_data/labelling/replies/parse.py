@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
@@ -28,12 +29,13 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences, without_thinking
+from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences
 from angle_data.labelling.replies.structured import Piece, unquoted
 from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
 
 REASONS: dict[str, str] = {
+    "blocked": "a filter of the service stopped the reply",
     "chatter": "words around the sentences (greeting, heading, closing remark), or about them",
     "duplicate": "the same sentence twice in one reply; at two degrees neither counts",
     "echo_prompt": "words of the instruction, or a new task made up after the answer",
@@ -51,7 +53,8 @@ REASONS: dict[str, str] = {
 
 # A reply's few sentences are compared with each other and with the source several times.
 _normalised = lru_cache(maxsize=32)(normalise)
-_NEW_TASK = re.compile(r"^[ \t*]*input(?: sentence)?[ *]*:.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_NEW_TASK = re.compile(r"^[ \t*]{0,8}input(?: sentence)?[ *]{0,4}:", re.IGNORECASE | re.MULTILINE)
+_MOST_TASKS = 20
 _LABEL = re.compile(
     r"(?:\*\*)?(?:(?:the |a |my )?(?:revised|rewritten|reworded|rephrased|new|opposite|synonymous) )?"
     r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
@@ -60,16 +63,15 @@ _LABEL = re.compile(
 )
 _TOKEN = re.compile(r"\w+")
 _LEAST_OF_PROMPT = 4
-_BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
-_ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
-_SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
-_MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
+_BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)([^\n]{1,400}?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_MARKUP = re.compile(r"""\{\s{0,8}["']|\[\s{0,8}["'{]|\|.*\|$|</?\w{1,40}>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
-_SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
-_BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S{0,40}(?: \S{1,40}){0,2}?:\s)""")
+_BUT = re.compile(r"\b(?:but|however|instead|still|here are(?!.{0,80}\breasons?\b))\b", re.IGNORECASE)
 _APOSTROPHE = re.compile(r"(?<=\w)'|'(?=\w)")
 _END_MARKS = (".", "!", "?", "…", "。", "！", "？")
-_TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
+_LONGEST_TAIL = 400
+_TAIL = re.compile(r"(?<=[.!?\"”])\s{1,8}(\(?[A-Z][^.!?]{0,400}[.!?)]{0,8}(?: ?:\))?)$")
 
 
 class Part(NamedTuple):
@@ -84,7 +86,7 @@ def parse_reply(
     raw: str,
     *,
     source: str,
-    finish_reason: str | None,
+    finish: str,
     size: int,
     polarity: Polarity | None = None,
     prompt: str = "",
@@ -92,13 +94,17 @@ def parse_reply(
 ) -> list[Part]:
     """Return at most `size` sentences of the reply `raw` to a request about `source`, and what was dropped.
 
-    Never raises. `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None
-    when unknown. `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the
-    instruction without the source: its own words are no answer. `split` finds the pieces of a reply in which
-    they need a degree; sentences of high degrees come first. Halves of surrogate pairs become U+FFFD.
+    Never raises. `finish` says how the reply ended: `done`, `cut`, `blocked`, `failed` or `unknown`.
+    `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the instruction
+    without the source: its own words are no answer. `split` finds the pieces of a reply
+    in which they need a degree; sentences of high degrees come first. Halves of surrogate pairs become
+    U+FFFD.
     """
-    raw, cut = whole_characters(raw), finish_reason == "length"
-    text, next_turn = only_answer(without_thinking(raw), source)
+    raw, cut = whole_characters(raw), finish in ("cut", "failed")
+    if finish == "blocked":
+        return [Part(raw, "blocked")]
+    finish_reason = "length" if cut else "stop" if finish == "done" else None
+    text, next_turn = only_answer(raw, source)
     if not text.strip():
         return [Part(raw, "truncated" if cut else "empty")]
     text, new_task = _before_new_task(text, source)
@@ -160,10 +166,10 @@ def _judge(
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
-    for match in _NEW_TASK.finditer(text):
+    for match in islice(_NEW_TASK.finditer(text), _MOST_TASKS):
         before = [line for line in text[: match.start()].splitlines() if line.strip()]
         if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
-            return text[: match.start()], match[0].strip()
+            return text[: match.start()], text[match.start() :].strip()
     return text, ""
 
 
@@ -210,24 +216,24 @@ def _split_tail(pieces: list[Piece], source: str) -> None:
     """Split closing remarks off the last item ("2. … works. Hope this helps!")."""
     last = len(pieces) - 1
     while pieces and pieces[last].kind in ("marked", "line"):
-        match = _TAIL.fullmatch(pieces[last].text.strip())
-        if match is None or not is_chatter(match[2], source):
+        text = pieces[last].text.strip()
+        match = _TAIL.search(text, max(len(text) - _LONGEST_TAIL, 0))
+        if match is None or not is_chatter(match[1], source):
             break
-        pieces[last : last + 1] = replace(pieces[last], text=match[1]), Piece(match[2], "around")
+        item = replace(pieces[last], text=text[: match.start()])
+        pieces[last : last + 1] = item, Piece(match[1], "around")
 
 
 def _clean(text: str, source: str) -> str:
     """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
     text = text.strip()
-    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
-    text = text[arrow.end() :] if arrow else text  # "SOURCE -> sentence"
     label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text[label.end() :]
     text = _BOLD.sub(r"\2", text.strip())
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
-    return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
+    return _unwrap(text)
 
 
 def _unwrap(text: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
@@ -40,21 +38,16 @@ def around(text: str) -> list[Piece]:
     return [Piece(line, "around") for line in text.splitlines() if line.strip(" \t,.;")]
 
 
-_STARTS = re.compile(r"""^[ \t]*(?=[\[{])|(?=\{\s*["']|\[\s*["'{])""", re.MULTILINE)
-_MOST_STARTS = 30  # each costs an attempt at decoding, and a hostile reply has thousands
-_MARKER = re.compile(r"[\W\d_]*")
 _ANSWER = (
     r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrased?|rephrased|rewritten|reworded|opposite|output|answer)"
 )
-_ANSWER_KEY = re.compile(rf"{_ANSWER}s?(?:[ _-]?(?:sentence|text)s?)?[ _-]?\d*", re.I)
-TEXT_KEY = re.compile(rf"(?:(?:sentence|text|{_ANSWER})s?(?:[ _-]?(?:sentence|text)s?)?)?[ _-]?\d*", re.I)
-_NUMBERED = re.compile(r"[ _-]?\d+$")
-_BROKEN = re.compile(r"""(?:\{\s*"[^"\n]{1,40}"\s*:\s*\[?|\[)\s*(?:\{\s*"[^"\n]{1,40}"\s*:\s*)?["']""")
-_OPENS = re.compile(r"""\s*\{\s*["']""")
-_LITERAL = re.compile(r'"((?:\\.|[^\\])*?)"(?=\s*(:|,\s*["{]|[\]}]|,?\s*\Z))', re.DOTALL)
-_LIST_INSIDE = re.compile(r"\n\s*(?:\d{1,2}[.)]|[-*•])\s")
+TEXT_KEY = re.compile(
+    rf"(?:(?:sentence|text|{_ANSWER})s?(?:[ _-]?(?:sentence|text)s?)?)?[ _-]?\d{{0,4}}", re.IGNORECASE
+)
+_ANSWER_KEY = re.compile(_ANSWER, re.IGNORECASE)
+_NUMBERED = re.compile(r"[ _-]?\d{1,4}$")
+_LIST_INSIDE = re.compile(r"\n[ \t]{0,8}(?:\d{1,2}[.)]|[-*•])\s")
 _MOST_WITHIN = 5
-_FEWEST_WORDS = 3
 
 
 def unquoted(text: str) -> str:
@@ -66,62 +59,65 @@ def unquoted(text: str) -> str:
 
 
 def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece] | None:
-    """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None."""
+    """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None.
+
+    Of several values with lists of sentences the last counts: what comes before it is a draft.
+    """
+    if (whole := _whole(text)) is not None:
+        sentences, others = _sentences(whole, source, polarity)
+        empty = whole == [] or (isinstance(whole, dict) and whole and not any(whole.values()))
+        if not (sentences or empty) or any(map(_LIST_INSIDE.search, sentences)):
+            return None if source.startswith(("{", "[")) else [Piece(text, "data")]
+        return _of_value(sentences, others)
     found: list[Piece] = []
     done = 0
-    for start, end, value in values_in(text):
-        if start < done:
-            continue
+    for start, end, value in values_in(text) if not ("{" in source or "[" in source) else ():
         sentences, others = _sentences(value, source, polarity)
-        if text.strip() == text[start:end].strip():
-            empty = value == [] or (isinstance(value, dict) and value and not any(value.values()))
-            if not (sentences or empty) or any(map(_LIST_INSIDE.search, sentences)):
-                return None if source.startswith(("{", "[")) else [Piece(text, "data")]
-        elif not sentences or not _stands_alone(text, start, end, value, source):
+        if start < done or not sentences or not _is_answer(value):
             continue
-        found += [piece for piece in around(text[done:start]) if not _MARKER.fullmatch(piece.text)]
-        found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
-        found += [Piece(other, "beside") for other in others]
+        if len(sentences) > 1:
+            found = [Piece(piece.text, "beside") if piece.kind == "structured" else piece for piece in found]
+        found += around(text[done:start]) + _of_value(sentences, others)
         done = end
     if done:
         return found + around(text[done:])
-    broken = _broken_json(text, source)
-    return [Piece(text, "data")] if broken is None and _OPENS.match(text) and "{" not in source else broken
+    return _broken_json(text, source)
 
 
-def _stands_alone(text: str, start: int, end: int, value: Any, source: str) -> bool:
-    """Whether JSON is the answer, rather than a part of a sentence that quotes some."""
-    if "{" in source or "[" in source:
-        return False
-    before = text[text.rfind("\n", 0, start) + 1 : start]
-    after = text[end:].split("\n", 1)[0].strip(" \t\r,.;")
-    return not (before.strip() or after) or _is_answer(value)
+def _of_value(sentences: list[str], others: list[str]) -> list[Piece]:
+    offered = [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
+    return offered + [Piece(other, "beside") for other in others]
+
+
+def _whole(text: str) -> list[Any] | dict[str, Any] | None:
+    with suppress(ValueError, RecursionError):
+        if text.lstrip()[:1] in ("{", "[") and isinstance(
+            found := json.loads(text, strict=False), list | dict
+        ):
+            return found
+    return None
 
 
 def _is_answer(value: Any) -> bool:
+    """Whether JSON is the answer, rather than a part of a sentence that quotes some."""
     if isinstance(value, dict):
-        return any(key and TEXT_KEY.fullmatch(key) for key in map(name_of, value))
+        return any(key and TEXT_KEY.fullmatch(key) for key in value)
     if all(isinstance(item, str) for item in value):
-        return all(len(item.split()) >= _FEWEST_WORDS for item in value)
+        return all(len(item.split()) > 2 for item in value)
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
 
 
-def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield the JSON lists and objects in `text`, failing that Python literals, as start, end and value.
+_STARTS = re.compile(r"""^[ \t]{0,8}(?=[\[{])|(?=\{\s{0,20}["']|\[\s{0,20}["'{])""", re.MULTILINE)
+_MOST_STARTS = 30  # each costs an attempt at decoding, and a hostile reply has thousands
 
-    One within another comes after it.
-    """
+
+def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the JSON lists and objects in `text` as start, end and value; one within another comes after."""
     for match in islice(_STARTS.finditer(text), _MOST_STARTS):
-        start, end, value = match.end(), len(text), None
-        try:
-            value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
-        except (ValueError, RecursionError):
-            if text[start + 1 : start + 2] in "\"'":
-                with warnings.catch_warnings(), suppress(Exception):  # it raises half a dozen kinds of errors
-                    warnings.simplefilter("ignore")
-                    value = ast.literal_eval(text[start:].rstrip())
-        if isinstance(value, list | dict):
-            yield start, end, value
+        with suppress(ValueError, RecursionError):
+            value, end = json.JSONDecoder(strict=False).raw_decode(text, match.end())
+            if isinstance(value, list | dict):
+                yield match.end(), end, value
 
 
 class Field(NamedTuple):
@@ -142,9 +138,8 @@ def fields_of(
     if isinstance(value, str):
         yield Field(names, value, within)
     elif isinstance(value, dict) and depth <= _MOST_WITHIN:
-        fields = {name_of(name): item for name, item in value.items()}
-        for name, item in fields.items():
-            yield from fields_of(item, (*names, name), fields, depth + 1)
+        for name, item in value.items():
+            yield from fields_of(item, (*names, name), value, depth + 1)
     elif isinstance(value, list) and depth <= _MOST_WITHIN:
         for item in value:
             yield from fields_of(item, names, depth=depth + 1)
@@ -158,11 +153,9 @@ def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list
     placed = [(_place(field, polarity), field.text) for field in fields_of(value)]
     known = normalise(source)
     new = [place for place, text in placed if place and normalise(text) != known]
-    offered = new or [place for place, _ in placed if place]
-    best = min(offered, key=lambda place: place[0], default=())
-    return [text for place, text in placed if place == best], [
-        text for place, text in placed if place != best
-    ]
+    best = min(new or [place for place, _ in placed if place], key=lambda place: place[0], default=())
+    sentences = [text for place, text in placed if place == best]
+    return sentences, [text for place, text in placed if place != best]
 
 
 def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
@@ -171,43 +164,40 @@ def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], t
     if field.within and not TEXT_KEY.fullmatch(name):
         return None
     named = polarity_named(" ".join(field.names)) if polarity else None
-    rank = (named not in (None, polarity), named is None, not _ANSWER_KEY.fullmatch(name))
+    rank = (named not in (None, polarity), named is None, not _ANSWER_KEY.match(name))
     holder = field.names[:-1] if field.within else field.names
-    return (*rank, not TEXT_KEY.fullmatch(name)), tuple(map(_NUMBERED.sub, repeat(""), holder))
+    return (*rank, not TEXT_KEY.fullmatch(name)), tuple(_NUMBERED.sub("", name) for name in holder)
 
 
-def name_of(key: Any) -> str:
-    """Return the name of a field as text; in a Python literal it may be a number of thousands of digits."""
-    with suppress(ValueError, RecursionError):
-        return str(key)
-    return ""
+_NUMBER = re.compile(r"[ \t]{0,8}\(?(\d{1,2})[.)][ \t]{1,8}(?=\S)")
 
 
 def without_numbers(sentences: list[str]) -> list[str]:
     """Strip "1. ", "2. " … when every sentence of a list carries its own number as well."""
-    numbered = [re.match(r"\s*\(?(\d{1,2})[.)]\s+(?=\S)", sentence) for sentence in sentences]
+    numbered = [_NUMBER.match(sentence) for sentence in sentences]
     if all(m is not None and int(m[1]) == i for i, m in enumerate(numbered, start=1)):
         return [s[m.end() :] for s, m in zip(sentences, numbered, strict=True) if m is not None]
     return sentences
+
+
+_BROKEN = re.compile(r"""(?:\{\s{0,20}"[^"\n]{1,40}"\s{0,20}:\s{0,20}\[?|\[)\s{0,20}["']""")
+_OPENS = re.compile(r"""\s{0,20}\{\s{0,20}["']""")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)("?)(?=\s{0,20}(:?))', re.DOTALL)
 
 
 def _broken_json(text: str, source: str) -> list[Piece] | None:
     """Return the closed strings of JSON that does not parse, and the string at its end if that is open."""
     start = _BROKEN.search(text)
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
-        return None
+        return [Piece(text, "data")] if _OPENS.match(text) and "{" not in source else None
     found = strings(text[start.start() :])
     return around(text[: start.start()]) + [Piece(string, kind) for string, kind in found if kind != "key"]
 
 
 def strings(text: str) -> Iterator[tuple[str, Literal["key", "structured", "open"]]]:
     """Yield the strings of JSON that does not parse: names of fields, closed ones, and one that is open."""
-    start = text.find('"')
-    while start >= 0 and (match := _LITERAL.match(text, start)):
+    for match in _STRING.finditer(text):
         string = match[1]
         with suppress(ValueError):
             string = json.loads(f'"{string}"', strict=False)
-        yield string, "key" if match[2] == ":" else "structured"
-        start = text.find('"', match.end())
-    if start >= 0:
-        yield text[start + 1 :], "open"
+        yield string, "key" if match[3] else "structured" if match[2] else "open"

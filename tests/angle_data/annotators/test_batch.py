@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from inspect import signature
 
 import pytest
@@ -38,7 +39,7 @@ class Client:
         self.replies, self.failures = {}, {}
         options = {"wait_s": wait_s, **options}
         self.spec = batch_spec(server.url, run, api_key_env=key_env, engine_options=options)
-        self.limits = Limits(max_bytes=max_bytes, poll_s=0.001, retry_s=0.01)
+        self.limits = Limits(max_bytes=max_bytes, poll_s=0.001, retry_s=0.01, unsure_s=0.0)
 
     def run(self, wanted):
         """One run of the command; returns the error that ended it, if one did."""
@@ -106,7 +107,13 @@ def test_submit_leave_come_back_fetch(tmp_path):
     reply = client.replies[f"{0:032x}"]
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    assert [event["event"] for event in events(tmp_path)] == ["run", "prepared", "submitted", "finished"]
+    assert [event["event"] for event in events(tmp_path)] == [
+        "run",
+        "prepared",
+        "creating",
+        "submitted",
+        "finished",
+    ]
     assert [path.name for path in (tmp_path / "batch").iterdir()] == ["mine.jsonl"]
 
 
@@ -234,7 +241,13 @@ def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
 def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation, fault):
     faults = {"list": [Fault(kind="html")], operation: [fault]}
     with connected(tmp_path, faults=faults, wait_s=30) as (server, client):
-        assert (client.run(requests(6)), len(server.batches)) == (None, 1)
+        ended = client.run(requests(6))
+        if operation == "create" and (fault.status == 500 or fault.kind == "html"):
+            # It may have been created, and the service does not show it: another one is another run's.
+            assert isinstance(ended, StoppedError)
+            assert (len(server.batches), server.calls.count("create")) == (0, 1)
+            ended = client.run(requests(6))
+        assert (ended, len(server.batches)) == (None, 1)
         assert server.calls.count(operation) >= 1
     assert client.texts() == answers(6)
 
@@ -400,7 +413,7 @@ def test_a_damaged_state_is_refused_by_line(tmp_path):
         client.run(requests(3))
         with (tmp_path / "batches.jsonl").open("a") as stream:
             stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
-        with pytest.raises(InputError, match=r"batches\.jsonl:4: not an event of a batch run; repair"):
+        with pytest.raises(InputError, match=r"batches\.jsonl:5: not an event of a batch run; repair"):
             client.run(requests(3))
 
 
@@ -460,3 +473,39 @@ def test_a_kill_before_any_change_of_a_file_buys_nothing_twice(tmp_path):
             assert len(server.batches) == 1, f"killed before step {moment}: {events(run)}"
         assert client.texts() == answers(4), f"killed before step {moment}"
     assert moment > 12
+
+
+def test_a_batch_that_may_have_been_created_is_not_paid_for_again_at_once(tmp_path):
+    faults = {"create": [Fault(500)]}
+    with connected(tmp_path, faults=faults, wait_s=30) as (server, client):
+        client.limits = replace(client.limits, unsure_s=300.0)
+        for words in ("does not show it yet", "may have taken a batch"):
+            ended = client.run(requests(2))
+            assert isinstance(ended, StoppedError)
+            assert words in str(ended)
+        assert server.calls.count("create") == 1
+        client.limits = replace(client.limits, unsure_s=0.0)
+        assert (client.run(requests(2)), len(server.batches)) == (None, 1)
+
+
+@pytest.mark.parametrize("bad", ["[1]", "null", "\0", "{", "[" * 3000])
+def test_one_bad_line_of_a_result_file_costs_its_own_request_only(tmp_path, bad):
+    with connected(tmp_path) as (server, client):
+        client.run(requests(3))
+        batch, rows = rows_of(server)
+        lines = [bad, *(json.dumps(row) for row in rows[1:])]
+        server.files[batch.output_file] = ("o", ("\n".join(lines) + "\n").encode())
+        assert client.run(requests(3)) is None
+    assert len(client.texts()) == 2
+    assert [failure.kind for failure in client.failures.values()] == ["missing"]
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirect_is_not_followed(tmp_path, status):
+    with FakeBatch() as elsewhere:
+        headers = {"Location": f"{elsewhere.url}/files?key=1"}
+        faults = {"upload": [Fault(status, headers)] * 9}
+        with connected(tmp_path, faults=faults) as (_, client):
+            ended = client.run(requests(2))
+        assert f"it redirects to {elsewhere.url}/files; give that address" in str(ended)
+        assert elsewhere.calls == []

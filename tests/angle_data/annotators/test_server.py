@@ -1,9 +1,11 @@
 """The server annotator over real sockets: what is retried, what ends a run, and that no key leaks."""
 
 import asyncio
+import email.utils
 import json
 import logging
 import socket
+import time
 from contextlib import aclosing
 
 import pytest
@@ -15,6 +17,7 @@ from angle_data.annotators.endpoints import Patience
 from angle_data.annotators.server import OpenAIServer
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.http import retry_after
 
 KEY = "sk-test-0123456789"
 SCHEMA = {"type": "object", "properties": {"sentences": {"type": "array"}}}
@@ -434,7 +437,7 @@ def test_a_text_that_is_too_long_is_told_from_a_setting_that_is_by_what_each_ven
 
 
 def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():
-    with FakeOpenAI(faults=[Fault(429, {"Retry-After": "3600"}), Fault(404, message="none")]) as server:
+    with FakeOpenAI(faults=[Fault(429, {"Retry-After": "500"}), Fault(404, message="none")]) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=2), requests(2))
     assert (outcomes, "none" in str(ended)) == ([], True)
 
@@ -451,3 +454,55 @@ def test_servers_that_cannot_be_reached_are_named(count):
     outcomes, ended = ask(server_spec(None, base_urls=urls), requests(5))
     assert outcomes == []
     assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server, ")
+
+
+@pytest.mark.parametrize("told", ["86400", "1e9", str(int(time.time()) + 5000)])
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_of_more_than_ten_minutes_ends_the_run_and_says_until_when(status, told):
+    with FakeOpenAI(always=Fault(status, {"Retry-After": told})) as fake:
+        outcomes, ended = ask(server_spec(fake.url, concurrency=1), requests(3))
+    assert (outcomes, type(ended), len(fake.seen)) == ([], StoppedError, 1)
+    assert "asks to wait" in str(ended)
+    assert "until 20" in str(ended)
+
+
+def test_a_clock_of_the_server_that_is_an_hour_ahead_costs_no_hour():
+    ahead = time.time() + 3600
+    headers = {"Date": email.utils.formatdate(ahead, usegmt=True)}
+    headers["Retry-After"] = email.utils.formatdate(ahead + 7, usegmt=True)
+    assert retry_after({name.lower(): value for name, value in headers.items()}) == 7
+
+
+def test_an_empty_account_is_named_and_the_run_goes_on_later():
+    with FakeOpenAI(always=Fault(402, message="Insufficient Balance")) as fake:
+        _, ended = ask(server_spec(fake.url, concurrency=1), requests(3))
+    assert type(ended) is StoppedError
+    assert "the account is empty (HTTP 402): Insufficient Balance" in str(ended)
+    said = {"error": {"message": "Insufficient Balance", "code": "invalid_request_error"}}
+    with FakeOpenAI(lambda body: said) as fake:
+        _, ended = ask(server_spec(fake.url, concurrency=1), requests(3))
+    assert "the account is empty" in str(ended)
+
+
+def test_an_error_within_a_success_is_that_error():
+    bodies = [{"error": {"code": 429, "message": "slow down"}}, {"choices": [], "error": {"code": 503}}]
+    with FakeOpenAI(lambda body: bodies.pop() if bodies else "fine") as fake:
+        outcomes, ended = ask(server_spec(fake.url, concurrency=1), requests(1))
+    assert (ended, [outcome.text for outcome in outcomes], len(fake.seen)) == (None, ["fine"], 3)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (422, "Input should be 'text' or 'json_object' in response_format"),
+        (400, "Unsupported JSON schema fields: maxItems"),
+        (400, "maxItems is not supported"),
+        (500, "Failed to compile grammar"),
+    ],
+)
+def test_a_form_of_json_that_a_server_does_not_take_is_relaxed(status, message):
+    with FakeOpenAI(faults=[Fault(status, message=message)] * 2) as fake:
+        outcomes, ended = ask(server_spec(fake.url, concurrency=1), requests(1, schema={"type": "object"}))
+    assert (ended, len(outcomes)) == (None, 1)
+    forms = [seen.body.get("response_format", {}).get("type") for seen in fake.seen]
+    assert len(set(forms)) > 1

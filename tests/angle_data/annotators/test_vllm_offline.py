@@ -89,7 +89,7 @@ def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
     with annotator(max_model_len=50) as engine:
         outcomes = ask(engine, requests(*contents))
     found = [outcome.text if isinstance(outcome, Reply) else outcome.kind for outcome in outcomes]
-    assert found == ["a #None", "refused", "c #None", "aborted", "too_long", "refused", "g #None"]
+    assert found == ["a #None", "refused", "c #None", "failed", "too_long", "refused", "g #None"]
     assert outcomes[1].message == "that is forbidden"
     assert outcomes[4].message == "the prompt has 50 tokens, the model holds 50 with the reply"
 

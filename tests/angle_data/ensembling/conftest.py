@@ -13,7 +13,7 @@ def corpus(examples):
     for file in sorted((examples / "replies").glob("annotator-[abc].jsonl")):
         for _, row in read_jsonl(file):
             key = f"{row['annotator']}-{row['id']}-{row['polarity']}"
-            parts = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
+            parts = parse_reply(row["reply"], source=row["text"], finish="unknown", size=2)
             known = {"source_id": row["id"], "source": row["text"], "polarity": row["polarity"]}
             known |= {"model": row["annotator"], "key": key}
             found += [Candidate(text=part.text, **known) for part in parts if part.reason is None]

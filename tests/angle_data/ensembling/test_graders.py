@@ -1,9 +1,10 @@
 from dataclasses import replace
 
 import pytest
+from ensembles import evidence_of
 
-from angle_data.ensembling.graders import Verdict, judge
-from angle_data.ensembling.read import offers_of
+from angle_data.ensembling.evidence import Verdict
+from angle_data.ensembling.report import grade_notes
 from angle_data.records import Candidate
 from angle_data.text import pair_key
 
@@ -36,30 +37,30 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out():
     rows = candidates("a")
     # Ten of twenty synonyms and as many antonyms the wrong way round: half of the wins, half of the losses.
     grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
-    judgement = judge(offers_of(rows), grades)
+    evidence = evidence_of(rows, grades)
     why = "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
     good, poor = Verdict(1.0, {"a": 1.0}, None), Verdict(0.5, {"a": 0.5}, why)
-    assert judgement.verdicts == {"good": good, "poor": poor}
-    assert judgement.used == ["good"]
-    assert judgement.grades == graded(rows, "good")
+    assert evidence.verdicts == {"good": good, "poor": poor}
+    assert evidence.used == ["good"]
+    assert evidence.grades == graded(rows, "good")
 
 
 @pytest.mark.parametrize(("wrong", "auc", "used"), [(10, 0.75, True), (12, 0.7, False)])
 def test_the_limit(wrong, auc, used):
     """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
     rows = candidates("a")
-    judgement = judge(offers_of(rows), graded(rows, "x", wrong=wrong))
-    assert judgement.verdicts["x"].auc == pytest.approx(auc)
-    assert judgement.used == ["x"] * used
+    evidence = evidence_of(rows, graded(rows, "x", wrong=wrong))
+    assert evidence.verdicts["x"].auc == pytest.approx(auc)
+    assert evidence.used == ["x"] * used
 
 
 def test_too_few_pairs_judge_no_grader_and_disputed_ones_do_not_count():
     rows = candidates("a")
-    judgement = judge(offers_of(rows), graded(rows[1:], "x", wrong=39))
-    assert (judgement.verdicts, judgement.graded) == ({"x": Verdict(0.0, {}, None)}, 39)
+    evidence = evidence_of(rows, graded(rows[1:], "x", wrong=39))
+    assert (evidence.verdicts, evidence.graded) == ({"x": Verdict(0.0, {}, None)}, 39)
     disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
-    judgement = judge(offers_of([*rows, disputed]), graded(rows, "x"))
-    assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
+    evidence = evidence_of([*rows, disputed], graded(rows, "x"))
+    assert evidence.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
 
 
 @pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
@@ -67,21 +68,21 @@ def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number, trusted):
     rows = candidates("a")
     given = pair_key("One text.", "Another.")
     grades = {**graded(rows[:number], "x"), given: {"x": 3.0}}
-    judgement = judge(offers_of(rows), grades, {given})
-    assert judgement.used == ["x"]
+    evidence = evidence_of(rows, grades, {given})
+    assert evidence.used == ["x"]
     said = "x graded given pairs and fewer than 20 candidates of either polarity: its grades are believed"
-    assert any(note.startswith(said) for note in judgement.notes({})) == trusted
-    assert "x graded given pairs" not in str(judge(offers_of(rows), graded(rows, "x")).notes({}))
+    assert any(note.startswith(said) for note in grade_notes(evidence, {})) == trusted
+    assert "x graded given pairs" not in str(grade_notes(evidence_of(rows, graded(rows, "x")), {}))
 
 
 def test_a_grader_of_its_own_or_of_other_pairs_is_not_used():
     rows = candidates("a", "b")
     mine = [row for row in rows if row.model == "a"]
     grades = join(graded(mine, "a"), {pair_key("What else?", "Nothing."): {"stray": 3.0}})
-    judgement = judge(offers_of(rows), grades)
+    evidence = evidence_of(rows, grades)
     why = "graded none of the candidates, or only those it wrote itself"
-    assert judgement.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
-    assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
+    assert evidence.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
+    assert (evidence.grades, evidence.graded, len(evidence.pairs)) == ({}, 0, 80)
 
 
 def turned(rows, *annotators):
@@ -93,18 +94,18 @@ def turned(rows, *annotators):
 @pytest.mark.parametrize("names", ["ab", "abc"])
 def test_an_annotator_turned_round_vetoes_no_good_grader(names):
     rows = candidates(*names)
-    judgement = judge(offers_of(turned(rows, "b")), graded(rows, "x"))
-    assert judgement.used == ["x"]
-    assert judgement.verdicts["x"].annotators == {name: float(name != "b") for name in names}
+    evidence = evidence_of(turned(rows, "b"), graded(rows, "x"))
+    assert evidence.used == ["x"]
+    assert evidence.verdicts["x"].annotators == {name: float(name != "b") for name in names}
 
 
 def test_annotators_that_confuse_the_polarities_veto_no_good_grader():
     """Of a and b half are the wrong way round, whatever the grader says."""
     rows = candidates("a", "b", "c")
     mixed = [turned([row], "a", "b")[0] if int(row.source_id[1:]) % 2 else row for row in rows]
-    judgement = judge(offers_of(mixed), graded(rows, "x"))
-    assert judgement.verdicts["x"].annotators == {"a": 0.5, "b": 0.5, "c": 1.0}
-    assert judgement.used == ["x"]
+    evidence = evidence_of(mixed, graded(rows, "x"))
+    assert evidence.verdicts["x"].annotators == {"a": 0.5, "b": 0.5, "c": 1.0}
+    assert evidence.used == ["x"]
 
 
 @pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
@@ -112,7 +113,7 @@ def test_annotators_turned_round_or_the_scale_upside_down(names, wrong):
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
     area = "0.00" if names == "a" else "0.33, a 0.00, b 0.00, c 1.00"
     rows = candidates(*names)
-    judgement = judge(offers_of(turned(rows, *wrong)), graded(rows, "x"))
-    assert judgement.used == []
+    evidence = evidence_of(turned(rows, *wrong), graded(rows, "x"))
+    assert evidence.used == []
     said = f"grades antonyms above synonyms (area under the curve {area}, 0.75 is needed)"
-    assert judgement.verdicts["x"].reason == said
+    assert evidence.verdicts["x"].reason == said

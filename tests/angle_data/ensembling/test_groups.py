@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensembling.groups import group_sources
+from angle_data.ensembling.splits import group_sources
 from angle_data.text import jaccard, words
 
 NUMBERS = st.tuples(*[st.integers(0, 3)] * 5)

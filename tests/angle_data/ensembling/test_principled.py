@@ -3,10 +3,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from ensembles import outcome_of
 
-from angle_data.ensembling.principled import principled
-from angle_data.ensembling.read import offers_of
-from angle_data.ensembling.strategies import vote
 from angle_data.records import Candidate
 from angle_data.text import pair_key
 
@@ -85,7 +83,7 @@ def found(outcome):
 )
 def test_flipped_polarities_are_found(half, graders, replies, precision, recall):
     rows, turned = flip(half, "annotator-b", 0.2, replies=replies)
-    outcome = principled(offers_of(rows), grade(half, graders))
+    outcome = outcome_of("principled", rows, grade(half, graders))
     offered = {row.text for row in rows if row.model == "annotator-b"}
     hits = found(outcome)
     assert len(hits & turned) >= precision * len(hits)
@@ -97,7 +95,7 @@ def test_flipped_polarities_are_found(half, graders, replies, precision, recall)
 
 @pytest.mark.parametrize("judge", [normal, whole_numbers])
 def test_clean_data_are_hardly_touched(half, judge):
-    outcome = principled(offers_of(half), grade(half, {"x": judge}))
+    outcome = outcome_of("principled", half, grade(half, {"x": judge}))
     assert sum("flipped" in c.flags for c in outcome.kept) < 0.005 * len(half)
     assert Counter(r.reason for r in outcome.dropped)["contradicted"] < 0.04 * len(half)
     assert min(reliability(outcome).values()) > 0.94
@@ -109,7 +107,7 @@ def polarities(outcome):
 
 def test_a_wholly_swapped_annotator_is_turned_round(half):
     rows, _ = flip(half, "annotator-b", 1.0, replies=True)
-    outcome = principled(offers_of(rows), grade(half, {"x": normal, "y": normal, "z": normal}))
+    outcome = outcome_of("principled", rows, grade(half, {"x": normal, "y": normal, "z": normal}))
     truth = {pair_key(row.source, row.text): row.polarity for row in half}
     wrong = [pair for pair, polarity in polarities(outcome).items() if polarity != truth[pair]]
     assert len(wrong) < 0.01 * len(half)
@@ -118,9 +116,10 @@ def test_a_wholly_swapped_annotator_is_turned_round(half):
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_without_grades_it_keeps_what_the_vote_keeps(half, share):
-    sources = offers_of(flip(half, "annotator-b", share, replies=False)[0])
-    assert polarities(principled(sources)) == polarities(vote(sources))
-    assert not any("flipped" in choice.flags for choice in principled(sources).kept)
+    rows = flip(half, "annotator-b", share, replies=False)[0]
+    outcome = outcome_of("principled", rows)
+    assert polarities(outcome) == polarities(outcome_of("vote", rows))
+    assert not any("flipped" in choice.flags for choice in outcome.kept)
 
 
 @pytest.mark.parametrize("high", [0.0, 5.0], ids=["useless", "upside down"])
@@ -129,15 +128,15 @@ def test_a_grader_that_tells_nothing_changes_nothing(half, high):
         return rng.uniform(0, 5) if high == 0 else (0.0 if is_synonym else high)
 
     rows = [row for row in half if row.source_id < "t0060"]
-    sources = offers_of(rows)
-    assert polarities(principled(sources, grade(rows, {"x": poor}))) == polarities(principled(sources))
+    graded = outcome_of("principled", rows, grade(rows, {"x": poor}))
+    assert polarities(graded) == polarities(outcome_of("principled", rows))
 
 
 def test_copies_of_a_grader_count_for_hardly_more_than_one(half):
     rows, turned = flip(half, "annotator-b", 0.2, replies=False)
     one, apart = (grade(half, dict.fromkeys(names, normal)) for names in ("x", "wxyz"))
     copies = {pair: dict.fromkeys("wxyz", given["x"]) for pair, given in one.items()}
-    outcomes = (principled(offers_of(rows), grades) for grades in (one, copies, apart))
+    outcomes = (outcome_of("principled", rows, grades) for grades in (one, copies, apart))
     right = [len(found(outcome) & turned) for outcome in outcomes]
     assert right[1] < 1.05 * right[0] < 0.8 * right[2]
 
@@ -177,7 +176,7 @@ def test_a_swapped_reply_is_turned_round_and_flagged():
     other = replace(swapped, text="The disk of rack 0 has never been better.")
     rows = [row for row in HONEST if row != HONEST[1]] + [swapped, other]
     grades = judged(HONEST, {}) | {pair_key(other.source, other.text): {"judge": 0.0, "jury": 0.0}}
-    outcome = principled(offers_of(rows), grades)
+    outcome = outcome_of("principled", rows, grades)
     turned = [c for c in outcome.kept if "flipped" in c.flags]
     assert {(c.candidate.text, c.candidate.polarity, c.models) for c in turned} == {
         (swapped.text, "antonym", ("a",)),
@@ -196,7 +195,7 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped
     for number, more in enumerate(("third", "fourth")):
         third = judged(HONEST, {}, number)
         grades = {key: found | {more: third.get(key, found)["judge"]} for key, found in grades.items()}
-    outcome = principled(offers_of([*HONEST, poor]), grades)
+    outcome = outcome_of("principled", [*HONEST, poor], grades)
     assert [c.candidate.text for c in outcome.kept if "flipped" in c.flags] == [text] * flipped
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)] * (not flipped)
 
@@ -204,9 +203,9 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(topic, flipped
 def test_grades_decide_where_annotators_contradict_each_other():
     text = HONEST[1].text
     rows = [*HONEST, replace(HONEST[2], text=text)]  # b calls it a synonym, a an antonym
-    assert {r.reason for r in principled(offers_of(rows)).dropped} == {"conflict"}
-    assert len(principled(offers_of(rows)).dropped) == 2
-    outcome = principled(offers_of(rows), judged(HONEST, {}))
+    assert {r.reason for r in outcome_of("principled", rows).dropped} == {"conflict"}
+    assert len(outcome_of("principled", rows).dropped) == 2
+    outcome = outcome_of("principled", rows, judged(HONEST, {}))
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))

@@ -1,25 +1,16 @@
 from collections import Counter
 from dataclasses import replace
-from pkgutil import resolve_name
 
 import pytest
+from ensembles import outcome_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.ensembling.config import STRATEGIES
 from angle_data.ensembling.labels import random_pairs
-from angle_data.ensembling.read import NO_GRADES, Source, offers_of
-from angle_data.ensembling.screen import REASONS
-from angle_data.ensembling.strategies import (
-    MARGIN,
-    Choice,
-    Outcome,
-    cap,
-    concat,
-    merge,
-    vote,
-    winner,
-)
+from angle_data.ensembling.read import Source, offers_of
+from angle_data.ensembling.screen import REASONS, merge
+from angle_data.ensembling.strategies import MARGIN, Choice, Outcome, cap, winner
 from angle_data.records import Candidate
 from angle_data.text import normalise, pair_key
 
@@ -56,7 +47,7 @@ LOST = [("duplicate", "b", "no space is left on the build host"), ("placeholder"
 
 
 def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
-    outcome = concat(offers_of(CANDIDATES))
+    outcome = outcome_of("concat", CANDIDATES)
     assert kept(outcome) == [
         ("antonym", "The build host has free space.", ("a",)),
         ("antonym", "The disk of the build host is not full.", ("b",)),
@@ -68,7 +59,7 @@ def test_concat_keeps_all_that_pass_the_gate_and_each_pair_once():
 
 
 def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_support():
-    outcome = vote(offers_of(CANDIDATES))
+    outcome = outcome_of("vote", CANDIDATES)
     assert kept(outcome) == [
         ("antonym", "The disk of the build host is not full.", ("b",)),
         ("synonym", "No space is left on the build host.", ("a", "b")),
@@ -87,7 +78,7 @@ def test_vote_drops_both_sides_of_a_contradiction_and_weighs_by_reliability_and_
 
 def test_vote_follows_the_majority():
     more = candidate("The build host has free space!", "antonym", "b")
-    outcome = vote(offers_of([*CANDIDATES, more]))
+    outcome = outcome_of("vote", [*CANDIDATES, more])
     assert ("antonym", "The build host has free space.", ("a", "b")) in kept(outcome)
     assert ("conflict", "c", "The build host has free space") in dropped(outcome)
 
@@ -96,15 +87,15 @@ def test_vote_drops_an_off_topic_reply_and_trusts_its_annotator_less():
     sources = ["The disk is full.", "The queue is empty.", "The node is down."]
     rows = [candidate(f"Update: {s}", "synonym", model, s) for s in sources for model in "ab"]
     rows[-1] = candidate("Pizza tastes better on Fridays.", "synonym", "b", sources[-1])
-    outcome = vote(offers_of(rows))
+    outcome = outcome_of("vote", rows)
     assert dropped(outcome)[-1] == ("off_topic", "b", "Pizza tastes better on Fridays.")
-    assert len(concat(offers_of(rows)).kept) == len(outcome.kept) + 1
+    assert len(outcome_of("concat", rows).kept) == len(outcome.kept) + 1
     weights = {c.models: c.weight for c in outcome.kept}
     # a: (3 + 4) / (3 + 5) = 0.875. b: (2 + 4) / (3 + 5) = 0.75. Both: 0.8125 + 0.1.
     assert weights == {("a",): 0.875, ("a", "b"): 0.9125}
     # With another sentence of the same reply the stray one condemns nothing: a reply is judged by its best.
     rows.append(candidate("Down is the node!", "synonym", "b", sources[-1]))
-    assert {reason for reason, *_ in dropped(vote(offers_of(rows)))} == {"duplicate"}
+    assert {reason for reason, *_ in dropped(outcome_of("vote", rows))} == {"duplicate"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +110,7 @@ def test_a_reply_is_off_topic_far_below_what_is_usual_for_its_annotator(text, lo
     said = ["full0 disk0", "disk1 p", "disk2 p", "disk3 p", text]
     rows = [candidate(text, "synonym", "b", f"disk{i} full{i}") for i, text in enumerate(said)]
     rows += [candidate(f"storage{i} gone{i}", "synonym", "a", f"disk{i} full{i}") for i in range(5)]
-    assert [reason for reason, *_ in dropped(vote(offers_of(rows)))] == lost
+    assert [reason for reason, *_ in dropped(outcome_of("vote", rows))] == lost
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
@@ -129,7 +120,7 @@ def test_near_copies_are_flagged_not_dropped(name):
         candidate("Plenty of space remains where we compile.", "antonym"),
         candidate("The disk of our build host is full.", "synonym"),  # as near, but a synonym
     ]
-    outcome = resolve_name(STRATEGIES[name])(offers_of(rows), NO_GRADES)
+    outcome = outcome_of(name, rows)
     assert {c.candidate.text for c in outcome.kept if c.flags == ("near_copy",)} == {rows[0].text}
     assert len(outcome.kept) == 3
 
@@ -147,13 +138,13 @@ def test_every_candidate_is_kept_or_dropped_once_in_any_order(name, rows, data):
     keys = sorted({pair_key(row.source, row.text) for row in rows})
     judged = [key for key in keys if data.draw(st.booleans())]
     grades = {key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in judged}
-    outcome = resolve_name(STRATEGIES[name])(offers_of(rows), grades)
+    outcome = outcome_of(name, rows, grades)
     accounted = [asked(c) for c in outcome.kept]
     accounted += [Candidate(*list(r.to_dict().values())[:6]) for r in outcome.dropped]
     assert Counter(accounted) == Counter(rows)
     assert {r.reason for r in outcome.dropped} <= REASONS.keys()
     assert all(0 < c.weight <= 1 for c in outcome.kept)
-    assert resolve_name(STRATEGIES[name])(offers_of(data.draw(st.permutations(rows))), grades) == outcome
+    assert outcome_of(name, data.draw(st.permutations(rows)), grades) == outcome
 
 
 def asked(choice):
@@ -167,7 +158,7 @@ def asked(choice):
 @pytest.mark.parametrize("name", ["principled", "vote"])
 @given(rows=ROWS)
 def test_no_pair_is_kept_twice_or_with_both_polarities(name, rows):
-    kept_pairs = resolve_name(STRATEGIES[name])(offers_of(rows), NO_GRADES).kept
+    kept_pairs = outcome_of(name, rows).kept
     pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in kept_pairs)
     assert all(count == 1 for count in pairs.values())
 

@@ -16,10 +16,11 @@ from labelling_runs import read_rows
 
 from angle_data.errors import InputError
 from angle_data.gis.build.build import build_gis
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Store
+from angle_data.gis.rehydrate import read_dataset
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 
@@ -300,7 +301,7 @@ def test_too_few_clusters_leave_splits_out_and_no_matplotlib_the_figures(tmp_pat
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
     monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     summary = build_gis(GisConfig(tmp_path))
-    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
+    assert 'figures are left out: drawing them needs the "figures" extra' in caplog.text
     assert not (tmp_path / "figures").exists()
     assert "](figures/" not in (summary.dataset / "README.md").read_text()
     assert (tmp_path / "report.json").exists()

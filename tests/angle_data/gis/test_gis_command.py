@@ -13,7 +13,7 @@ from fake_github_crawl import TOKEN
 from fake_github_world import make_world
 from programs import angle_data, run_here, started
 
-from angle_data.console import run_app
+from angle_data.calling.program import run_app
 from angle_data.gis.command import gis
 from angle_data.gis.crawl.store import Store
 
@@ -34,22 +34,19 @@ def listed(tmp_path):
     return path
 
 
-def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
+def test_the_estimate_is_printed_and_nothing_is_written(run, listed, tmp_path):
     out, world = tmp_path / "out", make_world(1, repos=3, issues=210)
     world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
     listed.write_text("org0/project0\norg1/project1\norg2/project2\nno/such\n")
     with FakeGitHub(world) as github:
         arguments = ("--repos", listed, "--out", out, "--api-url", github.url, "--dry-run")
-        code, text, _ = run(*arguments)
+        code, text, errors = run(*arguments)
         assert code == 0
-        assert text.split("\n")[1].startswith("org0/project0")
-        assert text.count("error:not found, or its issues are disabled\n") == 3
-        assert "about 4 requests: 1 REST and 3 GraphQL (9 points)" in text
+        assert text == "about 3 requests for 1 repository\n"
+        assert errors.count("is skipped: not found, or its issues are disabled\n") == 3
         assert run(*arguments, "--quiet")[:2] == (0, "")
         code, text, _ = run(*arguments, "--json", "--quiet")
-    found = json.loads(text)
-    assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (1, 3, 9, 1)
-    assert [repo["name"] for repo in found["repos"]] == listed.read_text().split()
+    assert json.loads(text) == {"repositories": 1, "items": 172, "requests": 3, "spent": 1}
     assert not out.exists()
 
 
@@ -59,10 +56,10 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         crawl = ("--repos", listed, "--out", out, "--api-url", github.url)
         code, _, errors = run(*crawl, "--max-requests", 2)
         assert code == 75
-        assert "angle-data: --max-requests 2 reached; all so far is kept, run the same command" in errors
+        assert "angle-data: --max-requests 2 reached; everything so far is kept; run the same" in errors
         code, _, errors = run("--out", out, "--no-crawl")
         assert code == 0
-        assert "not read to the end: org0/project0; run without --no-crawl to go on there" in errors
+        assert "not read to the end: org0/project0; run without --no-crawl to continue" in errors
         assert "| unfinished |" in (out / "dataset" / "README.md").read_text()
         assert run(*crawl)[0] == 0
     assert re.search(r"\| complete \d{4}-\d\d-\d\d \|", (out / "dataset" / "README.md").read_text())
@@ -79,20 +76,20 @@ def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_p
         (("--repos", "nothing.txt", "--api-url", "ftp://host"), "--api-url must be the address of an API"),
         (("--repos", "nothing.txt", "--api-url", "https://github.com"), "--api-url must be the address of"),
         (("--repos", "nothing.txt", "--max-requests", "0"), "--max-requests must be at least 1"),
-        (("--no-crawl", "--dry-run"), "give one of them"),
+        (("--no-crawl", "--dry-run"), "give only one of them"),
         (("--no-crawl", "--strategy", "foo"), "--strategy must be events, comments or both, got 'foo'"),
-        (("--no-crawl", "--since", "2024-02-02", "--until", "2024-02-01"), "lies before"),
-        (("--no-crawl", "--until", "soon"), "--until 'soon' is no date"),
-        (("--no-crawl", "--since", "2024-02-31"), "--since '2024-02-31' is no date"),
+        (("--no-crawl", "--since", "2024-02-02", "--until", "2024-02-01"), "is before --since"),
+        (("--no-crawl", "--until", "soon"), "--until 'soon' is not a date"),
+        (("--no-crawl", "--since", "2024-02-31"), "--since '2024-02-31' is not a date"),
         (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
         (("--no-crawl", "--split-by", "moon"), "--split-by must be one of cluster, time, repo, got 'moon'"),
         (("--no-crawl", "--negatives", "-1"), "--negatives must be between 0 and 100, got -1"),
         (("--no-crawl", "--max-pairs-per-cluster", "0"), "--max-pairs-per-cluster must be at least 1"),
-        (("--repos", "nothing.txt", "--tokenizer", "nowhere"), "--tokenizer nowhere: no tokenizer that ca"),
+        (("--repos", "nothing.txt", "--tokenizer", "nowhere"), "--tokenizer nowhere: cannot read a token"),
         (("--repos", "nothing.txt", "--token-env", "ghp_abc"), "name of a variable, not the token itself"),
         (("--repos", "nothing.txt", "--token-env", "a-b"), "name of a variable, not the token itself"),
         (("--repos", "nothing.txt", "--api-url", "http://me:pw@127.0.0.1:1/"), "without a user name"),
-        (("--archive", "hour.json.gz", "--dry-run"), "give one of them"),
+        (("--archive", "hour.json.gz", "--dry-run"), "give only one of them"),
     ],
 )
 def test_mistakes_are_one_line_with_status_1(run, tmp_path, listed, arguments, message):
@@ -172,7 +169,7 @@ def test_the_list_may_be_a_pipe(run, tmp_path):
             code, _, errors = run("--repos", f"/dev/fd/{end}", "--out", tmp_path, "--ratios", "1,0", *options)
             os.close(end)
             assert code == 0, errors
-            assert errors.count(":2: 'nonsense' is no repository; skipped") == 1
+            assert errors.count(":2: 'nonsense' is not a repository; skipped") == 1
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["options"]["repos"] == ["org0/project0"]
 
@@ -182,7 +179,7 @@ def test_a_token_that_is_none_is_refused_before_it_is_sent(run, listed, tmp_path
     monkeypatch.setenv("GITHUB_TOKEN", token)
     code, _, errors = run("--repos", listed, "--out", tmp_path / "o")
     assert code == 1
-    assert "the token in GITHUB_TOKEN holds a space, a line break or a letter beyond ASCII" in errors
+    assert "the token in GITHUB_TOKEN contains a space, a line break or a non-ASCII character" in errors
     assert "ghp" not in errors
 
 
@@ -193,8 +190,8 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
     with FakeGitHub(make_world(1, repos=1, issues=210), prefix="/api/v3") as github:
         arguments = ("--repos", path, "--out", tmp_path / "o", "--dry-run", "--api-url")
         code, text, errors = run(*arguments, github.url, "--json")
-        assert (code, json.loads(text)["repos"][0]["issues"]) == (0, 210)
-        assert f"{path}:2: 'nonsense' is no repository" in errors
+        assert (code, json.loads(text)["repositories"]) == (0, 1)
+        assert f"{path}:2: 'nonsense' is not a repository" in errors
         assert "no token in GITHUB_TOKEN" in errors
         github.faults = [Fault("status", 200)]
         assert "not answer like GitHub's API; check --api-url" in run(*arguments, github.url)[2]
@@ -219,7 +216,7 @@ def test_the_table_says_what_was_left_out_and_what_it_cost(run, tmp_path, monkey
     assert ["left", "out", "no/such: 404 Not Found"] in lines
     assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
     assert any(line[:2] == ["pull", "requests"] for line in lines)
-    assert next(line for line in lines if line[0] == "requests")[2].endswith("the forecast says 5")
+    assert next(line for line in lines if line[0] == "requests")[2].endswith(" points)")
     assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
     _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"

@@ -6,7 +6,7 @@ import pytest
 from fake_gis_store import Listed
 
 from angle_data.gis.build.links import Pair
-from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
+from angle_data.gis.build.near import is_near, near_texts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.report import check_splits
 from angle_data.gis.build.splits import find_periods, split_of
@@ -45,20 +45,13 @@ def test_a_border_belongs_to_the_older_period_and_few_days_make_few_periods():
     assert find_periods([("a", "a")], SHARES) == {"train": None}
 
 
-OVERLAPS = [("abcdefg", "abcdefg", 1), ("abcdefg", "abcdefx", 2 / 4), ("Abc  DEFG.", "abc defg", 1)]
-
-
-@pytest.mark.parametrize(("one", "other", "share"), [*OVERLAPS, ("ab", "xy", 0), ("ab", "ab", 1)])
-def test_overlap_is_the_jaccard_index_of_five_grams(one, other, share):
-    assert overlap(grams(one), grams(other)) == pytest.approx(share)
-
-
 def test_near_identical_texts_are_found_and_others_are_not():
     text = " ".join(WORDS[:120])
     nearly = " ".join([*WORDS[:60], "other", *WORDS[61:120]])
     half = " ".join([*WORDS[:60], *(f"new{n}" for n in range(60))])
-    assert overlap(grams(text), grams(nearly)) > NEAR > overlap(grams(text), grams(half))
-    near = NearTexts(Listed(text, nearly, half, text))
+    assert is_near(text, nearly)
+    assert not is_near(text, half)
+    near = near_texts(Listed(text, nearly, half, text), [])
     assert [near.add((1, 0)), near.add((1, 0))] == [[], []]
     found = [list(near.neighbours((1, n))) for n in range(4)]
     assert found == [[], [(1, 0)], [], [(1, 0)]]
@@ -66,8 +59,9 @@ def test_near_identical_texts_are_found_and_others_are_not():
 
 def test_groups_go_over_texts_between():
     texts = [" ".join(WORDS[shift : shift + 150]) for shift in (0, 6, 12)]
-    assert overlap(grams(texts[0]), grams(texts[2])) < NEAR < overlap(grams(texts[0]), grams(texts[1]))
-    near = NearTexts(Listed(*texts))
+    assert is_near(texts[0], texts[1])
+    assert not is_near(texts[0], texts[2])
+    near = near_texts(Listed(*texts), [(1, 0)])
     for number in (0, 2, 1):
         near.add((1, number))
     assert near.groups.leader((1, 2)) == (1, 0)
@@ -90,8 +84,8 @@ def crowd():
 
 
 def test_copies_are_found_in_a_crowd_of_one_template(crowd):
-    assert 0.7 < overlap(grams(crowd.texts[0]), grams(crowd.texts[1])) < NEAR
-    near = NearTexts(crowd)
+    assert not is_near(crowd.texts[0], crowd.texts[1])
+    near = near_texts(crowd, [(1, 0)])
     for number in range(60):
         assert near.add((1, number)) == []
     for number in range(50, 60):

@@ -13,11 +13,10 @@ from programs import run_here
 
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import build_gis
-from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.command import rehydrate
 from angle_data.gis.crawl.github import GitHubClient
 from angle_data.gis.crawl.selection import GisConfig
-from angle_data.gis.rehydrate import rehydrate_dataset
+from angle_data.gis.rehydrate import read_dataset, rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
 
@@ -122,7 +121,7 @@ def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
 @pytest.mark.parametrize("out", ["", "dataset"])
 def test_no_data_set_is_written_over(sets, tmp_path, out):
     shutil.copytree(sets[1], tmp_path / "dataset")
-    with pytest.raises(InputError, match="holds a data set; give another --out"):
+    with pytest.raises(InputError, match="already holds a data set; choose another --out"):
         rehydrate_dataset(tmp_path / "dataset", tmp_path / out, GitHubClient())
     with pytest.raises(InputError, match="has its texts already"):
         rehydrate_dataset(sets[0], tmp_path / "new", GitHubClient())

@@ -7,7 +7,8 @@ from fake_openai import FakeOpenAI
 from labelling_runs import config_of, read_rows, run_json, write_texts
 
 from angle_data.errors import InputError
-from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.label import label
+from angle_data.labelling.pilot import plan_label
 from angle_data.records import Candidate, Rejection
 
 

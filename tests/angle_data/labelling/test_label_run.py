@@ -17,7 +17,8 @@ from tiny_llm import wait_until
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.label import label
+from angle_data.labelling.pilot import plan_label
 from angle_data.labelling.score import plan_score, score
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
@@ -110,7 +111,7 @@ def command(tmp_path, server):
     return angle_data("llm-label", "--model", "tiny", "--base-url", server.url, *paths, "--concurrency", 4)
 
 
-FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "3600"}) for status in (429, 503))  # long waits
+FOR_ALL, FOR_EACH = (Fault(status, {"Retry-After": "500"}) for status in (429, 503))  # long waits
 
 
 SIGNALS = [(signal.SIGINT, None), (signal.SIGTERM, None), (signal.SIGHUP, FOR_ALL), (signal.SIGINT, FOR_EACH)]
@@ -247,15 +248,17 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
     shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
     monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, limit=1))
-        label(config(tmp_path, server))  # what a limit left out would come to what there is
+        label(config(tmp_path, server, prompts="paper", limit=1))
+        label(config(tmp_path, server, prompts="paper"))  # what a limit left out would come to what there is
         first = (tmp_path / "run/candidates.jsonl").read_bytes()
         # The pace, the limits, and another way to write the same path change nothing that is asked.
-        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
+        pace = {"concurrency": 1, "max_tokens_total": 9000}
+        label(config(tmp_path, server, prompts="paper", texts=Path("texts.jsonl"), **pace))
         assert "other settings" not in caplog.text
-        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
+        label(config(tmp_path, server, size=3, temperature=0.1))
         (said,) = (text for text in caplog.messages if "other settings" in text)
-        assert said.startswith(f"warning: {tmp_path / 'run'} was run with other settings (size, prompts, sam")
+        changed = "size, prompts (was --prompts paper), sampling"
+        assert said.startswith(f"warning: {tmp_path / 'run'} was run with other settings ({changed}): its")
         assert "another --out keeps both. The earlier replies stay in the journal" in said
         assert len(server.seen) == 2 + 2
         label(config(tmp_path, server, prompts="prompts"))
@@ -264,10 +267,10 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         write_texts(tmp_path, 1, name="others.jsonl")
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
-        label(config(tmp_path, server))
+        label(config(tmp_path, server, prompts="paper"))
         assert len(server.seen) == 2 + 2 + 1
         assert (tmp_path / "run/candidates.jsonl").read_bytes() == first
-    assert "(texts, prompts)" in caplog.text
+    assert "(texts, prompts)" in caplog.text  # the same folder of prompts, with another content
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):

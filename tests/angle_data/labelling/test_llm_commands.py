@@ -1,6 +1,8 @@
 """`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
 
 import json
+from functools import partial
+from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
@@ -126,7 +128,7 @@ def test_a_run_of_degrees_shows_its_words(label, tmp_path):
 
 
 def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
-    done = label("--model chatgpt --dry-run --price 1000,0")
+    done = label("--model chatgpt --prompts paper --dry-run --price 1000,0")
     tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
     assert f"about {tokens / 1000:.4f} USD" in done.stdout
     assert 50 < tokens < 200
@@ -157,7 +159,7 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(label, monkeypatch, line):
 
 def test_a_model_that_reasons_is_asked_as_it_wants_and_further_fields_are_sent(label, tmp_path):
     with FakeOpenAI(reasoning=True, extra=["reasoning_effort", "stop", "x"]) as server:
-        line = f"--model m --polarity synonym --base-url {server.url}"
+        line = f"--model m --prompts paper --polarity synonym --base-url {server.url}"
         more = '--temperature none --param reasoning_effort=low --param stop=["a"] --param x=1.5'
         first, other, again = label(line), label(f"{line} {more}"), label(f"{line} {more}")
     assert [done.returncode for done in (first, other, again)] == [0, 0, 0], first.stderr
@@ -247,12 +249,15 @@ def test_a_wrong_option_is_one_line_and_an_unknown_one_a_usage_error(label, opti
     assert angle_data("llm-label --modle m").returncode == 2
 
 
+LABEL = partial(LabelConfig, texts=Path("texts.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("config", "changes", "message"),
     [
-        (LabelConfig, {"size": 0}, "--size must be at least 1, got 0"),
-        (LabelConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
-        (LabelConfig, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
+        (LABEL, {"size": 0}, "--size must be at least 1, got 0"),
+        (LABEL, {"limit": 0}, "--limit must be at least 1, got 0"),
+        (LABEL, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
         (ScoreConfig, {"pairs_per_call": 0}, "--pairs-per-call must be from 1 to 50, got 0"),
         (ScoreConfig, {"pairs_per_call": 51}, "--pairs-per-call must be from 1 to 50, got 51"),
         (ScoreConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
@@ -260,4 +265,4 @@ def test_a_wrong_option_is_one_line_and_an_unknown_one_a_usage_error(label, opti
 )
 def test_settings_out_of_range_are_refused(tmp_path, config, changes, message):
     with pytest.raises(InputError, match=message):
-        config(EngineConfig("m"), tmp_path, tmp_path, **changes)
+        config(EngineConfig("m"), out=tmp_path, **changes)

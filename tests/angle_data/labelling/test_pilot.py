@@ -5,7 +5,8 @@ from fake_openai import FakeOpenAI, Fault
 from labelling_runs import config_of, read_rows, run_json, write_texts
 
 from angle_data.errors import StoppedError
-from angle_data.labelling.label import label, pilot, plan_label
+from angle_data.labelling.label import label
+from angle_data.labelling.pilot import pilot, plan_label
 
 COUNT = 300
 

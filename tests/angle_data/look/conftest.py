@@ -4,8 +4,8 @@ import pytest
 
 from angle_data.gis.build.dataset import COLUMNS
 from angle_data.jsonl import write_jsonl
-from angle_data.publish.card import Card
-from angle_data.publish.dataset import write_dataset, write_rows
+from angle_data.publish.card import Card, write_dataset
+from angle_data.publish.dataset import write_rows
 from angle_data.records import Candidate, LabelledPair, Rejection
 
 NASTY = '</script><script>document.title = "run"</script> <b>עברית</b> \x1b[31m\u202e, "quoted"\nsecond line'

@@ -171,4 +171,4 @@ def test_the_command_says_what_to_do_next(pairs, tmp_path):
         str(tmp_path / "my-dev.csv"): 30, str(tmp_path / "my-test.csv"): 30,
     }  # fmt: skip
     for wrong in ([pairs], ["--out", sheet], [pairs, "--finish", sheet], []):
-        assert "--finish my.csv alone" in str(command(*wrong).exception)
+        assert "only --finish my.csv" in str(command(*wrong).exception)

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from angle_data.errors import InputError
-from angle_data.publish.card import Card
-from angle_data.publish.dataset import write_dataset
+from angle_data.publish.card import Card, write_dataset
 from angle_data.records import LabelledPair
 
 CARD = Card("Title", "Summary.", ("made so",), ("a limit",))

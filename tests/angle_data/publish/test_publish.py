@@ -6,8 +6,7 @@ import pytest
 from datasets import List, Value, load_dataset
 
 from angle_data.errors import InputError
-from angle_data.publish.card import Card, render_card
-from angle_data.publish.dataset import write_dataset
+from angle_data.publish.card import Card, render_card, write_dataset
 from angle_data.records import LabelledPair
 
 CARD = Card("Title", "Summary.", ("made so", "and so"), ("a limit",))

@@ -42,9 +42,6 @@ def models(tiny_model_dir, tmp_path):
         model = moved(load_for_training(backbone, config, TEMPLATE, device="cpu"))
         merge_adapters(model)
         yield f"merged-{backbone == llama}", model, TEXTS
-    # Without this toolkit it cuts: texts that are not long are the same.
-    both_ends = BackboneConfig(long_text="head_tail")
-    yield "both-ends", load_for_training(base, both_ends, device="cpu"), TEXTS
 
 
 def test_saved_models_are_the_same_without_this_toolkit(tiny_model_dir, tmp_path):

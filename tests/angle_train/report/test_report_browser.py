@@ -13,7 +13,8 @@ import pytest
 from report_examples import made_report, made_suite, views
 
 from angle_train.evaluation.compare import Evaluation
-from angle_train.report.page import write_eval_page, write_fit_page
+from angle_train.report.eval_page import write_eval_page
+from angle_train.report.page import write_fit_page
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(

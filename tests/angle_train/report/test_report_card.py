@@ -44,16 +44,33 @@ def test_the_hub_reads_base_model_data_licence_and_test_figures(card):
 def test_the_conclusion_comes_first_and_the_figures_follow(card):
     made = on_the_hub(made_report())
     text = card(made).split("---\n", 2)[2]
-    assert text.startswith(f"\n# small-model-tuned\n\n**{made.headline()}**\n\n{made.advice()}\n\n")
+    assert text.startswith(
+        f"\n# small-model-tuned\n\n**{made.verdict.headline}**\n\n{made.verdict.advice}\n\n"
+    )
     for part in (
         results_table(made.results),
-        *(f"* {line}" for line in [*made.verdict()[1:], *made.evidence(), *made.notes]),
+        *(f"* {line}" for line in [*made.verdict.lines[1:], *made.verdict.evidence, *made.notes]),
         'SentenceTransformer("small-model-tuned")',
         'hf upload OWNER/small-model-tuned . . --exclude ".angle/*" --exclude report.html\n',
         "tuned from owner/small-model.",
         "* Training data: pairs & more, 100 pairs.",
     ):
         assert part in text
+
+
+def test_the_terms_that_trained_are_named_and_no_other(card):
+    objective = {"cosine_weight": 0.2, "in_batch_weight": 1.0, "angle_weight": 0.0}
+    objective |= dict.fromkeys(("cosine_tau", "in_batch_tau", "angle_tau"), 0.05)
+    made = replace(report(BETTER), recipe={"objective": objective})
+    named = "terms cosine (weight 0.2, temperature 0.05) and in-batch (weight 1, temperature 0.05) of [AoE"
+    assert named in card(made)
+    alone = {"objective": objective | {"in_batch_weight": 0.0}}
+    assert "Trained with the term cosine (weight 0.2, temperature 0.05) of" in card(
+        replace(made, recipe=alone)
+    )
+    angle = {"objective": objective | {"angle_weight": 0.5}}
+    assert "and angle (weight 0.5, temperature 0.05) of" in card(replace(made, recipe=angle))
+    assert "Trained with" not in card(report(BETTER, kept="backbone"))
 
 
 def test_a_kept_backbone_is_called_that_and_has_its_own_figures(card):

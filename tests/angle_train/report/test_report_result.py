@@ -33,6 +33,7 @@ from angle_train.report.text import command_line, portable, results_table
 from angle_train.train.choosing import TOO_FEW
 from angle_train.train.trainer import Training
 
+SAVED = " The tuned model was saved because the dev pairs chose it (--require-better saves the backbone)."
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
 
@@ -67,23 +68,21 @@ def test_sets_of_one_name_have_their_role_behind_it():
         ([BETTER, SAME, SAME],
          "Better than the backbone on 1 of 3 sets, not reliably different on the others: use it."),
         ([BETTER, WORSE],
-         "Better than the backbone on 1 of 2 sets, worse on 1: use it only where it is better."),
+         "Better than the backbone on 1 of 2 sets, worse on 1: use it only where it is better." + SAVED),
         ([SAME],
-         "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): keep the backbone."),
-        ([SAME, SAME], "Not reliably better than the backbone on any of 2 sets: keep the backbone."),
-        ([WORSE], "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: keep the backbone."),
+         "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): use the backbone." + SAVED),
+        ([SAME, SAME], "Not reliably better than the backbone on any of 2 sets: use the backbone." + SAVED),
+        ([WORSE], "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: use the backbone." + SAVED),
         ([WORSE, SAME],
-         "Not reliably better than the backbone on any of 2 sets, worse on 1: keep the backbone."),
+         "Not reliably better than the backbone on any of 2 sets, worse on 1: use the backbone." + SAVED),
     ],
 )  # fmt: skip
 def test_the_verdict_weighs_all_test_sets(tested, advice):
-    assert report(*tested).verdict()[0] == report(*tested).advice() == advice
+    assert report(*tested).verdict.lines[0] == report(*tested).verdict.advice == advice
 
 
 def test_verdict_lists_each_test_set_with_its_interval():
-    assert report(BETTER, WORSE, SAME).verdict()[1:] == [
-        "the saved model is the tuned one, and the test pairs do not show it to be better; "
-        "--require-better saves the backbone instead",
+    assert report(BETTER, WORSE, SAME).verdict.lines[1:] == [
         "set0: better, +5.0 [+1.0, +9.0]",
         "set1: worse, -5.0 [-9.0, -1.0]",
         "set2: no reliable difference, +1.0 [-2.0, +4.0]",
@@ -95,8 +94,23 @@ def test_verdict_lists_each_test_set_with_its_interval():
 )
 def test_a_model_is_shown_to_be_better_on_some_pairs_and_worse_on_none(tested, shown):
     made = report(*tested)
-    assert made.shown_better == shown
-    assert any("--require-better" in line for line in made.verdict()) != shown
+    assert made.verdict.shown_better == shown
+    assert any("--require-better" in line for line in made.verdict.lines) != shown
+
+
+@pytest.mark.parametrize(
+    ("details", "chose"), [({}, "dev pairs"), ({"folds": FOLDS}, "pairs held out in turn")]
+)
+def test_the_pairs_that_chose_the_tuned_model_are_no_witness_against_it(details, chose):
+    """Their interval is wider than what the choice needs; both must not be told as two verdicts."""
+    made = report(dev=SAME, details=details)
+    assert made.verdict.advice == (
+        "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): the "
+        f"{chose} chose the tuned model with confidence 0.98, so it was saved; measure it on test pairs "
+        "before you use it (--require-better saves the backbone)."
+    )
+    assert made.verdict.doubted
+    assert "keep the backbone" not in " ".join(made.verdict.lines)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +118,7 @@ def test_a_model_is_shown_to_be_better_on_some_pairs_and_worse_on_none(tested, s
 )
 def test_without_test_sets_the_verdict_rests_on_the_pairs_that_chose(details, chose):
     made = report(dev=BETTER, details=details)
-    assert made.verdict() == [
+    assert made.verdict.lines == [
         "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: "
         "measure it on other pairs before you use it.",
         "picked: better, +5.0 [+1.0, +9.0]",
@@ -126,8 +140,8 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
     leak = {"role": role, "name": name, "origin": "training", "count": 200, "pairs": shared, "texts": 0.1}
     made = report(BETTER, details={"leaks": [leak]})
     sentence = f"{shared} of 200 test pairs of set0 are training pairs too, which flatters the model"
-    assert (sentence in made.verdict()) == named
-    assert made.advice().endswith("pairs: use it.") == trusted
+    assert (sentence in made.verdict.lines) == named
+    assert made.verdict.advice.endswith("pairs: use it.") == trusted
 
 
 @pytest.mark.parametrize(
@@ -151,7 +165,7 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, why):
     end = "" if why.endswith(".") else ", so the untouched backbone was saved."
-    assert made.verdict() == [why + end]
+    assert made.verdict.lines == [why + end]
 
 
 def test_results_are_named_after_what_was_saved():
@@ -168,7 +182,7 @@ def test_json_report_holds_the_verdict_and_reads_back(tmp_path, details):
     made.write(tmp_path / "report.json")
     content = json.loads((tmp_path / "report.json").read_text())
     assert content["format"] == 1
-    assert content["verdict"] == made.verdict()
+    assert content["verdict"] == made.verdict.lines
     assert [row.get("verdict") for row in content["results"]].count("worse") == 1
     assert FitReport.read(tmp_path / "report.json") == made
 

@@ -69,7 +69,7 @@ def main(model, pairs, out):
         "data": [write(Path(out) / "copies.jsonl", copies)],
         "dev": [],
         "human": [pairs],
-        "recipe": changed(base, folds=2, average_with_backbone="auto", learning_rate=2e-3).recipe,
+        "recipe": changed(base, folds=2, learning_rate=2e-3).recipe,
     }
     codes = {
         "one": in_processes(1, run(at("one", backbone=str(calm)))),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from train_runs import pair_set
 
-from angle_train.train.choosing import TOO_FEW, climb, resampled, what_pairs_show
+from angle_train.train.choosing import TOO_FEW, resampled, select_simplest, what_pairs_show
 
 
 def ranking(gold, quality, seed):
@@ -19,7 +19,7 @@ def pairs(gold, sources=None):
 
 
 def choose(sets, candidates, levels, lost=()):
-    return climb(*resampled(sets, candidates), levels, lost)
+    return select_simplest(*resampled(sets, candidates), levels, lost)
 
 
 GOLD = np.random.default_rng(0).standard_normal(300)

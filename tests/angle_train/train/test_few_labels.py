@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from cut_runs import CutOff, cut_off
-from train_runs import changed, evaluate_model, now, run_of, same_weights, saved_score, weights, write
+from train_runs import changed, evaluate_model, now, run_of, same_weights, saved_score, state, weights, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
@@ -45,7 +46,7 @@ def config(rows, tiny_model_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("few")
     data = write(folder / "machine.jsonl", [*rows[16:40], *now(rows[40:64])])
     human, test = write(folder / "human.jsonl", rows[32:64]), write(folder / "test.jsonl", rows[64:80])
-    values = SHORT | {"average_with_backbone": "auto"}
+    values = SHORT
     return run_of(tiny_model_dir, folder / "out", data, values, human=[human], dev=None, test=[test])
 
 
@@ -58,7 +59,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     report, folds = result.report, result.report.details["folds"]
     assert report.kept == "tuned"
     assert folds["sizes"] == [16, 16]
-    # The planned end, and another evaluation; without dev pairs `auto` mixes nothing in.
+    # The planned end, and another evaluation; nothing is mixed in.
     assert (folds["evaluation"], folds["share"], report.details["choice"]["compared"]) == (2, 0.0, 2)
     assert report.dev_before == report.details["choice"]["simplest"]
     assert report.dev_after == folds["curve"][1] > report.dev_before
@@ -74,18 +75,18 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     ]
     assert not (config.out / "folds").exists()
     card = (config.out / "README.md").read_text()
-    assert report.advice() in card
+    assert report.verdict.advice in card
     assert "dev_spearman" not in card  # the parts measured other models
 
 
 def choosing_evaluation(evaluation, last):
     """Let the parts choose this evaluation: for what comes after the choice."""
-    original = cross_fitting.climb
+    original = cross_fitting.choose
 
-    def climb(*given):
+    def choose(*given):
         return replace(original(*given), chosen=1 + last - evaluation)  # the first candidate is the last one
 
-    return climb
+    return choose
 
 
 @pytest.mark.parametrize(("evaluation", "steps"), [(2, 8), (3, 12)])
@@ -93,7 +94,7 @@ def test_all_pairs_are_trained_on_for_as_large_a_share_as_the_parts_were(
     config, tmp_path, monkeypatch, evaluation, steps
 ):
     """A part of 16 pairs is 6 steps, measured after 2, 4 and 6; all 32 would be after 3, 6, 9 and 12."""
-    monkeypatch.setattr(cross_fitting, "climb", choosing_evaluation(evaluation, 3))
+    monkeypatch.setattr(cross_fitting, "choose", choosing_evaluation(evaluation, 3))
     values = {"batch_size": 6, "evals_per_epoch": 2}
     report = fit(replace(changed(config, **values), data=[], out=tmp_path / "out")).report
     assert report.details["folds"]["sizes"] == [16, 16]
@@ -143,7 +144,7 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
 
 def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_path):
     # Dev pairs that are training pairs: tuning is surely better.
-    given = replace(changed(config, average_with_backbone=0.0), dev=config.human, out=tmp_path / "one")
+    given = replace(config, dev=config.human, out=tmp_path / "one")
     report = fit(given).report
     assert report.kept == "tuned"
     assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 72), ("human", 32)]
@@ -162,39 +163,19 @@ def near_copies(config, rows, tmp_path):
     return replace(config, data=[data], dev=[dev], human=(), test=(), out=tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("rate", "mixed"),
-    [
-        (0.02, False),  # some mixes have higher scores, by what chance explains
-        (0.05, True),  # far too high a rate: much of the backbone repairs what it broke
-    ],
-)
-def test_the_backbone_is_mixed_in_where_that_is_surely_better(near_copies, caplog, rate, mixed):
+def test_a_share_that_the_recipe_names_is_measured_on_the_way(near_copies, caplog):
+    plain, mixed = (replace(near_copies, out=near_copies.out / name) for name in ("plain", "mixed"))
+    fit(changed(plain, learning_rate=0.02))
     with caplog.at_level("INFO", logger="angle"):
-        report = fit(changed(near_copies, learning_rate=rate)).report
-    merge = report.details["merge"]
-    assert report.kept == "tuned"
-    assert merge["shares"] == pytest.approx(np.arange(10) / 10)
-    assert (len(merge["dev"]), merge["dev"][0]) == (10, report.curve[-1]["dev"])
-    assert max(merge["dev"]) > merge["dev"][0]
-    assert (merge["share"] > 0) == mixed
-    assert report.dev_after == pytest.approx(merge["dev"][merge["shares"].index(merge["share"])], abs=1e-6)
-    # The backbone is compared with the two evaluations and with nine mixes.
-    assert report.details["choice"]["compared"] == 11
-    told = (
-        f"chosen: step 8 with {100 * merge['share']:.0f} % of the backbone;" if mixed else "chosen: step 8;"
-    )
-    assert told in caplog.text
-    assert saved_score(near_copies.out, near_copies.dev[0]) == pytest.approx(report.dev_after)
-
-
-def test_a_share_that_the_recipe_names_is_measured_on_the_way(near_copies, tmp_path):
-    run = replace(changed(near_copies, average_with_backbone=0.4, learning_rate=0.02), out=tmp_path / "fixed")
-    report = fit(run).report
-    tried = fit(changed(near_copies, learning_rate=0.02)).report.details["merge"]["dev"][4]
-    assert report.details["merge"] == {"share": 0.4, "shares": [0.4], "dev": [report.dev_after]}
-    assert report.dev_after == report.curve[-1]["dev"] == pytest.approx(tried, abs=1e-6)
+        report = fit(changed(mixed, average_with_backbone=0.4, learning_rate=0.02)).report
+    assert report.details["merge"] == {"share": 0.4}
+    assert report.dev_after == report.curve[-1]["dev"]
+    assert saved_score(mixed.out, near_copies.dev[0]) == pytest.approx(report.dev_after)
     assert report.details["choice"]["compared"] == 2
+    assert "chosen: step 8 with 40 % of the backbone;" in caplog.text
+    tuned, backbone = state(plain.out), state(near_copies.backbone)
+    for name, weights_now in state(mixed.out).items():
+        torch.testing.assert_close(weights_now, tuned[name].lerp(backbone[name], 0.4), msg=name)
 
 
 def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, caplog):

@@ -8,7 +8,7 @@ from process_runs import check_alike, differences, run_program
 from train_runs import write
 
 from angle_data.errors import InputError
-from angle_train.train.processes import any_process, connect, is_first, on_first, process_count
+from angle_train.train.processes import any_process, connect, is_first, process_count, rank_zero
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 
@@ -58,7 +58,7 @@ def test_one_process_needs_no_launcher(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setenv("RANK", "0")
     assert (process_count(), is_first(), any_process(False), any_process(True)) == (1, True, False, True)
-    assert on_first(lambda: "value") == "value"
+    assert rank_zero(lambda: "value")() == "value"
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

@@ -13,7 +13,7 @@ from angle_train.train.run_directory import RunDirectory
 PARTS = {"epochs": "3", "training pairs": "a"}
 
 
-OLD = {"config.json": "old", "1_Pooling/config.json": "old", "model.safetensors": "old", "long_text.json": ""}
+OLD = {"config.json": "old", "1_Pooling/config.json": "old", "model.safetensors": "old"}
 NEW = {"config.json": "new", "1_Pooling/config.json": "new", "model-00001-of-00001.safetensors": "new"}
 MINE = {"notes.txt": "mine", "model-old.safetensors": "mine"}
 
@@ -68,25 +68,6 @@ def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
     (tmp_path / ".thesis.x1y2").write_text("mine")
     with pytest.raises(InputError, match="is not empty and holds no earlier run"):
         RunDirectory(tmp_path, PARTS).status(overwrite=False)
-
-
-def test_a_grid_replaces_its_own_trials_alone_and_never_a_run(tmp_path, run):
-    grid = RunDirectory(tmp_path / "grid", PARTS, grid=True)
-    grid.claim("new")
-    (grid.path / "grid.json").write_text("{}")
-    (grid.path / "notes.txt").write_text("mine")
-    (grid.path / "checkpoints" / "checkpoint-5").mkdir(parents=True)
-    grid.trials.mkdir()
-    grid.finish()
-    grid.claim(grid.status(overwrite=True))
-    grid.finish()
-    left = [".angle", "checkpoints", "grid.json", "notes.txt"]  # a new table is written over the old one
-    assert sorted(path.name for path in grid.path.iterdir()) == left
-    assert (grid.path / "checkpoints" / "checkpoint-5").is_dir()
-    with pytest.raises(InputError, match="holds a grid; give another directory to the run"):
-        RunDirectory(grid.path, PARTS).status(overwrite=True)
-    with pytest.raises(InputError, match="holds a run of fit; give another directory to the grid"):
-        RunDirectory(run.path, PARTS, grid=True).status(overwrite=True)
 
 
 def test_what_a_kill_left_of_a_finished_run_is_deleted(run):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.gis.command import explain
-from angle_data.gis.comments.reading import explain_comments
+from angle_data.gis.comments.explain import explain_comments
 
 ROW = {"repo": "lumen/editor", "number": 9, "author": "maria", "body": "Duplicate of #5"}
 
@@ -54,4 +54,4 @@ def test_a_bad_line_is_named(tmp_path, line):
 
 def test_an_empty_file_is_an_error_and_not_silence(tmp_path):
     result = run("--comments", write(tmp_path))
-    assert "no comments; a line holds repo, number, author and body" in str(result.exception)
+    assert "no comments; each line needs repo, number, author and body" in str(result.exception)

@@ -68,8 +68,8 @@ KINDS = {
         sort of duplicates #5 | ?>5
         We could merge this with #5. | ?>5
         Duplicate of #5, did you search? | >5
-        If this is a duplicate of #5, please close it |
-        This would be a duplicate of #105 if it were on v2. |
+        If this is a duplicate of #5, please close it | ?>5
+        This would be a duplicate of #105 if it were on v2. | ?>105
         Please check whether it is a duplicate of #22. | ?>22
         +1, same here as #110 | ?>110
         duplicate of #71, but for the Windows build | ?>71

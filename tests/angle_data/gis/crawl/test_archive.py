@@ -8,8 +8,7 @@ from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl import archive
-from angle_data.gis.crawl.archive import load_archives
-from angle_data.gis.crawl.crawl import crawl_repos
+from angle_data.gis.crawl.archive import load_archives, read_archives
 from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
@@ -70,7 +69,7 @@ def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplo
     path = write(tmp_path / "hour.json.gz", *odd, *others)
     counts = load_archives(store, [path], ["Org/Tool"])
     assert counts == {"lines": 7, "used": 1, "bad": 4, "other": 2}
-    assert "4 lines left out, no events of 2015 or later; the first: JSONDecodeError" in caplog.text
+    assert "skipped 4 lines that are not events from 2015 or later; the first: JSONDecodeError" in caplog.text
     assert store.count("issues") == 1
 
 
@@ -125,7 +124,7 @@ def test_dumps_of_another_site_are_refused(tmp_path, store):
     load_archives(store, [write(tmp_path / "a.json", event("IssuesEvent", "opened", item(1)))])
     elsewhere = event("IssuesEvent", "opened", item(2))
     elsewhere["payload"]["issue"]["html_url"] = "https://code.example.com/org/tool/issues/2"
-    with pytest.raises(InputError, match=r"issues of https://github.com, .* give another --out"):
+    with pytest.raises(InputError, match=r"issues from https://github.com, .* give another --out"):
         load_archives(store, [write(tmp_path / "b.json", elsewhere)])
     assert store.count("issues") == 1
 
@@ -144,7 +143,7 @@ def test_archives_need_no_api_no_token_and_no_list(tmp_path, monkeypatch, caplog
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     path = write(tmp_path / "hour.json.gz", event("IssuesEvent", "opened", item(1)))
     config = GisConfig(tmp_path / "out", archives=(path,), api_url="http://127.0.0.1:9")
-    summary = crawl_repos(config)
+    summary = read_archives(config)
     assert (summary.requests, summary.rows["issues"]) == (0, 1)
     assert summary.archive == {"lines": 1, "used": 1}
     assert caplog.text == ""
@@ -156,7 +155,7 @@ def test_a_folder_stands_for_its_files_and_what_is_neither_is_named(tmp_path, st
     assert load_archives(store, [tmp_path])["used"] == 2
     (tmp_path / "empty").mkdir()
     for name in ("nothing.json.gz", "empty"):
-        with pytest.raises(InputError, match=f"--archive {tmp_path / name} is no file and no folder"):
+        with pytest.raises(InputError, match=f"--archive {tmp_path / name} is neither a file nor a folder"):
             load_archives(store, [tmp_path / name])
 
 

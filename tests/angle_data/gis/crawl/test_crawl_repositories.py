@@ -142,7 +142,7 @@ def test_one_folder_takes_one_server(tmp_path):
     with FakeGitHub(make_world(1, repos=1, issues=20)) as github:
         crawl(github, tmp_path, FIRST)
     before = dump(tmp_path)
-    elsewhere = pytest.raises(InputError, match=r"issues of https://github.com, .* give another --out")
+    elsewhere = pytest.raises(InputError, match=r"issues from https://github.com, .* give another --out")
     with FakeGitHub(make_world(9, repos=1, issues=20), web=SITE) as other, elsewhere:
         crawl(other, tmp_path, FIRST)
     assert dump(tmp_path) == before
@@ -178,7 +178,7 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
             names[2]: "error:410 Gone", names[3]: "error:451 Repository access blocked",
             names[4]: "error:410 issues are disabled", names[5]: "error:no issues",
         }  # fmt: skip
-        assert "list.txt:8: 'x y z' is no repository; skipped" in caplog.text
+        assert "list.txt:8: 'x y z' is not a repository; skipped" in caplog.text
         assert "no/such is skipped: 404 Not Found" in caplog.text
         with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
             statuses = {repo.name: repo.status for repo in store.repos()} | store.failures()

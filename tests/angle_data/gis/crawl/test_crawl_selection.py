@@ -35,15 +35,15 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
     path.write_text("# ours\n\na/b  # first\nnonsense\nhttps://github.com/A/B\nc/d\n")
 
     assert read_repos(path) == ("a/b", "c/d")
-    assert f"{path}:4: 'nonsense' is no repository; skipped" in caplog.text
+    assert f"{path}:4: 'nonsense' is not a repository; skipped" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "names no repository; write"),
-        ("# only a comment\n", "names no repository; write"),
-        ("\nnonsense\nmore\n", "list.txt:2: 'nonsense' is no repository; write"),
+        ("", "lists no repository; write"),
+        ("# only a comment\n", "lists no repository; write"),
+        ("\nnonsense\nmore\n", "list.txt:2: 'nonsense' is not a repository; write"),
         (b"\xff\xfe\x00a", "not UTF-8"),
     ],
 )

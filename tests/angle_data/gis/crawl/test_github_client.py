@@ -67,7 +67,7 @@ def test_the_wait_for_the_reset_goes_by_the_servers_clock(world):
 def test_waits_without_a_told_length_grow_and_end_in_a_stop(world):
     with FakeGitHub(world, schedule=lambda seen: Fault("status", 429, SECONDARY)) as github:
         client, slept = client_for(github)
-        with pytest.raises(StoppedError, match=r"rate limit.*run again later"):
+        with pytest.raises(StoppedError, match=r"rate limit.*run the same command again later"):
             client.get(PATH)
         assert len(github.seen) == 10
         assert [round(seconds, -1) for seconds in slept[:4]] == [60, 120, 240, 300]

@@ -15,7 +15,8 @@ from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
 from angle_data.labelling.asking.journal import open_journal, read_journal
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.label import LabelJob, label, plan_label
+from angle_data.labelling.label import LabelJob, label
+from angle_data.labelling.pilot import plan_label
 
 
 class Pool(Annotator):

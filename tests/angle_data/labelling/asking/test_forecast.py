@@ -8,7 +8,8 @@ from labelling_runs import write_texts
 from angle_data.annotators.spec import EngineConfig
 from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.label import label
+from angle_data.labelling.pilot import plan_label
 
 
 def config(tmp_path, count, *, size=2, **engine):

@@ -23,17 +23,17 @@ PIECES = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4)).map("".join)
 @given(
     raw=st.text() | PIECES,
     source=st.text(max_size=30),
-    finish_reason=st.sampled_from([None, "stop", "length"]),
+    finish=st.sampled_from(["unknown", "done", "cut"]),
     size=st.integers(1, 4),
 )
-@example(raw='["It \\ud83d is up.", {"n": "\\ud83d"}]', source="It runs.", finish_reason=None, size=1)
-@example(raw='{"5": "It \\ud83d is up.", "n": "\\ud83d"}', source="It runs.", finish_reason=None, size=1)
-@example(raw="It \ud83d is up.", source="It runs.", finish_reason=None, size=1)
-@example(raw="<think>\ud83d", source="It runs.", finish_reason=None, size=1)
-def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason, size):
+@example(raw='["It \\ud83d is up.", {"n": "\\ud83d"}]', source="It runs.", finish="unknown", size=1)
+@example(raw='{"5": "It \\ud83d is up.", "n": "\\ud83d"}', source="It runs.", finish="unknown", size=1)
+@example(raw="It \ud83d is up.", source="It runs.", finish="unknown", size=1)
+@example(raw="<think>\ud83d", source="It runs.", finish="unknown", size=1)
+def test_any_text_is_parsed_into_known_parts(raw, source, finish, size):
     for parts, most in (
-        (parse_reply(raw, source=source, finish_reason=finish_reason, size=size), size),
-        (parse_degrees(raw, source=source, finish_reason=finish_reason), 5),
+        (parse_reply(raw, source=source, finish=finish, size=size), size),
+        (parse_degrees(raw, source=source, finish=finish), 5),
     ):
         sentences = [part.text for part in parts if part.reason is None]
         assert parts
@@ -55,5 +55,5 @@ HOSTILE = [
 
 @pytest.mark.parametrize("raw", HOSTILE, ids=lambda raw: raw[:8])
 def test_hostile_replies_are_parsed_in_reasonable_time(raw):
-    assert parse_reply(raw, source="It runs.", finish_reason=None, size=2)
-    assert parse_degrees(raw, source="It runs.", finish_reason=None)
+    assert parse_reply(raw, source="It runs.", finish="unknown", size=2)
+    assert parse_degrees(raw, source="It runs.", finish="unknown")

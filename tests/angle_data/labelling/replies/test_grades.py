@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from angle_data.labelling.replies.grades import GRADE_REASONS, parse_grades
 
 
-def grades(raw, count, finish_reason="stop"):
-    return parse_grades(raw, count=count, finish_reason=finish_reason)
+def grades(raw, count, finish="done"):
+    return parse_grades(raw, count=count, finish=finish)
 
 
-def grade(raw, finish_reason="stop"):
-    (found,) = grades(raw, 1, finish_reason)
+def grade(raw, finish="done"):
+    (found,) = grades(raw, 1, finish)
     return found
 
 
@@ -21,7 +21,7 @@ FORMS = [
     'Sure:\n{"grades": [{"id": 1, "score": "3.5"}]}\nHope this helps 100%!',
     '[{"id": "1", "rating": "3.5/5"}]', '{"1": 3.5}', '{"score": 3.5}', "[3.5]", "3.5", "3,5", "Score: 3.5",
     "**Score:** 3.5/5", "I would give this 3.5 out of 5.", "On the scale from 0 to 5 the grade is 3.5.",
-    "The score is 3.5, although the pair names 2 hosts.", "<think>maybe 2, no, 4</think>3.5", "1. 3.5\n",
+    "The score is 3.5, although the pair names 2 hosts.", "1. 3.5\n",
     "```json\n[3.5]\n```", "Pair [1]: 3.5", "[1] 3.5", "Score: 3.5. [1]", "Score: 3.5<|im_end|>",
     "assistant\n\n3.5</s>", "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
     "Score: 3.5\n\nFinal score: 3.5", '{"grades": [{"id": 0, "score": 3.5}]}',
@@ -57,7 +57,7 @@ def test_what_is_no_grade_gets_a_reason(raw, reason):
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_number_of_a_pair_in_a_reply_that_was_cut_off_is_not_its_grade(before, count):
     cut = before + '{"id": 1, "sco'
-    assert grades(cut, count, "length") == ["truncated"] * count
+    assert grades(cut, count, "cut") == ["truncated"] * count
     assert grades(cut, count) == ["no_number"] * count
 
 
@@ -65,10 +65,10 @@ def test_the_number_of_a_pair_in_a_reply_that_was_cut_off_is_not_its_grade(befor
 def test_a_reply_that_was_cut_off_anywhere_keeps_only_whole_grades(cut):
     asked_for = '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}'
     for whole in (asked_for, "1: 2.5\n2: 3.5", "[2.5, 3.5]"):
-        for found, true in zip(grades(whole[:-cut], 2, "length"), (2.5, 3.5), strict=True):
+        for found, true in zip(grades(whole[:-cut], 2, "cut"), (2.5, 3.5), strict=True):
             assert found in (true, "truncated")
-    assert grades('{"grades": [{"id": 1, "score": 2}, {"id": 2, "sco', 2, "length") == [2.0, "truncated"]
-    assert grades("1: 2.5\n2: 3", 2, "length") == [2.5, "truncated"]
+    assert grades('{"grades": [{"id": 1, "score": 2}, {"id": 2, "sco', 2, "cut") == [2.0, "truncated"]
+    assert grades("1: 2.5\n2: 3", 2, "cut") == [2.5, "truncated"]
 
 
 TWO = (

@@ -20,8 +20,8 @@ class Parsed(NamedTuple):
     rejected: tuple[tuple[str, str], ...]
 
 
-def parse(raw, source=SOURCE, finish_reason=None, size=2, **more):
-    parts = parse_reply(raw, source=source, finish_reason=finish_reason, size=size, **more)
+def parse(raw, source=SOURCE, finish="unknown", size=2, **more):
+    parts = parse_reply(raw, source=source, finish=finish, size=size, **more)
     sentences = tuple(part.text for part in parts if part.reason is None)
     return Parsed(sentences, tuple((part.reason, part.text) for part in parts if part.reason))
 
@@ -52,6 +52,7 @@ LAYOUTS = {
     "quoted, one line": f'"{A}" "{B}"',
     "quoted with and": f'"{A}" and "{B}"',
     "slash": f"{A} / {B}",
+    "greeting and list on one line": f"Sure! 1. {A} 2. {B}",
     "italics": f"1. *{A}*\n2. *{B}*",
     "json": json.dumps({"sentences": [A, B]}),
     "json, other key": json.dumps({"antonyms": [A, B]}),
@@ -63,34 +64,18 @@ LAYOUTS = {
     "fenced json": f"```json\n{json.dumps({'sentences': [A, B]})}\n```",
     "fenced lines": f"```\n{A}\n{B}\n```",
     "fence on the line": f"```{A}\n{B}```",
-    "python list": f"['{A}', '{B}']",
     "trailing comma": f'{{"sentences": ["{A}", "{B}",]}}',
     "unclosed list of closed strings": f'{{"sentences": ["{A}", "{B}"',
-    "thinking": f"<think>Two sentences: 1. foo 2. bar</think>\n1. {A}\n2. {B}",
-    "thinking without opening tag": f"I should write two.\n</think>\n\n1. {A}\n2. {B}",
     "numbered bullets": f"* 1. {A}\n* 2. {B}",
     "bullet for the second only": f"{A}\n- {B}",
     "arrows": f"→ {A}\n→ {B}",
     "ticks": f"✅ {A}\n✅ {B}",
-    "latex": f"\\item {A}\n\\item {B}",
-    "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
-    "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
-    "roman": f"i. {A}\nii. {B}",
-    "lettered labels": f"Option A: {A}\nOption B: {B}",
-    "counted": f"First: {A}\nSecond: {B}",
-    "keycaps": f"1\ufe0f\u20e3 {A}\n2\ufe0f\u20e3 {B}",
-    "colons": f"1: {A}\n2: {B}",
-    "hash numbers": f"#1 {A}\n#2 {B}",
-    "csv": f'1,"{A}"\n2,"{B}"',
     "one line, semicolon": f"1. {A}; 2. {B}",
     "bold headings": f"**Synonym 1**\n{A}\n\n**Synonym 2**\n{B}",
-    "numbers as headings": f"### 1\n{A}\n### 2\n{B}",
     "either": f'Either "{A}" or "{B}"',
     "end of turn": f"1. {A}\n2. {B}<|eot_id|>",
     "header": f"<|start_header_id|>assistant<|end_header_id|>\n\n{A}\n{B}<|eot_id|>",
     "role": f"assistant\n\n{A}\n{B}",
-    "channels": "<|channel|>analysis<|message|>We need two: 1. foo<|end|><|start|>assistant<|channel|>final"
-    f"<|message|>{A}\n{B}<|return|>",
     "json on the line of talk": f"Sure! {json.dumps({'sentences': [A, B]})} Hope this helps!",
     "json in a sentence": f"The JSON that you wanted is {json.dumps({'sentences': [A, B]})}",
     "json in list items": f"1. {json.dumps({'sentence': A})}\n2. {json.dumps({'sentence': B})}",
@@ -219,31 +204,30 @@ def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_
 
 
 @pytest.mark.parametrize(
-    ("raw", "finish_reason", "kept", "cut"),
+    ("raw", "finish", "kept", "cut"),
     [
-        (f"1. {A}\n2. It took nine minutes until", "length", (A,), "It took nine minutes until"),
-        (f"1. {A}\n2. {B}", "length", (A, B), None),
-        ("It took nine", "length", (), "It took nine"),
-        ("<think>endless", "length", (), "<think>endless"),
-        (f'{{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f"1. {A}\n2. It took nine minutes until", "cut", (A,), "It took nine minutes until"),
+        (f"1. {A}\n2. {B}", "cut", (A, B), None),
+        ("It took nine", "cut", (), "It took nine"),
+        (f'{{"sentences": ["{A}", "It took', "cut", (A,), "It took"),
         (f'{{"sentences": ["{A}", "It took', None, (A,), "It took"),
-        (json.dumps({"sentences": ["no mark", "none here"]}), "length", ("no mark", "none here"), None),
+        (json.dumps({"sentences": ["no mark", "none here"]}), "cut", ("no mark", "none here"), None),
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
-        (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
-        (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f'"{A}"\n"It took nine', "done", (A,), '"It took nine'),
+        (f'Sure! {{"sentences": ["{A}", "It took', "cut", (A,), "It took"),
         (f"1. {A}\n2. It took nine minutes until", None, (A,), "It took nine minutes until"),
         (f"* {A}\n* It took nine", None, (A,), "It took nine"),
         (f"{A}\nIt took nine", None, (A,), "It took nine"),
         # The model says that it stopped by itself: a missing full stop is its style.
-        (f"1. {A}\n2. It took nine minutes", "stop", (A, "It took nine minutes"), None),
+        (f"1. {A}\n2. It took nine minutes", "done", (A, "It took nine minutes"), None),
         # No sentence of the reply has an end mark, or the first already lacks it.
         ("1. took nine minutes\n2. nine it took", None, ("took nine minutes", "nine it took"), None),
         (f"1. took nine\n2. {B}", None, ("took nine", B), None),
-        (f"1. {A}\n2. {B}\n\nLet me know", "length", (A, B), None),
+        (f"1. {A}\n2. {B}\n\nLet me know", "cut", (A, B), None),
     ],
 )
-def test_cut_off_sentences(raw, finish_reason, kept, cut):
-    parsed = parse(raw, finish_reason=finish_reason)
+def test_cut_off_sentences(raw, finish, kept, cut):
+    parsed = parse(raw, finish=finish)
     assert parsed.sentences == kept
     assert [text for reason, text in parsed.rejected if reason == "truncated"] == [cut] * (cut is not None)
 
@@ -261,8 +245,6 @@ def test_cut_off_sentences(raw, finish_reason, kept, cut):
         ("...", (), [("empty", "...")]),
         ('{"sentences": []}', (), [("empty", '{"sentences": []}')]),
         ('{"error": {"code": 3}}', (), [("unparseable", '{"error": {"code": 3}}')]),
-        ("<think>endless", (), [("empty", "<think>endless")]),
-        ("<|channel|>analysis<|message|>endless", (), [("empty", "<|channel|>analysis<|message|>endless")]),
         ('{"sentences": [}', (), [("unparseable", '{"sentences": [}')]),
         (f"{A}\n| {B} |", (A,), [("unparseable", f"| {B} |")]),
         (f"{A}\n{B}<|im_end|><|im_start|>user\nMore!", (A, B), [("echo_prompt", "user\nMore!")]),
@@ -307,13 +289,13 @@ Sentence: {text}"""
 def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(layout):
     copies = ("Keep the terms of its field and sound like someone.", "keep every fact: names; numbers; units")
     for said in copies:
-        found = parse(layout.format(said), finish_reason="stop", prompt=PROMPT)
+        found = parse(layout.format(said), finish="done", prompt=PROMPT)
         assert found == ((), (("echo_prompt", said),))
     for said in ("As the sentence.", A):  # the first has too few words to tell
-        assert parse(layout.format(said), finish_reason="stop", prompt=PROMPT).sentences == (said,)
+        assert parse(layout.format(said), finish="done", prompt=PROMPT).sentences == (said,)
     source = "We keep every fact, names, numbers, units and the like."
     said = "Keep every fact, names, numbers, units!"
-    assert parse(layout.format(said), source, "stop", prompt=PROMPT).sentences == (said,)
+    assert parse(layout.format(said), source, "done", prompt=PROMPT).sentences == (said,)
 
 
 TALK = [
@@ -339,13 +321,13 @@ def test_a_source_that_is_given_back_again_and_again_is_an_echo(times):
 
 def test_a_string_that_fills_its_schema_was_cut_off():
     long = ("the standby and " * 100)[: longest_answer(SOURCE)]
-    assert parse(json.dumps([long, A]), finish_reason="stop").sentences == (A,)
-    assert parse(json.dumps([long[1:], A]), finish_reason="stop").sentences == (long[1:].strip(), A)
+    assert parse(json.dumps([long, A]), finish="done").sentences == (A,)
+    assert parse(json.dumps([long[1:], A]), finish="done").sentences == (long[1:].strip(), A)
 
 
 @pytest.mark.parametrize("raw", ['{"', "```", '```json\n{"', '{"sentences": [', '{"sentences": ["", "'])
 def test_a_reply_that_was_cut_before_its_first_sentence_was_cut(raw):
-    assert {reason for reason, _ in parse(raw, finish_reason="length").rejected} == {"truncated"}
+    assert {reason for reason, _ in parse(raw, finish="cut").rejected} == {"truncated"}
 
 
 def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
@@ -357,12 +339,6 @@ def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
     assert parsed.sentences == (A, B)
     assert [reason for reason, _ in parsed.rejected] == ["echo_prompt", "echo_prompt"]
     assert "The cat naps." in parsed.rejected[1][1]
-
-
-@pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
-def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
-    parsed = parse(f"['The pod is up.', {beside}]")
-    assert parsed.sentences[0] == "The pod is up."
 
 
 LOG_LINE = '{"level": "warn", "msg": "disk full"}'
@@ -415,7 +391,7 @@ def test_a_layout_that_is_not_read_gives_no_sentence(raw):
 @pytest.mark.parametrize(("polarity", "kept"), [("synonym", A), ("antonym", "It took no time.")])
 def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarity, kept):
     raw = json.dumps({"antonyms": ["It took no time."], "synonyms": [A]})
-    parsed = parse(raw, finish_reason="stop", polarity=polarity)
+    parsed = parse(raw, finish="done", polarity=polarity)
     assert parsed.sentences == (kept,)
     assert "other_data" in {reason for reason, _ in parsed.rejected}
 

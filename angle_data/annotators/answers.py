@@ -1,0 +1,408 @@
+"""One reading of what a service answers, whoever was asked: from its JSON, as decoded, to an `Answer`.
+
+Pure, and no shape makes it raise. The journal keeps the message itself, so that a better reader recovers
+later what this one misses: `reply_of` gives what a row holds, `raw_of` the message back. An ordinary
+message needs no field beyond those that a row always had.
+
+The shapes of services and model families, each with its expected outcome: tests/answers/shapes.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from angle_data.annotators.base import Reply
+from angle_data.annotators.thinking import answer_in_thoughts, split_thinking
+from angle_data.http import BadAnswer, CallError, NoReply, ServiceError, is_retryable
+
+_NO_COMPLETION = "the answer is no chat completion"
+Finish = Literal["done", "cut", "blocked", "failed", "unknown"]
+"""How a reply ended: by itself, at a limit, by a filter, by a fault of the service, or nobody says how."""
+
+_DONE = """stop eos eostoken endturn endofturn endoftext stopsequence stopstr stoptoken toolcall toolcalls
+    tooluse functioncall complete completed end ended finish finished done normal success"""
+_BLOCKED = """contentfilter contentfiltered contentfiltering contentpolicy contentpolicyviolation
+    filter filtered safety recitation blocklist blocked prohibitedcontent prohibited spii imagesafety refusal
+    refused sensitive censored moderation moderated guardrail guardrailintervened modelarmor language
+    errortoxic toxic"""
+_FAILED = """error abort aborted cancel cancelled canceled interrupted failed failure timeout networkerror
+    servererror internalerror insufficientsystemresource insufficientsystemresources overloaded unavailable
+    malformedfunctioncall malformedresponse malformedtoolcall unexpectedtoolcall invalidtoolcall
+    toomanytoolcalls enginedisconnected evicted preempted"""
+_FINISHES: dict[str, Finish] = {
+    **dict.fromkeys(_DONE.split(), "done"),
+    **dict.fromkeys(_BLOCKED.split(), "blocked"),
+    **dict.fromkeys(_FAILED.split(), "failed"),
+    **dict.fromkeys(("", "null", "none", "unspecified", "unknown"), "unknown"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one message says.
+
+    `text` is the answer itself, without `thinking` and without a `refusal`, the words in which a service
+    declines beside the text. `usage` are tokens by OpenAI's names, as far as they can be believed.
+    `error` is set where there is nothing to read: what a service reports in place of a reply, as the
+    HTTP error that it names.
+    """
+
+    text: str = ""
+    finish: Finish = "unknown"
+    thinking: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    refusal: str = ""
+    error: CallError | None = None
+
+
+class Unfinished(NoReply):
+    """The service gave up in the middle of a reply, for a reason of its own."""
+
+    kind = "failed"
+
+
+def read_answer(raw: Any) -> Answer:
+    """Read a chat completion, or what came in its place; see `Answer`."""
+    if not isinstance(raw, dict):
+        return Answer(error=BadAnswer(f"{_NO_COMPLETION}; does --base-url end in /v1?"))
+    choice = _choice(raw)
+    error = reported_error(choice, in_choice=True)
+    error = error or reported_error(raw, in_choice=choice is not None)
+    said = _Said() if choice is None else _said(choice)
+    content = "".join(said.texts).replace("\0", "").lstrip("\ufeff\u200b\u2060")
+    answer, thinking = split_thinking(content)
+    refusal = "".join(said.refusals)
+    if not answer.strip() and not refusal:
+        answer = "\n".join(said.arguments) or answer_in_thoughts("\n".join(said.thoughts)) or answer
+    usage = read_usage(raw, has_text=bool(answer.strip()))
+    thinking = "\n".join(filter(None, (*said.thoughts, thinking)))
+    finish = "unknown" if choice is None else _finish(choice)
+    if error is None and choice is None:
+        error = _missing(raw)
+    elif error is None and finish == "failed":
+        error = Unfinished(f"the service ended the reply early ({choice and _ending(choice)})")
+    if error is not None:
+        error.usage = usage
+    return Answer(answer, finish, thinking, usage, refusal, error)
+
+
+def reply_of(key: str, raw: Any, seconds: float) -> Reply:
+    """Return the reply that a message holds, as it is journalled; raises the error of one that holds none.
+
+    Its `text` is the content where that is text, `raw` what else there is: the choice without its usual
+    fields.
+    """
+    answer = read_answer(raw)
+    if answer.error is not None:
+        raise answer.error
+    choice = _choice(raw) or {}
+    message = choice["message"] if isinstance(choice.get("message"), dict) else {}
+    content = message.get("content")
+    inner = {name: value for name, value in message.items() if name != "role"}
+    text = inner.pop("content") if isinstance(content, str) else ""
+    rest = {
+        name: value for name, value in choice.items() if name not in ("message", "index", "finish_reason")
+    }
+    given = raw.get("usage")
+    if isinstance(given, dict) and any(answer.usage.get(n) != given[n] for n in _COUNTS if n in given):
+        rest["usage"] = given
+    rest["message"] = _filled(inner)
+    ended = choice.get("finish_reason")
+    return Reply(key, text, ended if isinstance(ended, str) else None, answer.usage, seconds, _filled(rest))
+
+
+def raw_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message of a journal row, as `read_answer` takes it."""
+    rest = dict(row.get("raw") or {})
+    message = ({"content": row["reply"]} if row["reply"] else {}) | rest.pop("message", {})
+    usage = rest.pop("usage", row.get("usage"))
+    return {
+        "choices": [{"finish_reason": row.get("finish_reason"), **rest, "message": message}],
+        "usage": usage,
+    }
+
+
+def answer_of(row: Mapping[str, Any]) -> Answer:
+    """Read the message of a journal row."""
+    return read_answer(raw_of(row))
+
+
+def words_of(row: Mapping[str, Any]) -> str:
+    """Return what a journal row holds of a message, to be shown."""
+    return row["reply"] or (json.dumps(row["raw"], ensure_ascii=False) if row.get("raw") else "")
+
+
+# --- the message --------------------------------------------------------------------------------------
+
+
+def _choice(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the first choice by its index; where a service knows no choices, its message as one."""
+    choices = raw.get("choices")
+    found = [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
+    if found:
+        return min(found, key=lambda one: one["index"] if isinstance(one.get("index"), int) else 0)
+    message = raw.get("message") if isinstance(raw.get("message"), dict) else None
+    if message is None and isinstance(raw.get("content"), list):
+        message = {"content": raw["content"]}
+    return message and {"message": message, "finish_reason": _ending(raw)}
+
+
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
+
+
+@dataclass(slots=True)
+class _Said:
+    """The strings of a message by what they are; `arguments` are those of calls of tools."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts")
+_MOST_PARTS_WITHIN = 5
+
+
+def _said(choice: Mapping[str, Any]) -> _Said:
+    said = _Said()
+    message = choice.get("message") or choice.get("delta")
+    message = message if isinstance(message, dict) else choice
+    content = message.get("content")
+    _add_parts(choice.get("text") if content is None else content, said)
+    for name in _THOUGHT_FIELDS:
+        if thought := _words(message.get(name)):
+            said.thoughts.append(thought)
+            break  # the others repeat it
+    else:
+        said.thoughts += filter(None, [_words(message.get("reasoning_details"))])
+    if isinstance(refusal := message.get("refusal"), str) and refusal.strip():
+        said.refusals.append(refusal)
+    calls = message.get("tool_calls")
+    for call in [*(calls if isinstance(calls, list) else []), message.get("function_call")]:
+        if isinstance(call, dict):
+            function = call.get("function")
+            _add_arguments((function if isinstance(function, dict) else call).get("arguments"), said)
+    return said
+
+
+def _add_parts(content: Any, said: _Said) -> None:
+    """Sort the parts of a content by their types."""
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            said.texts.append(part)
+        if not isinstance(part, dict):
+            continue
+        kind = str(part.get("type", "text"))
+        if "think" in kind or "reason" in kind or part.get("thought") is True:
+            said.thoughts += filter(None, [_words(part)])
+        elif "refusal" in kind:
+            said.refusals += filter(None, [_words(part.get("refusal") or part)])
+        elif "tool" in kind or "function" in kind:
+            _add_arguments(part.get("input") or part.get("arguments"), said)
+        elif "text" in kind and "text" in part:
+            said.texts.append(_words(part["text"]))
+        elif "type" not in part:
+            said.texts.append(json.dumps(part, ensure_ascii=False))  # the object that was asked for
+
+
+def _add_arguments(arguments: Any, said: _Said) -> None:
+    if isinstance(arguments, dict | list) and arguments:
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    if isinstance(arguments, str) and arguments.strip():
+        said.arguments.append(arguments)
+
+
+def _words(value: Any, depth: int = 0) -> str:
+    """Return the words of thoughts or a text, however deep their parts hold them."""
+    if isinstance(value, str) or depth > _MOST_PARTS_WITHIN:
+        return value if isinstance(value, str) else ""
+    if isinstance(value, list):
+        return "".join(_words(part, depth + 1) for part in value)
+    names = ("text", "thinking", "reasoning", "content", "summary", "value", "refusal")
+    found = (value[name] for name in names if isinstance(value, dict) and value.get(name))
+    return _words(next(found, ""), depth + 1)
+
+
+def _ending(choice: Mapping[str, Any]) -> str:
+    """Return the word for why the reply ended, under any of its names."""
+    names = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
+    return next((choice[name] for name in names if isinstance(choice.get(name), str) and choice[name]), "")
+
+
+def _finish(choice: Mapping[str, Any]) -> Finish:
+    """Return how a reply ended; a word that is not known counts as cut, which costs half a sentence at most.
+
+    Gateways give their own word, and the word of the service behind them, which may know more.
+    """
+    finish = _class_of(_ending(choice), "cut")
+    native = _class_of(str(choice.get("native_finish_reason") or ""), finish)
+    return native if finish in ("done", "unknown") and native not in ("done", "unknown") else finish
+
+
+_CUT_WORDS = re.compile("length|maxtokens|maxoutput|limit|exceed|truncat|incomplete")
+
+
+def _class_of(word: str, otherwise: Finish) -> Finish:
+    bare = re.sub(r"[^a-z]", "", word[:80].casefold()).removeprefix("finishreason")
+    return _FINISHES.get(bare) or ("cut" if _CUT_WORDS.search(bare) else otherwise)
+
+
+# --- tokens -------------------------------------------------------------------------------------------
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
+    """Return the tokens of an answer under OpenAI's names; what cannot be believed is left out.
+
+    Some services count the tokens of thoughts in the total alone (Gemini) or beside `completion_tokens`
+    (xAI), so the greatest of the ways to count is taken. A reply with text has not taken 0 tokens.
+    """
+    given = raw.get("usage")
+    given = given if isinstance(given, dict) else {}
+    usage = {name: count for name, value in given.items() if (count := _count(value)) is not None}
+    prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if prompt is None and "input_tokens" in usage:  # Anthropic's, which count what is cached apart
+        cached = ("cache_read_input_tokens", "cache_creation_input_tokens")
+        prompt = usage["input_tokens"] + sum(usage.get(name, 0) for name in cached)
+    output = usage.get("output_tokens") if output is None else output
+    details = given.get("completion_tokens_details")
+    thought = (_count(details.get("reasoning_tokens")) if isinstance(details, dict) else None) or 0
+    total = usage.get("total_tokens")
+    ways = [output, total - prompt if total and prompt is not None and total > prompt else None]
+    ways.append(output + thought if output is not None and thought > output else None)
+    output = max((way for way in ways if way is not None), default=None)
+    if not output and has_text:
+        output = None
+    counts = {"prompt_tokens": prompt or None, "completion_tokens": output, "total_tokens": total or None}
+    others = {name: count for name, count in usage.items() if name not in _COUNTS}
+    return {name: count for name, count in counts.items() if count is not None} | others
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_TOKENS:
+        return None
+    return int(value)
+
+
+_MOST_TOKENS = 1e9
+
+# --- errors -------------------------------------------------------------------------------------------
+
+_STATUS_FIELDS = ("code", "status", "status_code", "statusCode", "http_status", "error_code")
+_MESSAGES = ("message", "msg", "detail", "error_description", "status_msg", "error_msg", "title", "reason")
+# What names and, where there are none, the words of a message say of the HTTP status.
+_NO_MONEY = re.compile(
+    r"insufficient.?(?:balance|credit|fund)|payment.?required|arrears|out.of.credits", re.IGNORECASE
+)
+_STATUS_OF = (
+    (429, r"rate.?limit|too.?many.?requests|insufficient.?quota|resource.?exhausted|throttl|quota.?exceeded"),
+    (401, r"unauthori[sz]ed|authentication|invalid.?api.?key|incorrect api key|invalid.?token"),
+    (403, r"forbidden|permission.?denied|access.?denied"),
+    (404, r"not.?found|does not exist|unknown.?model"),
+    (
+        400,
+        r"invalid.?(?:request|argument|param)|bad.?request|context.?length|content.?filter|content.?policy",
+    ),
+    (503, r"overloaded|unavailable|try again|busy|capacity"),
+    (504, r"time.?out|timed.?out|deadline"),
+    (500, r"internal|server.?error|api.?error|upstream|provider.?error"),
+)
+_STATUS_WORDS = [(status, re.compile(words, re.IGNORECASE)) for status, words in _STATUS_OF]
+_SEARCHED = 500  # characters of a message that are searched for words
+
+
+def reported_error(body: Any, *, in_choice: bool) -> CallError | None:
+    """Return the error that a body with status 200 reports, as the HTTP status that it names; else None.
+
+    Understood are `error` and `errors` (an object, a list or a text) and, unless `in_choice` or beside
+    one, `detail`, `message` with a `code`, and MiniMax's `base_resp`.
+    """
+    if not isinstance(body, dict):
+        return None
+    inner = body.get("error") or body.get("errors") or (not in_choice and (body.get("base_resp") or body))
+    inner = inner[0] if isinstance(inner, list) and inner else inner
+    if not inner or inner is True:
+        return None
+    message, codes = error_words(inner)
+    if not message and not (codes - {"0"}):
+        return None
+    status = _status_of(inner, message, codes) or _status_of(body, "", frozenset())
+    said = message or f"the service reports an error ({', '.join(sorted(codes))})"
+    return BadAnswer(said) if status is None else ServiceError(status, said, codes, {})
+
+
+def error_words(inner: Any) -> tuple[str, frozenset[str]]:
+    """Return the message of an error and its short names, as OpenAI, vLLM, GLM and FastAPI write them."""
+    if isinstance(inner, str):
+        return inner.strip(), frozenset()
+    if not isinstance(inner, dict):
+        return "", frozenset()
+    codes = {
+        str(inner[name]) for name in ("code", "type", "status_code") if isinstance(inner.get(name), str | int)
+    }
+    for name in _MESSAGES:
+        if value := inner.get(name):
+            # FastAPI gives a list of objects, each with a `msg`.
+            parts = value if isinstance(value, list) else [value]
+            return "; ".join(
+                part if isinstance(part, str) else error_words(part)[0] for part in parts
+            ), frozenset(codes)
+    return "", frozenset(codes)
+
+
+def _status_of(inner: Any, message: str, codes: frozenset[str]) -> int | None:
+    for name in _STATUS_FIELDS if isinstance(inner, dict) else ():
+        digits = str(inner.get(name, ""))
+        if digits.isascii() and digits.isdecimal() and len(digits) == 3 and "400" <= digits < "600":
+            return int(digits)
+    names = " ".join(sorted(codes))
+    if _NO_MONEY.search(f"{names} {message[:_SEARCHED]}"):
+        return 402
+    for text in filter(None, (names, message[:_SEARCHED])):
+        for status, words in _STATUS_WORDS:
+            if words.search(text):
+                return status
+    return None
+
+
+def _missing(raw: Mapping[str, Any]) -> CallError:
+    """Return the error for an answer without anything to read."""
+    if "choices" not in raw:
+        return BadAnswer("the answer is no chat completion: it has no choices; does --base-url end in /v1?")
+    if raw["choices"]:
+        return BadAnswer(
+            "the answer is no chat completion: its choices are none; does --base-url end in /v1?"
+        )
+    return NoReply("the answer holds no choices; a safety filter may have stopped it")
+
+
+# OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
+_BLOCKED_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
+)
+
+# OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
+# Gemini. A setting can be "too long", too, and would be for each text.
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
+_SAYS_TOO_LONG = re.compile(
+    r"(?i)context (?:length|size|window)|longer than the maximum model|maximum number of tokens allowed|"
+    r"\b(?:prompt|input|text|messages)\b(?:\[\d+\](?:\.content)?)?[ :'\w]{0,80}? (?:too long|longer than)"
+)
+_MOST_SEARCHED = 20_000  # characters of a message
+
+
+def wrong_with_text(error: CallError) -> str | None:
+    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
+    if not _BLOCKED_CODES.isdisjoint(error.codes):
+        return "blocked"
+    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
+    return "too_long" if told and not is_retryable(error) else None

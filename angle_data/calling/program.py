@@ -1,0 +1,71 @@
+"""What both command-line programs share: the app with --version, error lines, and exit codes."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
+from angle_data.errors import AngleError, StoppedError
+
+if TYPE_CHECKING:
+    import typer
+
+
+def make_app(program: str, about: str) -> typer.Typer:
+    """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
+    import typer
+
+    app = typer.Typer(
+        name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+
+    @app.callback(help=about, invoke_without_command=True)
+    def _(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
+        if version:
+            from importlib.metadata import version as version_of
+
+            typer.echo(f"angle-toolkit {version_of('angle-toolkit')}")
+            raise typer.Exit
+
+    return app
+
+
+def run_app(app: Callable[[], Any], program: str) -> None:
+    """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
+
+    A SIGTERM, as containers and batch systems send it, and the SIGHUP of a closed terminal are taken like a
+    Ctrl-C. A KeyboardInterrupt may carry what is to be said beside "interrupted".
+    """
+
+    def end(line: str, code: int) -> NoReturn:
+        with suppress(OSError):  # the terminal may be gone
+            print(f"{program}: {line}", file=sys.stderr)  # noqa: T201 - errors go here
+        sys.exit(code)
+
+    try:
+        with like_ctrl_c():
+            app()
+    except AngleError as error:
+        # A limit that was reached is no error.
+        end(f"{'' if isinstance(error, StoppedError) else 'error: '}{error}", error.exit_code)
+    except SystemExit as stop:
+        # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
+        # `head`) that went away, which is no error.
+        if stop.code == EXIT_INTERRUPTED:
+            end(said_of(stop), EXIT_INTERRUPTED)
+        if isinstance(stop.__context__, BrokenPipeError):
+            sys.exit(0)
+        raise
+    except KeyboardInterrupt as stop:
+        end(said_of(stop), EXIT_INTERRUPTED)
+    except OSError as error:
+        # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
+        # the like carry no file name and are defects here.
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        end(f"error: {place}{error.strerror}; choose another place, or make room", AngleError.exit_code)

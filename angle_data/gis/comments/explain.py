@@ -1,0 +1,48 @@
+"""What `gis explain` shows: the links that the comments of a file state, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.gis.comments.grammar import MarkerLink
+from angle_data.gis.comments.reading import read_comment
+from angle_data.jsonl import read_jsonl
+from angle_data.text import whole_characters
+
+# Finds: "lumen/editor"
+_REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
+
+
+def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield one row a comment: `repo`, `number` and the `links` that it states.
+
+    Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
+    deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
+    `text` it was read from, and the row `denials` and `retracts`: whether it takes earlier markers back
+    without naming any.
+    """
+    for line, given in read_jsonl(path):
+        repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
+        told = isinstance(author, str | None) and isinstance(body, str | None)
+        named = isinstance(repo, str) and _REPO.fullmatch(repo)
+        if not (told and named and isinstance(number, int) and number is not True and number > 0):
+            raise InputError(
+                f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
+                "(a text or null)"
+            )
+        body = whole_characters(body or "")
+        said = read_comment(body, repo, number, author=author)
+        row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
+        if why:
+            row["denials"] = _shown(said.denials, body, why)
+            row["retracts"] = said.retracts or said.denies
+        yield row
+
+
+def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:
+    return [asdict(link) | ({"text": body[slice(*link.span)]} if why else {}) for link in links]

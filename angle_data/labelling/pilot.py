@@ -1,0 +1,103 @@
+"""What `llm-label` will take: `--dry-run` forecasts it from the files, `--pilot` from a sample of the texts.
+
+A pilot's sample is drawn by hash from all over the file, so a larger one holds the smaller. It is part of the
+run: the command without --pilot asks only the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from angle_data.console import duration
+from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.session import SessionResult
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import LabelJob, label
+from angle_data.records import read_candidates
+from angle_data.text import stable_hash
+
+_SHOWN = 10  # sentences after a pilot
+
+
+def plan_label(config: LabelConfig) -> SessionPlan:
+    """Forecast what `label` would ask and cost; reads files only. Raises what `plan_all` does."""
+    return plan_all(LabelJob(config))
+
+
+@dataclass(frozen=True, slots=True)
+class PilotResult:
+    """What a pilot measured.
+
+    `measured` has for each name what was taken or given so far and what all texts will come to; None where it
+    is not known, as the tokens of recorded replies. `useful` is the share of what was asked for that is of
+    use, and `error` half of its interval of 95 %. `pairs` are some (polarity or degree, source, sentence).
+    """
+
+    session: SessionResult
+    measured: dict[str, tuple[float | None, float | None]]
+    useful: float
+    error: float
+    pairs: list[tuple[str, str, str]]
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return the counts of the run folder, with the forecast under `pilot`."""
+        table = {name: {"pilot": part, "all": whole} for name, (part, whole) in self.measured.items()}
+        known = {"measured": table, "useful": self.useful, "error": self.error, "pairs": self.pairs}
+        return {**self.session.counts, "pilot": known}
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        width = max(map(len, self.measured))
+        lines = [f"{'':<{width}} {'pilot':>12} {'all texts':>12}"]
+        for name, (part, whole) in self.measured.items():
+            lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
+        lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
+        lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
+        lines.append("\nthe same command without --pilot asks the rest, and nothing twice")
+        return "\n".join([*lines, f"{self.session.model} -> {self.session.run}"])
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if name == "time":
+        return duration(value)
+    return f"{value:,.4f}" if name == "USD" else f"{value:,.0f}"
+
+
+def pilot(config: LabelConfig) -> PilotResult:
+    """Ask about `config.pilot` texts, as `label` does, and forecast all of them from the run folder."""
+    session = label(config)
+    job = LabelJob(replace(config, pilot=None))
+    plan = plan_all(job)
+    counts = session.counts
+    answered = max(counts["replied"] + counts["refused"], 1)
+    measured: dict[str, tuple[float | None, float | None]] = {
+        "requests": (answered, answered + plan.to_ask),
+        "tokens": (None, None),
+        "USD": (None, None),
+    }
+    if plan.spent_tokens:  # recorded replies do not say what they took
+        left = plan.prompt_tokens + plan.completion_tokens
+        measured["tokens"] = plan.spent_tokens, plan.spent_tokens + left
+        if plan.usd is not None and plan.spent_usd is not None:
+            measured["USD"] = plan.spent_usd, plan.spent_usd + plan.usd
+    if counts["asked"]:
+        each = session.seconds / counts["asked"]
+        measured["time"] = session.seconds, session.seconds + each * plan.to_ask
+    given = {"sentences kept": counts["kept"]}
+    given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
+    grown = (answered + plan.to_ask) / answered
+    measured |= {name: (count, round(count * grown)) for name, count in given.items()}
+    useful = counts["kept"] / max(job.asked_for(counts), 1)
+    error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
+    # Some candidates, drawn by hash, with at most one of each source and polarity or degree.
+    found: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for one in read_candidates(config.out) if counts["kept"] else ():
+        kind = one.polarity or f"degree {one.degree}"
+        found.setdefault((one.source_id, kind), (kind, one.source, one.text))
+    pairs = sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
+    return PilotResult(session, measured, useful, error, pairs)

@@ -1,0 +1,196 @@
+"""The shapes in which services and model families answer, against every engine. A newcomer adds a line.
+
+A line of shapes.jsonl: `name`, `service`, `family`, `what` the shape is, the `source` of the fact, the
+service's `raw` JSON and what is expected: `text`, `finish` and, unless empty, `refusal`, `thinks`,
+`usage` (prompt and completion tokens); or the `status` and `kind` of the error that it stands for.
+"""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fake_openai import FakeOpenAI
+
+from angle_data.annotators.answers import answer_of, read_answer, reply_of, wrong_with_text
+from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.batch_service import BatchService
+from angle_data.annotators.loaded.llamacpp import LlamaEngine
+from angle_data.annotators.loaded.vllm_offline import VLLMEngine
+from angle_data.annotators.loaded.worker import decode
+from angle_data.annotators.recorded import Recorded
+from angle_data.annotators.server import OpenAIServer
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.http import CallError
+
+FILE = Path(__file__).parent / "shapes.jsonl"
+SHAPES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+ENGINES = ("server", "batch", "local", "offline", "ray", "recorded")
+USUAL = [10, 5]
+
+
+def request(key):
+    messages = ({"role": "user", "content": key},)
+    return ChatRequest(key, "s", "source", "synonym", messages, "m", Sampling(None, 100))
+
+
+def by_server(shape):
+    """One attempt of the server engine; its error, if any, in place of the outcome."""
+
+    async def ask(url):
+        spec = AnnotatorSpec("m", "server", "m", base_urls=(url,))
+        engine = OpenAIServer(spec)
+        async with engine._transport as transport:
+            try:
+                body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+                return reply_of("k", await transport.post(f"{url}/chat/completions", body), 0.0)
+            except CallError as error:
+                return error
+
+    with FakeOpenAI(lambda body: shape["raw"]) as fake:
+        return asyncio.run(ask(fake.url))
+
+
+def by_batch(shape):
+    spec = AnnotatorSpec("m", "batch", "m", base_urls=("http://localhost:1/v1",))
+    service = BatchService(spec, "key", 0.0)
+    row = {"custom_id": "k", "response": {"status_code": 200, "body": shape["raw"]}, "error": None}
+    as_text = {"status_code": "200", "body": json.dumps(shape["raw"])}
+    outcome = service.outcome("k", row)
+    assert service.outcome("k", row | {"response": as_text}) == outcome
+    return outcome
+
+
+def by_local(shape):
+    engine = LlamaEngine.__new__(LlamaEngine)
+    engine._server = SimpleNamespace(handle_chat_completions=lambda body: shape["raw"])
+    return engine._ask(request("k"))
+
+
+def by_offline(shape):
+    """What vLLM itself can say: a text, and how it ended."""
+    choice = shape["raw"]["choices"][0]
+    completion = SimpleNamespace(
+        text=choice["message"]["content"], finish_reason=choice["finish_reason"], token_ids=[0] * 5
+    )
+    engine = VLLMEngine.__new__(VLLMEngine)
+    engine._context = 100
+    engine._prompt_lengths = lambda requests: [10] * len(requests)
+    output = SimpleNamespace(outputs=[completion], prompt_token_ids=[0] * 10)
+    engine._chat = lambda requests: [(each, output) for each in requests]
+    (outcome,) = engine.answer([request("k")])
+    return outcome
+
+
+def by_ray(shape):
+    (outcome,) = decode(json.dumps({"outcomes": [asdict(by_offline(shape))]}))
+    return outcome
+
+
+def by_recorded(shape, folder):
+    file = folder / "replies.jsonl"
+    file.write_text(json.dumps({"text": "source", "polarity": "synonym", "reply": shape["raw"]}))
+    engine = Recorded(AnnotatorSpec("m", "recorded", "m", replies=file))
+
+    async def first():
+        return await anext(engine.stream([request("k")]))
+
+    return asyncio.run(first())
+
+
+def row_of(reply):
+    """The journal's row of a reply, after a way through its file."""
+    row = {"reply": reply.text, "finish_reason": reply.finish_reason, "usage": reply.usage}
+    return json.loads(json.dumps(row | ({"raw": reply.raw} if reply.raw else {})))
+
+
+def is_plain(shape):
+    """Whether vLLM, asked without a server, could say this."""
+    raw = shape["raw"]
+    choice = raw["choices"][0] if isinstance(raw.get("choices"), list) and raw["choices"] else {}
+    message = choice.get("message") or {}
+    usual = {"index", "message", "finish_reason"} >= choice.keys() and {"role", "content"} >= message.keys()
+    one = isinstance(message.get("content"), str) and len(raw["choices"]) == 1
+    return usual and one and raw.get("usage") == SHAPES[0]["raw"]["usage"]
+
+
+def check(shape, answer):
+    found = {
+        "text": answer.text.strip(),
+        "finish": answer.finish,
+        "refusal": answer.refusal,
+        "thinks": bool(answer.thinking),
+        "usage": [answer.usage.get("prompt_tokens"), answer.usage.get("completion_tokens")],
+    }
+    usage = shape.get("usage", USUAL) or [None, None]
+    expected = {"refusal": "", "thinks": False, **shape, "usage": usage}
+    assert found == {name: expected[name] for name in found}
+
+
+def test_there_is_a_dozen_of_services_and_every_shape_says_where_it_is_from():
+    assert len({shape["name"] for shape in SHAPES}) == len(SHAPES)
+    assert len({shape["service"] for shape in SHAPES}) > 12
+    assert all(shape["source"] and shape["what"] and shape["family"] for shape in SHAPES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
+def test_every_engine_reads_a_shape_alike(shape, engine, tmp_path):
+    if engine in ("offline", "ray") and not is_plain(shape):
+        pytest.skip("vLLM without a server says a text and how it ended, and no more")
+    ask = globals()[f"by_{engine}"]
+    outcome = ask(shape, tmp_path) if engine == "recorded" else ask(shape)
+    if isinstance(outcome, CallError):
+        assert outcome.status_code == shape.get("status")
+        outcome = Failure("k", wrong_with_text(outcome) or outcome.kind, str(outcome))
+    if "kind" in shape:
+        usual = {"text too long": "too_long"}.get(shape["name"], shape["kind"])
+        of_local = (
+            "refused" if engine == "local" and usual == shape["kind"] and shape.get("status") else usual
+        )
+        assert isinstance(outcome, Failure)
+        assert outcome.kind == of_local
+        assert outcome.message
+    else:
+        assert isinstance(outcome, Reply)
+        check(shape, answer_of(row_of(outcome)))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
+def test_a_reading_is_pure_and_the_journal_holds_all_that_it_needs(shape):
+    raw = json.loads(json.dumps(shape["raw"]))
+    answer = read_answer(raw)
+    assert raw == shape["raw"]
+    if answer.error is not None:
+        assert (answer.error.status_code, answer.error.kind) == (shape.get("status"), shape["kind"])
+    else:
+        check(shape, answer)
+
+
+def test_an_ordinary_message_costs_the_journal_nothing_more():
+    reply = reply_of("k", SHAPES[0]["raw"], 0.0)
+    assert reply.raw == {}
+    assert reply.text == SHAPES[0]["text"]
+
+
+def test_the_row_of_an_earlier_version_is_read():
+    row = {"reply": "<think>one</think>1. The pod is up.", "finish_reason": "length", "usage": {}}
+    answer = answer_of(row)
+    assert (answer.text, answer.finish, answer.thinking) == ("1. The pod is up.", "cut", "<think>one</think>")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [None, 3, "text", [], {}, {"choices": 3}, {"choices": [3]}, {"choices": {"0": {}}}, {"choices": [{}]}]
+    + [
+        {"choices": [{"message": message}]}
+        for message in (None, 3, "x", [], {"content": 3}, {"content": [3, [3]]})
+    ]
+    + [{"choices": [{"message": {"content": "x", "tool_calls": [3]}, "finish_reason": 3}], "usage": [3]}]
+    + [{"error": value} for value in (3, [], [3], {"message": {"a": 3}}, {"code": [3]}, True)],
+    ids=str,
+)
+def test_no_shape_makes_it_raise(raw):
+    assert read_answer(raw).usage is not None
