@@ -21,18 +21,17 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import is_path, path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.options import SEED, FitOptions
+from angle_train.options import FitOptions
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from angle_train.evaluation.compare import Result
-    from angle_train.evaluation.suite import Evaluation
+    from angle_train.evaluation.compare import Evaluation, Result
     from angle_train.recipe import Recipe
     from angle_train.report.result import FitReport
 
 _RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
-_EVAL_OPTIONS = ("split", "scale", "data_dir", "seed", "report", "device")
+_EVAL_OPTIONS = ("split", "scale", "data_dir", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 
 
@@ -108,7 +107,7 @@ class Evaluated:
 
     @property
     def _results(self) -> list[Result]:
-        return [*self.evaluation.results, *self.evaluation.averages]
+        return self.evaluation.results
 
     @property
     def _notes(self) -> list[str]:
@@ -202,7 +201,7 @@ def evaluate(
         pairs: Scored pairs, as for `fit`; either these or `task`.
         task: Name of a task or group, such as `sts`, or a list of names.
         baseline: Model to compare the others with.
-        **options: The command's others: `split`, `scale`, `data_dir`, `seed`, `device`, and
+        **options: The command's others: `split`, `scale`, `data_dir`, `device`, and
             `report="page.html"`, which also writes the page.
 
     Raises:
@@ -222,7 +221,6 @@ def evaluate(
     from angle_train.evaluation.suite import own_pairs
     from angle_train.evaluation.task import Source, Task, expand_names, load_task
 
-    seed = SEED if given["seed"] is None else given["seed"]
     base = given["baseline"]
     check_inputs([pairs], [*given["model"], *([base] if base else [])])
     with tempfile.TemporaryDirectory() as folder:
@@ -232,13 +230,13 @@ def evaluate(
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
-    found = measure(given["model"], tasks, Source(given["data_dir"]), base, seed, given["device"])
+    found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
     if given["report"]:
-        given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
+        given |= {"task": list(tasks)} if given["task"] else {}
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
-        names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
+        names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir")
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])
@@ -292,12 +290,10 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         raise InputError("give either --pairs FILE or --task NAME")
     if not given["model"]:
         raise InputError("give at least one model")
-    for name in ("data_dir", "seed") if pairs else ("split", "scale"):
+    for name in ("data_dir",) if pairs else ("split", "scale"):
         if given[name] is not None:
             option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
             raise InputError(f"--{option} goes with {way} only; leave it out")
-    if given["seed"] is not None and not 0 <= given["seed"] < 2**32:
-        raise InputError(f"--seed must be from 0 to {2**32 - 1}, got {given['seed']}")
     if report := given["report"]:
         if report.is_dir() or report.suffix.lower() not in _PAGES:
             raise InputError(f"--report {report}: give the name of a page, such as report.html")

@@ -64,13 +64,13 @@ def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
     --pairs test.jsonl
 
-    Example: angle-train eval --model model --task sts --task transfer --data-dir data
+    Example: angle-train eval --model model --task sts --data-dir data
     """
     from angle_train.report.text import results_table
 
     with nothing_kept():
         found = evaluate(**asdict(given)).evaluation
-    text = "\n".join([results_table([*found.results, *found.averages]), *found.notes])
+    text = "\n".join([results_table(found.results), *found.notes])
     if not found.failed:
         return found.to_json(), text
     failed = f"not measured: {', '.join(found.failed)}; the reasons stand above"

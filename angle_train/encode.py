@@ -23,7 +23,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import beside
 from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id, whole_characters
-from angle_train.data.columns import names_of
+from angle_train.data.sources import names_of
 from angle_train.evaluation.similarity import check_finite
 from angle_train.model.length import choose_length
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries

@@ -13,9 +13,6 @@ from typing import Any
 
 from angle_data.calling.options import check_values, option
 
-SEED = 1111
-"""Of `eval`: SentEval's."""
-
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
@@ -96,8 +93,8 @@ class EvalOptions:
         f"Scored pairs: {_PAIRS} file, dataset directory, or hub:ID. Repeatable.", None
     )
     task: list[str] | None = option(
-        "Task or group to measure on, such as sts, transfer, pairs, inference, retrieval, all, stsb or trec. "
-        "Repeatable. An unknown name lists them all.",
+        "Task or group to measure on, such as stsb, sick-r or sts (all seven sets). Repeatable. An unknown "
+        "name lists them all.",
         None,
     )
     data_dir: Path | None = option(
@@ -108,9 +105,6 @@ class EvalOptions:
         "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
     )
     scale: str | None = _scale()
-    seed: int | None = option(
-        "Random seed for the folds of tasks with classifiers, 0 to 2^32 - 1.", None, shown=str(SEED)
-    )
     report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)
     device: str | None = _device()
 

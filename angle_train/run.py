@@ -27,9 +27,10 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
+from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, load_run_data, load_to_keep, run_leaks, with_kept
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length

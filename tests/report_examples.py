@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 from train_runs import pair_set
 
-from angle_train.evaluation.compare import Result, View
+from angle_train.evaluation.compare import Evaluation, Result, View
 from angle_train.evaluation.statistics import Difference, Interval
-from angle_train.evaluation.suite import Evaluation
 from angle_train.report.result import NOT_SAVED, DataNote, FitReport
 from angle_train.report.right_shares import shares_of
 

@@ -39,10 +39,9 @@ ROOMS = {
     "angle_train.data": "recipe",
     "angle_train.model": "recipe data",
     "angle_train.evaluation": "recipe data model",
-    "angle_train.evaluation.tasks": "data evaluation",
     "angle_train.train": "recipe objective data model evaluation",
     "angle_train.report": "recipe data model evaluation train",
-    "angle_train.runs": "recipe objective data model evaluation evaluation.tasks train report",
+    "angle_train.runs": "recipe objective data model evaluation train report",
     "angle_train.cli": "recipe data model evaluation train report runs",
 }
 # Files at the top of a package that are more than what all share.

@@ -1,4 +1,4 @@
-"""Scored pairs: rows of a source checked, on one scale from 0 to 1, rows with negatives turned into pairs.
+"""Scored pairs: what they are, and the rows of a source checked and read as pairs on one scale from 0 to 1.
 
 Imports no torch.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,18 +18,21 @@ from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 from angle_data.text import counted, normalise
-from angle_train.data.columns import (
-    INFERENCE,
+from angle_train.data.scores import inference_classes, scale_of, scores_of_classes
+from angle_train.data.sources import (
+    HUB_PREFIX,
     SCORES,
     TEXTS,
+    Item,
+    is_dataset,
     names_of,
     number_in,
-    number_or_nan,
+    read_rows,
     score_column,
     text_columns,
     text_in,
 )
-from angle_train.data.sources import HUB_PREFIX, dataset_splits, is_dataset, read_rows
+from angle_train.data.triplets import pairs_of_triplets
 
 log = logging.getLogger("angle.pairs")
 
@@ -40,20 +42,7 @@ KEPT, APART = "the backbone's own", -1
 """The supervision of pairs that the untouched backbone scored, and the number of their scale."""
 BY_LLM = (POLARITY, DEGREES, GRADES)
 
-Item = tuple[str, dict[str, Any]]
-"""The place of a row, for error messages, and the row."""
-
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
-_STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
-
-_INFERENCE_SCORES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
-_INFERENCE_NUMBERS = dict(zip("012", _INFERENCE_SCORES, strict=True))  # as SNLI and MNLI have them
-_NO_CLASS = ("-1", "-")  # annotators did not agree
-
-_PAIRED = (("anchor", "positive"), ("query", "positive"))  # columns of positives alone
-_ANCHORS = ("anchor", "query", "text1", "sentence1")
-_POSITIVES = ("positive", "text2", "sentence2")
-_NEGATIVE = re.compile(r"negative(?:_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +127,7 @@ def load_pairs(
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
-    The names of texts and scores are those of `columns`; `weight`, `source_id` and `supervision` (or else
+    The names of texts and scores are those of `sources`; `weight`, `source_id` and `supervision` (or else
     `polarity`, as older data sets have it) are used where present.
     Labels entailment, neutral and contradiction are scores 1, 0.5 and 0; rows without a class are left out.
     Rows of anchors, positives and negatives in place of a score become pairs, see `pairs_of_triplets`.
@@ -162,12 +151,12 @@ def load_pairs(
         raise InputError(f"{spec}: no pairs in it; give a file with at least two")
     texts, column = _columns(spec, every[0][1])
     items = every if is_dataset(spec) else _select(spec, every, rows, split_needed=split_needed)
-    classes = _inference_classes(every, texts, column, scale)
+    classes = inference_classes(every, texts, column, scale)
     if classes:
-        items, raw, found = _scores_of_classes(spec, items, classes)
+        items, raw, found = scores_of_classes(spec, items, classes)
     else:
         raw = np.array([number_in(row, (column,), place) for place, row in items])
-        found = _scale(spec, column, every, items, raw, scale)
+        found = scale_of(spec, column, every, items, raw, scale)
     if not one_score and raw.min() == raw.max():
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked")
     has_source = all(row.get("source_id") is not None for _, row in items)
@@ -189,49 +178,6 @@ def load_pairs(
             "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
         )
     return pairs
-
-
-def pairs_of_triplets(items: list[Item]) -> list[Item]:
-    """Return rows `text1, text2, score, source_id`: the positive scored 1 and every negative scored 0.
-
-    Rows of triplets have a column `negative` or `negative_1`, `negative_2` … and no score or label; the first
-    row decides what all are, and rows of scored pairs pass through unchanged. The pairs of one anchor have
-    one source, and a pair that several rows hold comes once. Negatives after the first may be missing; beside
-    `anchor` or `query` and `positive` there need be none at all.
-
-    Raises:
-        InputError: A row lacks its anchor, its positive or all negatives.
-    """
-    first = items[0][1] if items else {}
-    negatives = [name for name in first if _NEGATIVE.fullmatch(str(name))]
-    paired = any(first.keys() >= set(columns) for columns in _PAIRED)
-    if not (negatives or paired) or score_column(first):
-        return items
-    anchor, positive = (_triplet_column(names, items[0]) for names in (_ANCHORS, _POSITIVES))
-    found: dict[tuple[str, str, int], Item] = {}
-    for place, row in items:
-        present = [name for name in negatives if row.get(name) is not None and str(row[name]).strip()]
-        if negatives and not present:
-            raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
-        text = text_in(row, anchor, place, blank=False)
-        shared = {"source_id": str(row.get("source_id") or normalise(text))}
-        shared |= {key: row[key] for key in ("split", "weight") if key in row}
-        for name, score in [(positive, 1), *((name, 0) for name in present)]:
-            partner = text_in(row, name, place, blank=False)
-            pair = {"text1": text, "text2": partner, "score": score} | shared
-            found.setdefault((text, partner, score), (place, pair))
-    return list(found.values())
-
-
-def _triplet_column(names: Sequence[str], item: Item) -> str:
-    place, row = item
-    column = next((name for name in names if name in row), None)
-    if column is None:
-        raise InputError(
-            f"{place}: a row with negatives needs a column {', '.join(names[:-1])} or {names[-1]}; "
-            f"found: {names_of(row)}"
-        )
-    return column
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
@@ -275,135 +221,6 @@ def _select(spec: str, items: list[Item], rows: str | None, *, split_needed: boo
         raise InputError(f"{spec}: no rows with split {' or '.join(wanted)}; found: {found}")
     log.info("%s: rows with split %s are used (%s)", spec, rows, found)
     return kept
-
-
-def _inference_classes(
-    every: Sequence[Item], texts: tuple[str, str], column: str, stated: str | None
-) -> dict[str, float] | None:
-    """Return the score of each label where labels are classes of inference; None where they are scores.
-
-    Their names say so, or the names of the texts; numbers with a stated scale are scores.
-    """
-    if column != "label":
-        return None
-    written = {_written(row) for _, row in every}
-    if written & _INFERENCE_SCORES.keys():
-        return _INFERENCE_SCORES
-    if stated or texts not in INFERENCE or not written <= {*_INFERENCE_NUMBERS, *_NO_CLASS}:
-        return None
-    if "2" not in written:
-        raise InputError(
-            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be classes, with 0 for "
-            "entailment, or scores; state --scale 0-1 if 1 is the closer pair, else write the classes' names"
-        )
-    return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
-
-
-def _written(row: dict[str, Any]) -> str:
-    number = number_or_nan(row.get("label"))
-    return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
-
-
-def _scores_of_classes(
-    spec: str, items: Sequence[Item], classes: dict[str, float]
-) -> tuple[list[Item], NDArray[np.float64], Scale]:
-    """Return the items that have a class, their scores, and a note on how they were read."""
-    kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
-    if not kept:
-        raise InputError(f"{spec}: no row has a class; give labels {', '.join(classes)}")
-    for place, row in kept:
-        if _written(row) not in classes:
-            raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")
-    numbers = " (written 0, 1, 2, as in SNLI)" if "0" in classes else ""
-    note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
-    if len(kept) < len(items):
-        note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
-    return kept, np.array([classes[_written(row)] for _, row in kept]), Scale(0.0, 1.0, note)
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A scale of scores; `note` says how it is known, `assumed` whether the scores leave it open.
-
-    Which one is taken makes no difference to rank correlations; the thresholds of the objective depend on it.
-    """
-
-    low: float
-    high: float
-    note: str
-    assumed: bool = False
-
-
-def parse_scale(text: str) -> Scale:
-    """Read a stated scale such as `0-5`, `1-5` or `-1-1`; without LOW below HIGH it is an InputError."""
-    match = _STATED_SCALE.fullmatch(text.strip())
-    if match is None or float(match[1]) >= float(match[2]):
-        raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")
-    return Scale(float(match[1]), float(match[2]), f"{match[0]}, as stated")
-
-
-def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
-    """Return the scale that finite scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
-
-    Scores from 1 on that do not reach both ends of 1-5 could be on either scale. Real files on 0-5 nearly
-    always hold a score below 1, so 1-5 is assumed, and the note says so.
-
-    Raises:
-        InputError: They fit none of these; names the first that does not, by its place, and how to state it.
-    """
-    low, high = float(scores.min()), float(scores.max())
-    if low >= 0 and high <= 1:
-        return Scale(0.0, 1.0, "0-1, detected")
-    for misfit in np.flatnonzero((scores < 0) | (scores > 5)):
-        raise InputError(
-            f"{places[misfit]}: score {scores[misfit]:g} is on no scale that is recognised (0-1, 0-5, 1-5); "
-            "state it with --scale LOW-HIGH"
-        )
-    if high <= 2 and not (scores % 1).any():
-        # 0, 1, 2 may be grades, but are just as often the classes of an inference corpus, which rank nothing.
-        raise InputError(
-            f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
-            f"if they are grades, state --scale 0-{high:g}"
-        )
-    span = f"(lowest score {low:g}, highest {high:g})"
-    if low < 1:
-        return Scale(0.0, 5.0, f"0-5, detected {span}")
-    if (low, high) == (1, 5):
-        return Scale(1.0, 5.0, f"1-5, detected {span}")
-    return Scale(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
-
-
-def _scale(
-    spec: str,
-    column: str,
-    every: Sequence[Item],
-    items: Sequence[Item],
-    raw: NDArray[np.float64],
-    stated: str | None,
-) -> Scale:
-    """Return the scale of a source, having checked that the scores (B,) of all items are on it.
-
-    Unless it is stated, the other splits of the source, `every` row of a file, help to tell: one of them may
-    hold the ends of the scale that another lacks. What has no score there, or -1 for a hidden one, does not.
-    """
-    places = [place for place, _ in items]
-    if not stated:
-        if is_dataset(spec) and raw.max() > 1:
-            every = [item for split in dataset_splits(spec) for item in read_rows(spec, split)]
-        others = [(number_or_nan(row.get(column)), place) for place, row in every]
-        others = [(number, place) for number, place in others if number >= 0]
-        return detect_scale(
-            np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
-        )
-    scale = parse_scale(stated)
-    if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
-        # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
-        return Scale(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
-    for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
-        raise InputError(
-            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}"
-        )
-    return scale
 
 
 def _weight(row: dict[str, Any], place: str) -> float:

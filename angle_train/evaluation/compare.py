@@ -1,15 +1,16 @@
 """What models did on a task: what cosines of scored pairs are worth, intervals, paired differences.
 
 Pairs have the rank correlation. Those of two kinds (scores 0 and 1 alone) have the area under the ROC curve,
-average precision, and accuracy at the best threshold too, which is found on other pairs where there are some.
+average precision, and accuracy at the best threshold too, which is found on the very same pairs.
 All models of a task are measured on the same resamples, drawn once. Intervals take pairs as independent;
 where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.similarity import Encode, pair_similarity, word_overlap
+from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
     Difference,
     Interval,
     Ranked,
+    Statistic,
     area_under_curve,
     average_precision,
     difference_between,
@@ -31,7 +33,6 @@ from angle_train.evaluation.statistics import (
     resamples_for,
     spearman_of,
 )
-from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome, Source
 
 Array = NDArray[np.float64]
 
@@ -43,13 +44,29 @@ _ALWAYS = ("pairs", "role", "count", "model", "score", "baseline", "difference")
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one model did on one task.
+
+    Attributes:
+        statistics: Its figures by name, of the same items in the same order; the first is the main one.
+            All are larger for better models and at most 1.
+        pairs: The scored pairs, where the task is about pairs.
+        similarity: Their cosines (B,); empty elsewhere.
+    """
+
+    statistics: Mapping[str, Statistic]
+    pairs: PairSet | None = None
+    similarity: Array = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One figure of one model on one task.
 
     Attributes:
-        pairs: Name of the set of pairs, or of a task of another kind; `GROUP average` for an average.
+        pairs: Name of the set of pairs, or of a task of another kind.
         role: What the set was used for: `dev` (it chose the checkpoint) or `test`.
-        count: How many pairs or other items; tasks for an average.
+        count: How many pairs or other items.
         model: Name of the model, or `word overlap`.
         score: The figure with its interval over items.
         baseline: The model that `difference` compares with.
@@ -98,19 +115,39 @@ class View:
     similarity: Mapping[str, Array]
 
 
-def judge(
-    pairs: PairSet,
-    similarity: Array,
-    dev: tuple[PairSet, Array] | None = None,
-    ranked: Ranked | None = None,
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What models did on all tasks.
+
+    Attributes:
+        results: In the order of the tasks, the baseline first.
+        failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
+        views: The pairs of tasks that are about pairs, under every model.
+    """
+
+    results: list[Result]
+    failed: dict[str, str] = field(default_factory=dict)
+    views: list[View] = field(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what readers of the figures must know and the figures do not show."""
+        if any(result.metric == BEST_ACCURACY for result in self.results):
+            return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
+        return []
+
+    def to_json(self) -> str:
+        """Return the figures as JSON."""
+        results = [{"metric": result.metric} | result.to_dict() for result in self.results]
+        return json.dumps({"results": results, "failed": self.failed}, ensure_ascii=False, indent=1)
+
+
+def judge(pairs: PairSet, similarity: Array, ranked: Ranked | None = None) -> Outcome:
     """Return the figures of cosines, or of other similarities.
 
     Args:
         pairs: Pairs with gold scores, not all equal.
         similarity: Of each pair (B,).
-        dev: Other pairs of two kinds, with their similarities, that the threshold is found on; default the
-            pairs themselves.
         ranked: The gold scores', where several models share it.
     """
     statistics = {SPEARMAN: spearman_of(pairs.score, similarity, ranked)}
@@ -118,11 +155,13 @@ def judge(
         gold = pairs.score == 1
         statistics["auc"] = area_under_curve(gold, similarity)
         statistics["average_precision"] = average_precision(gold, similarity)
-        known, found = (dev[0].score == 1, dev[1]) if dev else (gold, similarity)
-        threshold = best_threshold(known, found)
-        correct = mean_of(((similarity > threshold) == gold).astype(np.float64))
-        statistics["accuracy" if dev else BEST_ACCURACY] = correct
+        statistics[BEST_ACCURACY] = accuracy_of(gold, similarity, best_threshold(gold, similarity))
     return Outcome(statistics, pairs, similarity)
+
+
+def accuracy_of(gold: NDArray[np.bool_], similarity: Array, threshold: float) -> Statistic:
+    """Return how often calling the pairs above a threshold positive is right; `gold` (B,) says which are."""
+    return mean_of(((similarity > threshold) == gold).astype(np.float64))
 
 
 def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
@@ -137,23 +176,6 @@ def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
     below = np.append(levels[::-1], levels[0] - 1)  # next lower level then
     above = np.append(levels[-1] + 1, levels[::-1])
     return float((above + below)[int(right.argmax())] / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnPairs:
-    """The task that a set of the user's own pairs is; `ranked` are its gold scores."""
-
-    pairs: PairSet
-    ranked: Ranked
-    standard_size: int | None = None
-
-    def load(self, source: Source) -> PairSet:
-        """Return the pairs."""
-        return self.pairs
-
-    def measure(self, data: PairSet, encode: Encode, seed: int) -> Outcome:
-        """Judge the cosines."""
-        return judge(data, pair_similarity(data, encode), ranked=self.ranked)
 
 
 def compare(
@@ -176,11 +198,10 @@ Columns = Mapping[str, tuple[float, Array]]
 
 
 class Comparison:
-    """Compares models with a baseline, if any, on one task after the other and on averages of groups."""
+    """Compares models with a baseline, if any, on one task after the other."""
 
     def __init__(self, baseline: str | None = None) -> None:
         self._baseline = baseline
-        self._main: dict[str, tuple[Result, Columns]] = {}
 
     def on_task(
         self, name: str, outcomes: Mapping[str, Outcome], published_size: int | None = None, seed: int = 0
@@ -199,32 +220,7 @@ class Comparison:
             standard = None if published_size is None else count == published_size
             columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))
             of = partial(Result, name, "test", count, metric=metric, main=number == 0, standard_size=standard)
-            found = self._results(of, columns)
-            results += found
-            if number == 0:
-                self._main[name] = found[0], columns
-        return results
-
-    def averages(self) -> list[Result]:
-        """Return the papers' averages over groups of tasks; of those alone that are there in standard size.
-
-        Tasks are resampled independently of each other, although some share pairs (STS-B is chosen from
-        the years' sets), so the intervals are a little too narrow.
-        """
-        results = []
-        for group in AVERAGES:
-            found = [self._main[task] for task in GROUPS[group] if task in self._main]
-            if len(found) < len(GROUPS[group]) or any(one.standard_size is False for one, _ in found):
-                continue
-            tables = [columns for _, columns in found]
-            of = partial(Result, f"{group} average", "test", len(found), metric=found[0][0].metric)
-            averaged = {}
-            for model in tables[0]:
-                values, drawn = zip(*(columns[model] for columns in tables), strict=True)
-                shortest = min(map(len, drawn))
-                mean: Array = np.mean([column[:shortest] for column in drawn], axis=0)
-                averaged[model] = float(np.mean(values)), mean
-            results += self._results(partial(of, standard_size=True), averaged)
+            results += self._results(of, columns)
         return results
 
     def _results(self, of: Callable[..., Result], columns: Columns) -> list[Result]:

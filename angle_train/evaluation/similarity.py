@@ -13,16 +13,13 @@ from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import quiet_libraries
-from angle_train.model.prompt import has_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Array = NDArray[np.float64]
-Item = str | tuple[str, str]
-"""What a model encodes: a text, or two as one input, `[CLS]a[SEP]b[SEP]`."""
-Encode = Callable[[Sequence[Item]], NDArray[np.float32]]
-"""Gives embeddings (N, D) of N items in their order."""
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Gives embeddings (N, D) of N texts in their order."""
 
 COSINE_DECIMALS = 10
 """Cosines that agree to so many places are ties. Equal texts have a cosine of 1, but 1 ± 4e-16 is what comes
@@ -59,21 +56,15 @@ class Embedder:
 
     def __init__(self, model: SentenceTransformer, name: str) -> None:
         self._model, self._name = model, name
-        self._known: dict[Item, NDArray[np.float32]] = {}
+        self._known: dict[str, NDArray[np.float32]] = {}
 
-    def __call__(self, items: Sequence[Item]) -> NDArray[np.float32]:
-        """Return the embeddings (N, D) of N items in their order.
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the embeddings (N, D) of N texts in their order.
 
         Raises:
             DamagedModelError: Some embeddings are not finite.
-            InputError: The model has no place for two sentences as one input.
         """
-        if not all(isinstance(item, str) for item in items) and has_template(self._model):
-            raise InputError(
-                f"{self._name} puts a template around every text, which has no place for two sentences as "
-                "one input; measure such tasks with a model that has none"
-            )
-        new = sorted(set(items) - self._known.keys(), key=str)
+        new = sorted(set(texts) - self._known.keys())
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
@@ -81,9 +72,9 @@ class Embedder:
                 check_finite(rows, self._name)
             self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
         # Row by row: stacking them would hold them twice more.
-        found = np.empty((len(items), len(self._known[items[0]])), dtype=np.float32)
-        for number, item in enumerate(items):
-            found[number] = self._known[item]
+        found = np.empty((len(texts), len(self._known[texts[0]])), dtype=np.float32)
+        for number, text in enumerate(texts):
+            found[number] = self._known[text]
         return found
 
 

@@ -1,4 +1,4 @@
-"""Measures models on tasks: the tasks of the papers, and the user's own pairs as tasks like them.
+"""Measures models on tasks: those that have a name, and the user's own pairs as tasks like them.
 
 The data of all tasks is read before any model is loaded. A task that cannot be measured, for its data or
 under one of the models, is reported and left out, and so is a damaged model; the others go on.
@@ -6,32 +6,28 @@ under one of the models, is reported and left out, and so is a damaged model; th
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
-from angle_train.data.pairs import distinct_names, load_pairs
+from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
-from angle_train.evaluation.compare import (
-    BEST_ACCURACY,
-    WORD_OVERLAP,
-    Comparison,
-    OwnPairs,
-    Result,
-    View,
-    judge,
+from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Evaluation, Outcome, View, judge
+from angle_train.evaluation.similarity import (
+    DamagedModelError,
+    Embedder,
+    Encode,
+    pair_similarity,
+    word_overlap,
 )
-from angle_train.evaluation.similarity import DamagedModelError, Embedder, word_overlap
 from angle_train.evaluation.statistics import Ranked
-from angle_train.evaluation.task import Outcome, Source, Task
+from angle_train.evaluation.task import Source, Task
 from angle_train.model.load import load_backbone
-from angle_train.options import SEED
 
 log = logging.getLogger("angle.evaluate")
 
@@ -39,36 +35,20 @@ _FEW = 20  # a resample of fewer repeats half of them; with five, the interval m
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What was found.
+class OwnPairs:
+    """The task that a set of the user's own pairs is; `ranked` are its gold scores."""
 
-    Attributes:
-        results: In the order of the tasks, the baseline first.
-        averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
-        failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
-        views: The pairs of tasks that are about pairs, under every model.
-    """
+    pairs: PairSet
+    ranked: Ranked
+    standard_size: int | None = None
 
-    results: list[Result]
-    averages: list[Result] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    views: list[View] = field(default_factory=list)
+    def load(self, source: Source) -> PairSet:
+        """Return the pairs."""
+        return self.pairs
 
-    @property
-    def notes(self) -> list[str]:
-        """Sentences on what readers of the figures must know and the figures do not show."""
-        if any(result.metric == BEST_ACCURACY for result in self.results):
-            return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
-        return []
-
-    def to_json(self) -> str:
-        """Return the figures as JSON."""
-        content = {
-            "results": [{"metric": result.metric} | result.to_dict() for result in self.results],
-            "averages": [{"metric": result.metric} | result.to_dict() for result in self.averages],
-            "failed": self.failed,
-        }
-        return json.dumps(content, ensure_ascii=False, indent=1)
+    def measure(self, data: PairSet, encode: Encode) -> Outcome:
+        """Judge the cosines."""
+        return judge(data, pair_similarity(data, encode), ranked=self.ranked)
 
 
 def own_pairs(
@@ -102,7 +82,6 @@ def evaluate(
     tasks: Mapping[str, Task],
     source: Source,
     baseline: str | None = None,
-    seed: int = SEED,
     device: str | None = None,
 ) -> Evaluation:
     """Measure models on tasks, and call them by `short_names`.
@@ -112,7 +91,6 @@ def evaluate(
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
         baseline: What the others are compared with, unless it is damaged.
-        seed: Decides the folds and held-out parts of the classifiers.
         device: `cpu`, `cuda` …; default the best there is.
 
     Raises:
@@ -140,7 +118,7 @@ def evaluate(
         for model, called in names.items():
             left = {name: (tasks[name], data[name]) for name in data if name not in failed}  # under others
             try:
-                measured = dict(_outcomes(model, device, left, seed, progress))
+                measured = dict(_outcomes(model, device, left, progress))
             except InputError as error:
                 fail(f"model {called}", error, names)
                 continue
@@ -155,14 +133,14 @@ def evaluate(
 
 
 def _outcomes(
-    model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], seed: int, progress: Progress
+    model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
     """Yield what one model does on each task, or why it cannot be measured there; hold it only meanwhile."""
     embed = Embedder(load_backbone(model, device=device), model)
     for name, (task, found) in tasks.items():
         progress.advance()
         try:
-            yield name, task.measure(found, embed, seed)
+            yield name, task.measure(found, embed)
         except DamagedModelError:
             raise
         except InputError as error:
@@ -188,7 +166,7 @@ def _compared(
         if pairs := next(iter(found.values())).pairs:
             similarity = {model: outcome.similarity for model, outcome in found.items()}
             views.append(View(replace(pairs, name=name), similarity))
-    return Evaluation(results, comparison.averages(), failed, views)
+    return Evaluation(results, failed, views)
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:

@@ -13,77 +13,32 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from angle_data.errors import InputError
 from angle_data.tables import read_table
-from angle_train.data.pairs import PairSet
 from angle_train.data.sources import load_hub_dataset
+from angle_train.evaluation.compare import Outcome
 from angle_train.evaluation.similarity import Encode
-from angle_train.evaluation.statistics import Statistic
 
 log = logging.getLogger("angle.evaluate")
 
 SUFFIXES = (".jsonl.gz", ".jsonl", ".csv", ".tsv", ".parquet")
-_HERE = "angle_train.evaluation.tasks"
 TASKS: dict[str, str] = {
-    "sts12": f"{_HERE}.pairs:STS12",
-    "sts13": f"{_HERE}.pairs:STS13",
-    "sts14": f"{_HERE}.pairs:STS14",
-    "sts15": f"{_HERE}.pairs:STS15",
-    "sts16": f"{_HERE}.pairs:STS16",
-    "stsb": f"{_HERE}.pairs:STS_B",
-    "sick-r": f"{_HERE}.pairs:SICK_R",
-    "gis": f"{_HERE}.pairs:GIS",
-    "mrpc": f"{_HERE}.pairs:MRPC",
-    "qqp": f"{_HERE}.pairs:QQP",
-    "qnli": f"{_HERE}.pairs:QNLI",
-    "bug-duplicates": f"{_HERE}.pairs:BUG_DUPLICATES",
-    "cqa-qatarliving": f"{_HERE}.pairs:CQA_QATARLIVING",
-    "mr": f"{_HERE}.transfer:MR",
-    "cr": f"{_HERE}.transfer:CR",
-    "subj": f"{_HERE}.transfer:SUBJ",
-    "mpqa": f"{_HERE}.transfer:MPQA",
-    "sst2": f"{_HERE}.transfer:SST2",
-    "trec": f"{_HERE}.transfer:TREC",
-    "mrpc-transfer": f"{_HERE}.transfer:MRPC",
-    "nli": f"{_HERE}.transfer:NLI",
-    "snli": f"{_HERE}.transfer:SNLI",
-    "mnli": f"{_HERE}.transfer:MNLI",
-    "flickr30k": f"{_HERE}.retrieval:FLICKR30K",
-    "bug-duplicates-retrieval": f"{_HERE}.retrieval:BUG_DUPLICATES",
+    "sts12": "angle_train.evaluation.sts:STS12",
+    "sts13": "angle_train.evaluation.sts:STS13",
+    "sts14": "angle_train.evaluation.sts:STS14",
+    "sts15": "angle_train.evaluation.sts:STS15",
+    "sts16": "angle_train.evaluation.sts:STS16",
+    "stsb": "angle_train.evaluation.sts:STS_B",
+    "sick-r": "angle_train.evaluation.sts:SICK_R",
+    "bug-duplicates-retrieval": "angle_train.evaluation.duplicates:BUG_DUPLICATES",
 }
 """Name -> `module:Object`, an object of type `Task`."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "sts": ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sick-r"),
-    "pairs": ("gis", "mrpc", "qqp", "qnli", "bug-duplicates", "cqa-qatarliving"),
-    "transfer": ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc-transfer"),
-    "inference": ("nli", "snli", "mnli"),
-    "retrieval": ("flickr30k", "bug-duplicates-retrieval"),
     "all": tuple(TASKS),
 }
 """Names that stand for several tasks; no task has one of them."""
-
-AVERAGES: tuple[str, ...] = ("sts", "transfer")
-"""The groups whose main figures the papers average; only where all of them are there in standard size."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one model did on one task.
-
-    Attributes:
-        statistics: Its figures by name, of the same items in the same order; the first is the main one.
-            All are larger for better models and at most 1.
-        pairs: The scored pairs, where the task is about pairs.
-        similarity: Their cosines (B,); empty elsewhere.
-    """
-
-    statistics: Mapping[str, Statistic]
-    pairs: PairSet | None = None
-    similarity: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +101,6 @@ class Source:
             revision=data.revision,
             instead=", or give a folder with --data-dir",
         )
-        # Decoding pictures takes longer than everything else.
-        images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
-        rows = rows.remove_columns(images)
         return [(f"hub:{data.hub}: row {number}", dict(row)) for number, row in enumerate(rows, start=1)]
 
 
@@ -168,11 +120,8 @@ class Task(Protocol):
         """
         ...
 
-    def measure(self, data: Any, encode: Encode, seed: int) -> Outcome:
-        """Return what the model behind `encode` does on what `load` returned.
-
-        `seed` decides the folds and held-out parts of classifiers.
-        """
+    def measure(self, data: Any, encode: Encode) -> Outcome:
+        """Return what the model behind `encode` does on what `load` returned."""
         ...
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from angle_data.jsonl import write_text
-from angle_train.evaluation.compare import SPEARMAN, Result
-from angle_train.evaluation.suite import Evaluation
+from angle_train.evaluation.compare import SPEARMAN, Evaluation, Result
 from angle_train.report.page import look_at, render, scores_of
 from angle_train.report.right_shares import misled_sentence, power_sentences, shares_of, shares_sentence
 from angle_train.report.text import advice, compared_line, tone
@@ -15,7 +14,6 @@ from angle_train.report.text import advice, compared_line, tone
 
 def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
     """Write the page of an evaluation, atomically; `command` repeats it, and `made` is `text.made_line`."""
-    results = [*found.results, *found.averages]
     main = [result for result in found.results if result.main]
     baseline = next((result.baseline for result in main if result.baseline), "")
     advice, lines, mood = _verdict(main, baseline)
@@ -28,7 +26,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         for one in told
         if (text := misled_sentence(shares, *one))
     ]
-    scores = scores_of(results)
+    scores = scores_of(found.results)
     page = render(
         "page.html",
         run=None,

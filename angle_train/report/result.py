@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_json
+from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import Leak, RunData
+from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from angle_train.data.splits import Leak
+from angle_train.data.leaks import Leak
 from angle_train.evaluation.compare import Result
 from angle_train.report.right_shares import (
     RightShares,

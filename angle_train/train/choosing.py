@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.text import counted
+from angle_train.data.hold_out import connected
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import connected
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 from angle_train.train.processes import rank_zero
 

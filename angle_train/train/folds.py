@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from angle_train.data.hold_out import cut
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import cut, together
+from angle_train.data.splits import together
 from angle_train.evaluation.statistics import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule

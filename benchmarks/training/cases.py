@@ -24,8 +24,8 @@ import numpy as np  # noqa: E402
 from common import RESULTS, data_folder, minilm, options  # noqa: E402
 
 from angle_data.jsonl import read_jsonl, write_jsonl  # noqa: E402
+from angle_train.data.hold_out import hold_out  # noqa: E402
 from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
-from angle_train.data.splits import hold_out  # noqa: E402
 from angle_train.model.load import backbone_identity  # noqa: E402
 from angle_train.recipe import BackboneConfig, Recipe  # noqa: E402
 

@@ -12,7 +12,7 @@ from train_runs import changed, evaluate_model, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
-from angle_train.data.splits import load_to_keep
+from angle_train.data.keep import load_to_keep
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.terms import ranking_loss

@@ -158,29 +158,19 @@ def test_models_are_measured_on_pairs(check, run, inputs, backbone, fitted):
 
 @pytest.fixture(scope="session")
 def tasks(run):
-    """Folders of four tiny tasks."""
+    """Folders of two tiny tasks."""
     folder = run.tmp / "data"
-    natural, contrast = graded("natural", "test"), graded("contrast", "test")
-
-    def pair(row, **more):
-        return {"text1": row["sentence1"], "text2": row["sentence2"], **more}
-
-    write_jsonl(folder / "stsb" / "test.jsonl", [pair(row, score=row["score"]) for row in natural[:60]])
-    for split, rows in {"test": natural[:60], "validation": natural[60:120], "train": contrast}.items():
-        labelled = [pair(row, label=int(row["score"] >= 3)) for row in rows]
-        write_jsonl(folder / "mrpc" / f"{split}.jsonl", labelled)
-    texts = [row["sentence1"] for row in [*natural, *contrast[:40]]]
-    kinds = [{"text": text, "label": len(text) % 3} for text in dict.fromkeys(texts)]
-    write_jsonl(folder / "transfer" / "trec" / "train.jsonl", kinds[:150])
-    write_jsonl(folder / "transfer" / "trec" / "test.jsonl", kinds[150:])
-    binary = [{**row, "label": row["label"] % 2} for row in kinds[:120]]
-    write_jsonl(folder / "transfer" / "mr" / "all.jsonl", binary)
+    natural = graded("natural", "test")
+    write_jsonl(folder / "stsb" / "test.jsonl", natural[:60])
+    texts = dict.fromkeys(row["sentence1"] for row in natural)
+    reports = [{"text": text, "cluster": number // 3} for number, text in enumerate(texts)]
+    write_jsonl(folder / "bug-duplicates" / "issues-validation.jsonl", reports)
     return folder
 
 
 def test_models_are_measured_on_tasks(check, run, backbone, tasks, fitted):
     model, _ = fitted("plain")
-    names = [part for name in ("stsb", "mrpc", "trec", "mr") for part in ("--task", name)]
+    names = [part for name in ("stsb", "bug-duplicates-retrieval") for part in ("--task", name)]
     out, err = run(
         "angle_train", "eval", "--model", model, "--model", fitted("llm-dev")[0],
         "--baseline", backbone,

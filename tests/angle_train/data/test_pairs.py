@@ -6,8 +6,8 @@ import pytest
 from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
-from angle_train.data.columns import TEXTS, pair_in
 from angle_train.data.pairs import join, load_pairs
+from angle_train.data.sources import TEXTS, pair_in
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},

@@ -10,8 +10,9 @@ from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
+from angle_train.data.hold_out import cut, hold_out
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks
+from angle_train.data.splits import load_run_data, run_leaks
 from angle_train.recipe import Recipe
 
 

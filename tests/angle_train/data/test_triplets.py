@@ -4,7 +4,8 @@ import pytest
 from train_runs import write
 
 from angle_data.errors import InputError
-from angle_train.data.pairs import load_pairs, pairs_of_triplets
+from angle_train.data.pairs import load_pairs
+from angle_train.data.triplets import pairs_of_triplets
 
 ROWS = [
     {"anchor": "Disk full.", "positive": "no space", "negative": "disk empty"},

@@ -1,14 +1,12 @@
-"""Models compared on pairs and on tasks: intervals, paired differences, averages."""
+"""Models compared on pairs and on tasks: intervals, paired differences."""
 
 import numpy as np
-import pytest
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, compare
+from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Outcome, compare
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import difference_between, draw, interval_around, mean_of, spearman_of
-from angle_train.evaluation.task import GROUPS, Outcome
 from angle_train.report.text import results_table
 
 RNG = np.random.default_rng(0)
@@ -54,29 +52,6 @@ def test_results_are_read_back_from_plain_values_and_say_what_applies_alone():
 
 def accuracy(share, n):
     return Outcome({"accuracy": mean_of((np.arange(n) < round(share * n)).astype(float))})
-
-
-def test_averages_are_given_for_whole_groups_of_standard_size_only():
-    sizes = dict(zip(GROUPS["transfer"], range(100, 800, 100), strict=True))
-
-    def averaged(names, standard=lambda n: n):
-        found = Comparison("a")
-        for position, name in enumerate(names):
-            n = sizes[name]
-            of = {"a": accuracy(0.5, n), "b": accuracy(0.5 + 0.05 * position, n)}
-            found.on_task(name, of, standard(n), seed=position)
-        return found.averages()
-
-    a, b = averaged(sizes)
-    assert (a.pairs, a.count, a.score.value) == ("transfer average", 7, pytest.approx(0.5))
-    assert b.score.value == pytest.approx(0.65)
-    assert b.difference.delta == pytest.approx(0.15)
-    assert b.difference.low < 0.15 < b.difference.high
-    # Tasks are resampled apart: the average of seven is known better than each of them.
-    assert b.score.high - b.score.low < 0.1
-    assert averaged(list(sizes)[1:]) == []
-    assert averaged(sizes, standard=lambda n: n + 1) == []
-    assert len(averaged(sizes, standard=lambda n: None)) == 2
 
 
 def test_the_table_has_a_line_for_every_figure_with_notes_on_what_it_is():

@@ -19,7 +19,6 @@ from angle_train.evaluation.similarity import (
 )
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
-from angle_train.model.prompt import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
 RNG = np.random.default_rng(0)
@@ -35,22 +34,6 @@ def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(
     assert np.array_equal(embed([TEXTS[1], TEXTS[0]]), first[[1, 0]])
     embed(["new one", TEXTS[0]])
     assert len(computed) == 4
-
-
-def test_two_sentences_as_one_input_are_not_their_text_joined(tiny_model):
-    embed = Embedder(tiny_model, "tiny")
-    pair = embed([("node failed", "disk node")])
-    assert np.allclose(pair, tiny_model.encode([("node failed", "disk node")]), atol=1e-6)
-    written = embed(['["node failed", "disk node"]', "('node failed', 'disk node')"])
-    assert not np.allclose(written, pair, atol=1e-3)
-
-
-def test_a_template_has_no_place_for_two_sentences(tiny_model):
-    set_prompt(tiny_model, 'Summarize "{text}" in one word:')
-    embed = Embedder(tiny_model, "llama")
-    assert embed(["a text"]).shape == (1, 32)
-    with pytest.raises(InputError, match="llama puts a template around every text"):
-        embed(["a text", ("a", "b")])
 
 
 def test_embeddings_that_are_not_numbers_stop_an_evaluation_but_not_training(tiny_model):

@@ -9,9 +9,9 @@ from train_runs import dataset
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluation import suite
+from angle_train.evaluation.sts import GradedTask
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Source, load_task
-from angle_train.evaluation.tasks.pairs import PairTask
 from angle_train.model.load import load_backbone
 
 
@@ -71,16 +71,16 @@ def test_models_are_held_one_at_a_time(both, data_dir, monkeypatch):
 @pytest.fixture
 def small_fails(monkeypatch):
     """The task of 30 pairs cannot be measured the n-th time, for each n that it is given."""
-    measure, numbers, calls = PairTask.measure, [], []
+    measure, numbers, calls = GradedTask.measure, [], []
 
-    def with_mistake(task, data, encode, seed):
-        if len(data[0]) == 30:
+    def with_mistake(task, data, encode):
+        if len(data) == 30:
             calls.append(data)
             if len(calls) - 1 in numbers:
                 raise InputError("a mistake of the user's")
-        return measure(task, data, encode, seed)
+        return measure(task, data, encode)
 
-    monkeypatch.setattr(PairTask, "measure", with_mistake)
+    monkeypatch.setattr(GradedTask, "measure", with_mistake)
     return numbers.append
 
 

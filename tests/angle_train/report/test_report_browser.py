@@ -12,7 +12,7 @@ from html import escape
 import pytest
 from report_examples import made_report, made_suite, views
 
-from angle_train.evaluation.suite import Evaluation
+from angle_train.evaluation.compare import Evaluation
 from angle_train.report.eval_page import write_eval_page
 from angle_train.report.page import write_fit_page
 

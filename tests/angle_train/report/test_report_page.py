@@ -25,9 +25,8 @@ from report_examples import (
 )
 from train_runs import pair_set
 
-from angle_train.evaluation.compare import View
+from angle_train.evaluation.compare import Evaluation, View
 from angle_train.evaluation.statistics import Interval, spearman
-from angle_train.evaluation.suite import Evaluation
 from angle_train.report.eval_page import write_eval_page
 from angle_train.report.page import write_fit_page
 

@@ -17,19 +17,22 @@ Source: Conneau and Kiela, SentEval (https://arxiv.org/abs/1803.05449).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from classes import class_in
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.data.columns import class_in, pair_in, text_in
-from angle_train.evaluation.similarity import Encode, Item
+from angle_train.data.sources import pair_in, text_in
+from angle_train.evaluation.compare import Outcome
 from angle_train.evaluation.statistics import mean_of
-from angle_train.evaluation.task import Outcome, Source, TaskData
+from angle_train.evaluation.task import Source, TaskData
 
+SEED = 1111
+"""Of the folds and held-out parts: SentEval's."""
 FOLDS = 10
 GRIDS = {
     "nested": tuple(2.0**t for t in range(-2, 4)),
@@ -44,8 +47,12 @@ _HELD_OUT = 0.1
 Protocol = Literal["nested", "folds", "split"]
 Input = Literal["text", "difference", "joined"]
 Ints = NDArray[np.int64]
+Item = str | tuple[str, str]
+"""What is encoded: a text, or two as one input, `[CLS]a[SEP]b[SEP]`."""
+Encode = Callable[[Sequence[Item]], NDArray[np.float32]]
+"""Gives embeddings (N, D) of N items in their order."""
 Labelled = Sequence[tuple[Item, str]]
-"""Texts, or pairs of texts, each with its class, see `columns.class_in`."""
+"""Texts, or pairs of texts, each with its class, see `classes.class_in`."""
 Examples = tuple[NDArray[np.float32], Ints]
 """Features (N, D) and classes (N,)."""
 
@@ -84,12 +91,12 @@ class TransferTask:
             parts["test"] = self._read(source, self.test, classes)
         return parts
 
-    def measure(self, data: dict[str, Labelled], encode: Encode, seed: int) -> Outcome:
+    def measure(self, data: dict[str, Labelled], encode: Encode) -> Outcome:
         """Train the classifiers and judge them."""
         classes = _classes(data["train"])
         parts = {name: self._examples(part, encode, classes) for name, part in data.items()}
         train, judged = parts["train"], parts.get("test", parts["train"])
-        found = classify(self.protocol, train, parts.get("validation"), judged[0], seed)
+        found = classify(self.protocol, train, parts.get("validation"), judged[0], SEED)
         return Outcome({"accuracy": mean_of((found == judged[1]).astype(np.float64))})
 
     def _examples(self, part: Labelled, encode: Encode, classes: Sequence[str]) -> Examples:

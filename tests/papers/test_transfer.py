@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
+import transfer as task_transfer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
+from tasks import TASKS
+from transfer import MRPC, NLI, SST2, classify
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation.task import Source, load_task
-from angle_train.evaluation.tasks import transfer as task_transfer
-from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, classify
-
-SEED = 1111
+from angle_train.evaluation.task import Source
 
 
 def pair(number, label):
@@ -40,7 +39,7 @@ def test_a_class_that_training_lacks_is_one_line_with_its_place(tmp_path, split)
         write(root, name, (text(i, i % 2) for i in range(40)))
     write(root, split, (text(i, i % 3) for i in range(20)))
     with pytest.raises(InputError) as error:
-        load_task("sst2").load(Source(tmp_path))
+        TASKS["sst2"].load(Source(tmp_path))
     assert str(error.value) == (
         f"{root}/{split}.jsonl:3: class 2 is not among those of transfer/sst2/train: 0, 1"
     )
@@ -51,11 +50,11 @@ def test_texts_without_an_agreed_label_are_left_out_by_all_their_names(tmp_path)
     unknown = [row | {"label": label} for row, label in zip(rows, (-1, -1.0, "-1", "-"), strict=False)]
     for split in ("train", "validation", "test"):
         write(tmp_path / "snli", split, rows + unknown)
-    data = load_task("snli").load(Source(tmp_path))
+    data = TASKS["snli"].load(Source(tmp_path))
     assert {name: len(part) for name, part in data.items()} == {"train": 60, "validation": 60, "test": 60}
     write(tmp_path / "snli", "test", unknown)
     with pytest.raises(InputError, match="snli/test: no row has a label"):
-        load_task("snli").load(Source(tmp_path))
+        TASKS["snli"].load(Source(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_texts_without_an_agreed_label_are_left_out_by_all_their_names(tmp_path)
 def test_sets_that_are_too_small_are_one_line(tmp_path, labels, message):
     write(tmp_path / "transfer" / "mr", "all", (text(i, label) for i, label in enumerate(labels)))
     with pytest.raises(InputError, match=f"transfer/mr/all: .*{message}"):
-        load_task("mr").load(Source(tmp_path))
+        TASKS["mr"].load(Source(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -82,11 +81,11 @@ def test_sets_that_are_too_small_are_one_line(tmp_path, labels, message):
 )
 def test_the_smallest_sets_allowed_are_measured_without_a_warning(tmp_path, monkeypatch, name, split, labels):
     monkeypatch.setattr(task_transfer, "GRIDS", dict.fromkeys(task_transfer.GRIDS, (1.0,)))  # one C will do
-    task = load_task(name)
+    task = TASKS[name]
     root = tmp_path / task.data.folder
     write(root, split, (text(i, label) for i, label in enumerate(labels)))
     write(root, "test", (text(i, 1) for i in range(5)))
-    outcome = task.measure(task.load(Source(tmp_path)), apart, SEED)
+    outcome = task.measure(task.load(Source(tmp_path)), apart)
     assert 0 <= outcome.statistics["accuracy"].value() <= 1
 
 
@@ -100,7 +99,7 @@ def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
     ]
     write(tmp_path / "mrpc", "train", (pair(i, i % 2) for i in range(40)))
     write(tmp_path / "mrpc", "test", rows)
-    data = load_task("mrpc-transfer").load(Source(tmp_path))
+    data = TASKS["mrpc-transfer"].load(Source(tmp_path))
     assert [first for (first, _), _ in data["test"]] == ["b", "c", "d", "a", "e f"]
 
 
@@ -170,7 +169,7 @@ def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
         write(tmp_path / "mrpc", split, (pair(i, i % 2) for i in range(24)))
     data = MRPC.load(Source(tmp_path))
     monkeypatch.setattr(task_transfer, "classify", note)
-    outcome = MRPC.measure(data, numbers, SEED)
+    outcome = MRPC.measure(data, numbers)
     u, v = (numbers([item[side] for item, _ in data["train"]]) for side in (0, 1))
     assert np.allclose(seen["train"][0], np.c_[np.abs(u - v), u * v])
     assert seen["test"].shape == (24, 6)
@@ -188,7 +187,7 @@ def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
         seen.extend(items)
         return numbers(items)
 
-    outcome = NLI.measure(data, encode, SEED)
+    outcome = NLI.measure(data, encode)
     assert ("a 3", "b 3") in seen
     assert outcome.statistics["accuracy"].size == 24
 

@@ -1,4 +1,4 @@
-"""Caption and duplicate search: ranks, ties, recall and strict accuracy on sets counted by hand."""
+"""Duplicate search: ranks, ties and recall on sets counted by hand."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,16 @@ from train_runs import direction, table
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
+from angle_train.evaluation import duplicates
+from angle_train.evaluation.duplicates import DuplicateTask, ranks_of
 from angle_train.evaluation.similarity import unit_rows
 from angle_train.evaluation.task import Source, TaskData
-from angle_train.evaluation.tasks import retrieval
-from angle_train.evaluation.tasks.retrieval import CaptionTask, DuplicateTask, ranks_of, top_k
 
-SEED = 1111
 RNG = np.random.default_rng(0)
 
 
 def circle(degrees):
     return unit_rows(np.array([direction(d) for d in degrees]))
-
-
-@pytest.mark.parametrize("block", [10_000_000, 7])
-def test_nearest_in_order_and_equal_ones_by_position(monkeypatch, block):
-    monkeypatch.setattr("angle_train.evaluation.similarity._BLOCK_CELLS", block)
-    documents = circle([50, 10, 10, 0, 90])
-    found = top_k(circle([0, 88]), documents, 3)
-    assert found.tolist() == [[3, 1, 2], [4, 0, 1]]
 
 
 @pytest.mark.parametrize("block", [10_000_000, 9])
@@ -48,29 +39,6 @@ def test_copies_of_a_report_are_ties_whatever_block_they_are_in(monkeypatch, blo
     queries = np.arange(333)
     found = ranks_of([np.array([row + 333]) for row in queries], queries, unit)
     assert np.unique(np.concatenate(found)).tolist() == [2]  # behind the copy that is not relevant
-    assert top_k(one, unit, 3).tolist() == [[row, row + 333, row + 666] for row in queries]
-
-
-def captions(tmp_path, images):
-    write_jsonl(tmp_path / "flickr30k" / "test.jsonl", ({"captions": texts} for texts in images))
-    task = CaptionTask(TaskData("flickr30k"), None)
-    return task, task.load(Source(tmp_path))
-
-
-def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
-    degrees = {"a1": 0, "a2": 1, "a3": 2, "b1": 40, "b2": 41, "b3": 80, "c1": 78, "c2": 120, "c3": 121}
-    task, data = captions(tmp_path, [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["c1", "c2", "c3"]])
-    outcome = task.measure(data, table(degrees), SEED)
-    # a finds its own. b has b2 beside it, but a3 (38° away) comes before b3 (40°). c has b3 beside it.
-    assert outcome.statistics["strict_accuracy"].value() == pytest.approx(1 / 3)
-    assert outcome.statistics["strict_accuracy_without_query"].value() == pytest.approx(1 / 3)
-
-
-def test_captions_that_are_none_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"images have \[1, 2\] captions"):
-        captions(tmp_path, [["x", "y"], ["z"]])
-    with pytest.raises(InputError, match="captions must be a list of texts, got 'x'"):
-        captions(tmp_path, ["x"])
 
 
 def test_duplicates_are_searched_among_all_reports(tmp_path):
@@ -83,7 +51,7 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
     task = DuplicateTask(TaskData("bugs"), None, "test")
     data = task.load(Source(tmp_path))
     assert data[1].tolist() == [0, 2, 4]
-    outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SEED)
+    outcome = task.measure(data, table({f"{d}\n": d for d in degrees}))
     # From 0°: 10° at rank 2, 65° at 4. From 10°: 0° at 2, 65° at 4. From 65°: 10° at 2, 0° at 4.
     assert outcome.statistics["map"].value() == pytest.approx((1 / 2 + 2 / 4) / 2)
     assert outcome.statistics["mrr"].value() == pytest.approx(1 / 2)
@@ -108,11 +76,11 @@ def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, 
     # Cluster b has three queries that find nothing at rank 1, a has two that do.
     ranks = {0: [1], 2: [2, 3], 3: [3, 4], 4: [2, 3], 5: [1]}
     monkeypatch.setattr(
-        retrieval, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
+        duplicates, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
     )
     task, data = pool(tmp_path, "acbbba")
     assert data[3].tolist() == [0, 1, 1, 1, 0]
-    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SEED)
+    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}))
     recall = outcome.statistics["recall@1"]
     assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
     # Only a; only b; a twice and b once: four of seven queries.

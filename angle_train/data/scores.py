@@ -1,0 +1,154 @@
+"""What the scores of a source mean: the scale that they are on, or the classes of inference that they are.
+
+Imports no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_data.text import counted
+from angle_train.data.sources import INFERENCE, Item, dataset_splits, is_dataset, number_or_nan, read_rows
+
+_STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
+
+_INFERENCE_SCORES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
+_INFERENCE_NUMBERS = dict(zip("012", _INFERENCE_SCORES, strict=True))  # as SNLI and MNLI have them
+_NO_CLASS = ("-1", "-")  # annotators did not agree
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale of scores; `note` says how it is known, `assumed` whether the scores leave it open.
+
+    Which one is taken makes no difference to rank correlations; the thresholds of the objective depend on it.
+    """
+
+    low: float
+    high: float
+    note: str
+    assumed: bool = False
+
+
+def parse_scale(text: str) -> Scale:
+    """Read a stated scale such as `0-5`, `1-5` or `-1-1`; without LOW below HIGH it is an InputError."""
+    match = _STATED_SCALE.fullmatch(text.strip())
+    if match is None or float(match[1]) >= float(match[2]):
+        raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")
+    return Scale(float(match[1]), float(match[2]), f"{match[0]}, as stated")
+
+
+def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
+    """Return the scale that finite scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
+
+    Scores from 1 on that do not reach both ends of 1-5 could be on either scale. Real files on 0-5 nearly
+    always hold a score below 1, so 1-5 is assumed, and the note says so.
+
+    Raises:
+        InputError: They fit none of these; names the first that does not, by its place, and how to state it.
+    """
+    low, high = float(scores.min()), float(scores.max())
+    if low >= 0 and high <= 1:
+        return Scale(0.0, 1.0, "0-1, detected")
+    for misfit in np.flatnonzero((scores < 0) | (scores > 5)):
+        raise InputError(
+            f"{places[misfit]}: score {scores[misfit]:g} is on no scale that is recognised (0-1, 0-5, 1-5); "
+            "state it with --scale LOW-HIGH"
+        )
+    if high <= 2 and not (scores % 1).any():
+        # 0, 1, 2 may be grades, but are just as often the classes of an inference corpus, which rank nothing.
+        raise InputError(
+            f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
+            f"if they are grades, state --scale 0-{high:g}"
+        )
+    span = f"(lowest score {low:g}, highest {high:g})"
+    if low < 1:
+        return Scale(0.0, 5.0, f"0-5, detected {span}")
+    if (low, high) == (1, 5):
+        return Scale(1.0, 5.0, f"1-5, detected {span}")
+    return Scale(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
+
+
+def scale_of(
+    spec: str,
+    column: str,
+    every: Sequence[Item],
+    items: Sequence[Item],
+    raw: NDArray[np.float64],
+    stated: str | None,
+) -> Scale:
+    """Return the scale of a source, having checked that the scores (B,) of all items are on it.
+
+    Unless it is stated, the other splits of the source, `every` row of a file, help to tell: one of them may
+    hold the ends of the scale that another lacks. What has no score there, or -1 for a hidden one, does not.
+    """
+    places = [place for place, _ in items]
+    if not stated:
+        if is_dataset(spec) and raw.max() > 1:
+            every = [item for split in dataset_splits(spec) for item in read_rows(spec, split)]
+        others = [(number_or_nan(row.get(column)), place) for place, row in every]
+        others = [(number, place) for number, place in others if number >= 0]
+        return detect_scale(
+            np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
+        )
+    scale = parse_scale(stated)
+    if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
+        # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
+        return Scale(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
+    for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
+        raise InputError(
+            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}"
+        )
+    return scale
+
+
+def inference_classes(
+    every: Sequence[Item], texts: tuple[str, str], column: str, stated: str | None
+) -> dict[str, float] | None:
+    """Return the score of each label where labels are classes of inference; None where they are scores.
+
+    Their names say so, or the names of the texts; numbers with a stated scale are scores.
+    """
+    if column != "label":
+        return None
+    written = {_written(row) for _, row in every}
+    if written & _INFERENCE_SCORES.keys():
+        return _INFERENCE_SCORES
+    if stated or texts not in INFERENCE or not written <= {*_INFERENCE_NUMBERS, *_NO_CLASS}:
+        return None
+    if "2" not in written:
+        raise InputError(
+            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be classes, with 0 for "
+            "entailment, or scores; state --scale 0-1 if 1 is the closer pair, else write the classes' names"
+        )
+    return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
+
+
+def _written(row: dict[str, Any]) -> str:
+    number = number_or_nan(row.get("label"))
+    return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
+
+
+def scores_of_classes(
+    spec: str, items: Sequence[Item], classes: dict[str, float]
+) -> tuple[list[Item], NDArray[np.float64], Scale]:
+    """Return the items that have a class, their scores, and a note on how they were read."""
+    kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
+    if not kept:
+        raise InputError(f"{spec}: no row has a class; give labels {', '.join(classes)}")
+    for place, row in kept:
+        if _written(row) not in classes:
+            raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")
+    numbers = " (written 0, 1, 2, as in SNLI)" if "0" in classes else ""
+    note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
+    if len(kept) < len(items):
+        note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
+    return kept, np.array([classes[_written(row)] for _, row in kept]), Scale(0.0, 1.0, note)
