@@ -30,6 +30,7 @@ from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
+
 @dataclass(frozen=True, slots=True)
 class SessionResult:
     """What a finished session did; `counts` is the section of the same name in run.json.
