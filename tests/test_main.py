@@ -35,7 +35,6 @@ def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, package):
         ("angle_data grade", "--n", "at least 2"),
         ("angle_train fit", "--max-seq-length", "at least 2"),
         ("angle_train encode", "--max-seq-length", "at least 2"),
-        ("angle_train eval", "--seed", "0 to 2^32 - 1"),
     ],
 )
 def test_the_help_tells_the_range_of_a_number_where_one_may_not_guess_it(command, option, says):
