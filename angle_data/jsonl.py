@@ -14,6 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+import jsonlines
+
 from angle_data.errors import InputError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk that takes no more
@@ -50,16 +52,26 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield `(line number, object)` of every non-blank line, lazily; an `InputError` names `file:line`."""
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    number = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal number
+        for number, line in read_lines(path):
+            yield line
+
+    reader = jsonlines.Reader(lines())
+    while True:
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            # Also a number of thousands of digits, or brackets in brackets in brackets.
+            row = reader.read(type=dict, skip_empty=True)
+        except EOFError:
+            return
+        except jsonlines.InvalidLineError as error:
+            if error.__cause__ is None:  # JSON, but no object
+                found = type(json.loads(error.line)).__name__
+                raise InputError(f"{path}:{number}: expected a JSON object, got {found}") from None
+            raise InputError(f"{path}:{number}: not valid JSON ({error.__cause__})") from None
+        except RecursionError as error:  # brackets in brackets in brackets
             raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
         yield number, row
 
 
