@@ -273,14 +273,14 @@ def _take_steps(
 ) -> TrainerState:
     """Take the steps from `done` to `end` and return the trainer's last state."""
     label = f"training, on from step {done}" if resume else "training"
-    adaptive = choose_chunking(trainer.model, config) == "adaptive" and process_count() == 1
+    adaptive = choose_chunking(trainer.model, config) == "adaptive" and not torch.distributed.is_initialized()
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
         Progress(label, end - done) as progress,
         disk_errors_in_one_line(Path(str(trainer.args.output_dir))),
         warnings.catch_warnings(),
-        sparse_lookups(trainer.model) if adaptive else nullcontext(),
+        sparse_lookups(trainer.model) if adaptive else nullcontext(),  # DDP takes none, with one process too
     ):
         # accelerate hands DDP an argument under its old name.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
