@@ -56,7 +56,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
     def lines() -> Iterator[str]:
         nonlocal number
-        for number, line in read_lines(path):
+        for place, line in read_lines(path):
+            number = place
             yield line
 
     reader = jsonlines.Reader(lines())

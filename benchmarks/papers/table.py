@@ -47,9 +47,9 @@ def page() -> str:
     """Return README.md."""
     rows = [row for table in tables() for row in table["row"]]
     counts = Counter(row["needs"] for row in rows)
-    said = ", ".join(f"{counts[need]} {words}" for need, words in NEEDS.items())
+    said = "; ".join(f"{words}: {counts[need]}" for need, words in NEEDS.items())
     scaled = sum("scaled" in row for row in rows)
-    parts = [HEAD, f"{len(rows)} rows: {said}. {scaled} have run at a small scale.\n"]
+    parts = [HEAD, f"{len(rows)} rows ({said}). {scaled} have run at a small scale.\n"]
     for table in tables():
         parts.append(f"## {table['title']}\n\n{table['text']}\n")
         lines = ["| row | published | | command | scaled |", "| --- | --- | --- | --- | --- |"]
