@@ -100,7 +100,7 @@ def is_away(error: CallError) -> bool:
     return error.status_code in (502, 503, 504) or (isinstance(error, NoAnswer) and not error.timeout)
 
 
-_EPOCH = 1e8  # seconds that can only be a moment, counted from 1970
+_EPOCH = 1.5e9  # more seconds than anybody is told to wait: a moment since 2017, counted from 1970
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
