@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from train_runs import dataset, pair_set, write
 
@@ -71,6 +71,7 @@ def test_hold_out_keeps_sources_together():
     assert dev.sha256() != hold_out(pairs, 0.25, seed=2)[1].sha256()
 
 
+@settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 4), min_size=15, max_size=30), seed=st.integers(0, 99))
 def test_hold_out_without_sources_shares_no_text(sizes, seed):
     # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
@@ -114,6 +115,7 @@ def test_mined_pairs_carry_no_text_from_the_training_part_into_the_held_out_one(
 
 
 @pytest.mark.parametrize("supervision", ["grades", None])
+@settings(deadline=None)
 @given(texts=st.integers(60, 200), each=st.integers(2, 5), seed=st.integers(0, 9))
 def test_of_pairs_that_all_hang_together_texts_are_held_out_with_the_pairs_among_them(
     supervision, texts, each, seed
@@ -160,6 +162,7 @@ def test_hold_out_falls_back_to_single_pairs(caplog):
     assert "single pairs are held out" in caplog.text
 
 
+@settings(deadline=None)
 @given(st.integers(16, 100), st.integers(2, 8), st.integers(0, 5))
 def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
     pairs = single(count)
