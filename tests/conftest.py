@@ -97,3 +97,21 @@ def tiny_model(tiny_model_dir):
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(tiny_model_dir), device="cpu")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A hub that holds the given rows and remembers what it was asked for."""
+    import datasets
+
+    asked = []
+
+    def answer(rows):
+        def load_dataset(name, config=None, *, split, revision):
+            asked.append((name, config, split, revision))
+            return datasets.Dataset.from_list(rows)
+
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        return asked
+
+    return answer

@@ -143,24 +143,6 @@ def test_the_first_column_with_a_value_counts():
         class_in({"text": "x"}, "f:1")
 
 
-@pytest.fixture
-def hub(monkeypatch):
-    """A hub that holds the given rows and remembers what it was asked for."""
-    import datasets
-
-    asked = []
-
-    def answer(rows):
-        def load_dataset(name, config=None, *, split, revision):
-            asked.append((name, config, split, revision))
-            return datasets.Dataset.from_list(rows)
-
-        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-        return asked
-
-    return answer
-
-
 def test_qnli_counts_label_0_as_positive_and_tunes_on_train(hub):
     asked = hub([{"question": f"q{i}", "sentence": "s", "label": i % 2} for i in range(4)])
     data = QNLI.load(Source())

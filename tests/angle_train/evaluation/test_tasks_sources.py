@@ -1,27 +1,7 @@
 """Reading tasks' rows from a folder or the hub, and what is said when something is missing."""
 
-import pytest
-
 from angle_train.evaluation.sts import SICK_R
 from angle_train.evaluation.task import Source
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """A hub that holds the given rows and remembers what it was asked for."""
-    import datasets
-
-    asked = []
-
-    def answer(rows):
-        def load_dataset(name, config=None, *, split, revision):
-            asked.append((name, config, split, revision))
-            return datasets.Dataset.from_list(rows)
-
-        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-        return asked
-
-    return answer
 
 
 def test_a_task_asks_the_hub_for_its_own_split_and_columns(hub):
