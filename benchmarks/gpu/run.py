@@ -32,7 +32,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from guard import FAILED, SKIPPED, TIMEOUT, Part, run_part  # noqa: E402
 from setting import Setting  # noqa: E402
-from table import with_shares, written  # noqa: E402
+from summary import with_shares, written  # noqa: E402
 
 MINUTES = 9.0
 _RESERVE_S = 5.0  # for the table, and what is left of a part that is ended

@@ -140,8 +140,12 @@ class LoadedModel(Annotator):
         try:
             return decode(answer)
         except AnnotatorError as error:
-            cause = self._cause() if SEE_LOG in str(error) else None
-            message = f"{name} cannot load the model: {cause}" if cause else str(error)
+            message = str(error)
+            if SEE_LOG in message:
+                # llama.cpp logs from a thread: only when the process has ended is the cause surely there.
+                _let_end(process)
+                if cause := self._cause():
+                    message = f"{name} cannot load the model: {cause}"
             raise AnnotatorError(message + place) from None
 
     def _cause(self) -> str | None:
@@ -166,14 +170,22 @@ SEE_LOG = "root cause above"
 """What the message of an engine holds whose cause stands in its log only."""
 
 
+def _let_end(process: subprocess.Popen[bytes]) -> None:
+    """Tell an idle worker that nothing more comes, and give it a moment to end."""
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+
+
 def _end(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> None:
     """Let an idle worker go, and make sure that it went."""
-    for stream in (process.stdin, process.stdout, output):
+    for stream in (process.stdout, output):
         if stream is not None:
             with suppress(OSError):
                 stream.close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
+    _let_end(process)
     _kill(process)
 
 
