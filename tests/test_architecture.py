@@ -247,6 +247,6 @@ def test_no_module_takes_the_name_of_a_function_of_its_package(package):
 
 
 def test_benchmarks_have_different_names():
-    """Their folders stand on one sys.path in the tests; of two modules of a name, one would hide the other."""
+    """Their folders stand on one sys.path in the tests; one of two with a name would hide the other."""
     names = [path.stem for path in (ROOT / "benchmarks").rglob("*.py") if path.stem != "__init__"]
     assert [name for name, times in Counter(names).items() if times > 1] == []
