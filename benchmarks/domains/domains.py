@@ -1,0 +1,214 @@
+"""Real domains, whole MiniLM, human truth: what share of the gain of all human labels do other rows bring?
+
+    ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py                  # all domains and rows, 3 seeds
+    ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py sick --rows degrees human --seeds 1
+
+Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows:
+
+simcse       a text is its own positive, on the texts of the training pairs; needs no label
+degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
+graded       bug-titles alone: degrees, with mined pairs that a language model graded
+human-50     so many human pairs; human-200
+human        all human pairs of the training split
+
+The recipe is `topics` for what a language model wrote, `default` for human pairs. The same dev pairs choose
+the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
+which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl
+beside this file holds what the language model wrote, with rows of the training splits and no sentence of
+theirs. Finished runs are not repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import statistics
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "papers")]
+
+from baselines import METHODS, train  # noqa: E402
+from common import RESULTS, data_folder, minilm, options, plus_minus, save_results  # noqa: E402
+from llm_supervised import DEGREES, Task, bug_titles, data_sets, degrees_reply, fit_pairs  # noqa: E402
+from sentence_transformers import SentenceTransformer  # noqa: E402
+from stsb_replies import rows_of  # noqa: E402
+
+from angle_data.console import configure_logging  # noqa: E402
+from angle_data.jsonl import write_jsonl  # noqa: E402
+from angle_data.text import stable_hash  # noqa: E402
+from angle_train import evaluate  # noqa: E402
+from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
+from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
+
+ROWS = ("simcse", "degrees", "graded", "human-50", "human-200", "human")
+FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain gives: the task of what a language model wrote, and the file of human training pairs."""
+
+    task: Task
+    human: Path
+
+
+def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path]:
+    """Write the texts and the replies to them; return the two files.
+
+    Raises:
+        SystemExit: The training split has its rows in another order, or is another edition.
+    """
+    texts, replies = [], []
+    for row in rows_of(HERE / f"{name}.jsonl"):
+        text = train[row["row"]]["text1"]
+        if not hashlib.sha256(text.encode()).hexdigest().startswith(row["sha256"]):
+            sys.exit(f"{name}, row {row['row']}: not the text that the reply answers; another edition?")
+        texts.append({"id": f"train-{row['row']}", "text": text})
+        replies.append(degrees_reply(text, row["reply"]))
+    write_jsonl(home / "texts.jsonl", texts)
+    write_jsonl(home / f"{DEGREES}.jsonl", replies)
+    return home / "texts.jsonl", home / f"{DEGREES}.jsonl"
+
+
+def pairs_of(path: Path) -> list[dict[str, Any]]:
+    """Return text1, text2 and a score or label of each row."""
+    rows = []
+    for row in rows_of(path):
+        one, other = (row.get(f"sentence{end}") or row[f"text{end}"] for end in (1, 2))
+        truth = "score" if "score" in row else "label"
+        rows.append({"text1": one.strip(), "text2": other.strip(), truth: row[truth]})
+    return rows
+
+
+def public_domain(name: str) -> Domain:
+    """Return a domain whose pairs are files with train, perhaps validation, and test."""
+    source, home = data_folder() / "data" / FOLDERS[name], RESULTS / "domains" / name
+    train = pairs_of(source / "train.jsonl.gz")
+    texts, degrees = written(name, train, home)
+    if (source / "validation.jsonl.gz").exists():
+        human, dev = train, pairs_of(source / "validation.jsonl.gz")
+    else:
+        human = [row for row in train if stable_hash(row["text1"]) % 10]
+        dev = [row for row in train if not stable_hash(row["text1"]) % 10]
+    files = {"human": human, "dev": dev, "test": pairs_of(source / "test.jsonl.gz")}
+    for file, rows in files.items():
+        write_jsonl(home / f"{file}.jsonl", rows)
+    dev_file, test_file = (home / "dev.jsonl",), (home / "test.jsonl",)
+    task = Task(f"domains-{name}", "topics", None, texts, home, degrees, None, False, dev_file, test_file, ())
+    return Domain(task, home / "human.jsonl")
+
+
+def bugs() -> Domain:
+    """Return the titles of bug reports, with the duplicates of the training split as human pairs."""
+    task, source = bug_titles(), data_folder() / "data" / "bug-duplicates"
+    titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-train.jsonl.gz")}
+    rows = (
+        {
+            "text1": titles[f"{row['source']}:{row['id1']}"],
+            "text2": titles[f"{row['source']}:{row['id2']}"],
+            "label": row["label"],
+        }
+        for row in rows_of(source / "train.jsonl.gz")
+    )
+    human = RESULTS / "domains" / "bug-titles" / "human.jsonl"
+    write_jsonl(human, rows)
+    return Domain(replace(task, layers=None), human)
+
+
+DOMAINS = {**{name: partial(public_domain, name) for name in FOLDERS}, "bug-titles": bugs}
+"""Name on the command line -> what makes the domain."""
+
+
+def few(path: Path, count: int, seed: int) -> Path:
+    """Return a file with so many of the pairs, others for each seed."""
+    rows = rows_of(path)
+    out = path.with_name(f"human-{count}-{seed}.jsonl")
+    write_jsonl(out, random.Random(seed).sample(rows, count))
+    return out
+
+
+def simcse(domain: Domain, out: Path, seed: int) -> Path:
+    """Train unsupervised SimCSE on the texts of the training pairs; return the model's folder."""
+    if not (out / "modules.json").exists():
+        model = SentenceTransformer(str(minilm()), device="cpu")
+        model.max_seq_length = METHODS["simcse"].max_seq_length
+        train(model, "simcse", METHODS["simcse"], rows_of(domain.human), out / "checkpoints", seed=seed)
+        model.max_seq_length = SentenceTransformer(str(minilm()), device="cpu").max_seq_length
+        model.save(str(out), create_model_card=False)
+    return out
+
+
+def measured(model: Path, domain: Domain) -> float:
+    """Return Spearman x 100 of a model on the test pairs."""
+    return float(evaluate(model, pairs=domain.task.test[0]).figures[0]["score"])
+
+
+def run(name: str, domain: Domain, row: str, seed: int, values: dict[str, Any]) -> dict[str, float]:
+    """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives."""
+    home = RESULTS / "domains" / name
+    if row == "simcse":
+        value = measured(simcse(domain, home / f"simcse-{seed}", seed), domain)
+        return {"tuned": value, "saved": value}
+    if row.startswith("human"):
+        count = row.removeprefix("human").removeprefix("-")
+        data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
+    else:
+        data, used = data_sets(domain.task)[{"graded": "degrees-mined"}.get(row, row)], domain.task.purpose
+    recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
+    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed)
+    by_model = {result["model"]: result["value"] for result in found if result["role"] == "test"}
+    tuned = next(value for model, value in by_model.items() if model.startswith(TUNED))
+    return {"tuned": tuned, "saved": by_model.get(TUNED, by_model[BACKBONE])}
+
+
+def shown(name: str, untouched: float, rows: dict[str, list[dict[str, float]]]) -> str:
+    """Return the table of a domain as Markdown."""
+
+    def mean(row: str) -> float:
+        return statistics.mean(found["saved"] for found in rows[row])
+
+    lines = [f"### {name}", "", "| row | tuned | saved | gain | share of human |", "|---|---|---|---|---|"]
+    lines += [f"| untouched | | {untouched:.1f} | | |"]
+    for row, found in rows.items():
+        gain, share = mean(row) - untouched, "-"
+        if "human" in rows and mean("human") > untouched:
+            share = f"{100 * gain / (mean('human') - untouched):.0f} %"
+        columns = (plus_minus([values[kind] for values in found], ".1f") for kind in ("tuned", "saved"))
+        lines.append(f"| {row} | {' | '.join(columns)} | {gain:+.1f} | {share} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Train every row of every domain with every seed, and print a table for each domain."""
+    parser = options(__doc__)
+    parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=f"of {', '.join(DOMAINS)}; default all")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of every recipe")
+    given = parser.parse_args()
+    if unknown := set(given.domains) - set(DOMAINS):
+        parser.error(f"no such domain: {', '.join(sorted(unknown))}")
+    configure_logging(quiet=True)
+    raw = []
+    for name in given.domains or DOMAINS:
+        domain = DOMAINS[name]()
+        untouched = measured(minilm(), domain)
+        rows: dict[str, list[dict[str, float]]] = {}
+        for row in given.rows:
+            if row == "graded" and domain.task.grades is None:
+                continue
+            for seed in given.seeds:
+                found = run(name, domain, row, seed, parse_settings(given.set))
+                rows.setdefault(row, []).append(found)
+                raw.append({"domain": name, "row": row, "seed": seed, "untouched": untouched, **found})
+        print(shown(name, untouched, rows), flush=True)
+    save_results("domains", raw)
+
+
+if __name__ == "__main__":
+    main()

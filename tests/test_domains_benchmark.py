@@ -1,0 +1,62 @@
+"""`benchmarks/domains`: its figures, and that replies are put together with the texts that they answer."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from angle_data.jsonl import write_jsonl
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks" / "domains")]
+
+import domains  # noqa: E402
+
+
+def stored(folder, text, sentence="a dog <Text>"):
+    """A file of one reply, to the first row of a training split."""
+    row = {"row": 0, "sha256": hashlib.sha256(text.encode()).hexdigest()[:12], "reply": {"5": sentence}}
+    write_jsonl(folder / "tiny.jsonl", [row])
+
+
+def test_replies_belong_to_the_texts_that_they_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(domains, "HERE", tmp_path)
+    stored(tmp_path, "A dog runs")
+    texts, replies = domains.written("tiny", [{"text1": "A dog runs"}], tmp_path / "home")
+    assert domains.rows_of(texts) == [{"id": "train-0", "text": "A dog runs"}]
+    (row,) = domains.rows_of(replies)
+    assert json.loads(row["reply"]) == {"5": "a dog A dog runs"}
+    with pytest.raises(SystemExit, match="tiny, row 0: not the text that the reply answers"):
+        domains.written("tiny", [{"text1": "Another dog runs"}], tmp_path / "home")
+
+
+@pytest.mark.parametrize("name", domains.FOLDERS)
+def test_every_reply_has_five_degrees_and_no_text_comes_twice(name):
+    rows = domains.rows_of(domains.HERE / f"{name}.jsonl")
+    assert len(rows) >= 50
+    assert len({row["row"] for row in rows}) == len(rows)
+    assert all(list(row["reply"]) == ["5", "4", "3", "2", "1"] for row in rows)
+    assert all(len(set(row["reply"].values())) == 5 for row in rows)
+
+
+def test_a_share_is_of_the_gain_of_all_human_pairs_and_of_what_is_saved():
+    rows = {
+        "degrees": [{"tuned": 66.0, "saved": 66.0}, {"tuned": 61.0, "saved": 62.0}],
+        "human": [{"tuned": 70.0, "saved": 70.0}],
+    }
+    table = domains.shown("tiny", 62.0, rows)
+    assert "| degrees | 63.5 ± 3.54 | 64.0 ± 2.83 | +2.0 | 25 % |" in table
+    assert "| human | 70.0 | 70.0 | +8.0 | 100 % |" in table
+    assert "| degrees | 63.5 ± 3.54 | 64.0 ± 2.83 | +2.0 | - |" in domains.shown(
+        "tiny", 62.0, {"degrees": rows["degrees"]}
+    )
+
+
+def test_few_pairs_are_others_for_each_seed(tmp_path):
+    write_jsonl(tmp_path / "human.jsonl", ({"text1": str(n)} for n in range(100)))
+    human = tmp_path / "human.jsonl"
+    one, same, other = (domains.rows_of(domains.few(human, 10, seed)) for seed in (1, 1, 2))
+    assert one == same != other
+    assert len(one) == 10
