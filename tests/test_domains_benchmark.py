@@ -19,15 +19,19 @@ def stored(folder, text, sentence="a dog <Text>"):
     """A file of one reply, to the first row of a training split."""
     row = {"row": 0, "sha256": hashlib.sha256(text.encode()).hexdigest()[:12], "reply": {"5": sentence}}
     write_jsonl(folder / "tiny.jsonl", [row])
+    write_jsonl(folder / "tiny-graded.jsonl", [{"one": "0:1", "other": "0:2", "kind": "near", "score": 4.5}])
 
 
 def test_replies_belong_to_the_texts_that_they_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(domains, "HERE", tmp_path)
     stored(tmp_path, "A dog runs")
-    texts, replies = domains.written("tiny", [{"text1": "A dog runs"}], tmp_path / "home")
+    train = [{"text1": "A dog runs", "text2": "A dog sleeps"}]
+    texts, replies, graded = domains.written("tiny", train, tmp_path / "home")
     assert domains.rows_of(texts) == [{"id": "train-0", "text": "A dog runs"}]
     (row,) = domains.rows_of(replies)
     assert json.loads(row["reply"]) == {"5": "a dog A dog runs"}
+    (pair,) = domains.rows_of(graded)
+    assert (pair["text1"], pair["text2"], pair["score"]) == ("A dog runs", "A dog sleeps", 4.5)
     with pytest.raises(SystemExit, match="tiny, row 0: not the text that the reply answers"):
         domains.written("tiny", [{"text1": "Another dog runs"}], tmp_path / "home")
 

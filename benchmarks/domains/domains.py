@@ -7,15 +7,16 @@ Domains: sick (image captions), mrpc (news), questions (of a community), bug-tit
 
 simcse       a text is its own positive, on the texts of the training pairs; needs no label
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
-graded       bug-titles alone: degrees, with mined pairs that a language model graded
+graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
 human-50     so many human pairs; human-200
 human        all human pairs of the training split
 
 The recipe is `topics` for what a language model wrote, `default` for human pairs. The same dev pairs choose
 the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
-which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl
-beside this file holds what the language model wrote, with rows of the training splits and no sentence of
-theirs. Finished runs are not repeated.
+which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl and
+NAME-graded.jsonl beside this file hold what the language model wrote and graded; they name rows of the
+training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs are
+not repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "papers")]
 
 from baselines import METHODS, train  # noqa: E402
 from common import RESULTS, data_folder, minilm, options, plus_minus, save_results  # noqa: E402
-from llm_supervised import DEGREES, Task, bug_titles, data_sets, degrees_reply, fit_pairs  # noqa: E402
+from llm_supervised import DEGREES, GRADER, Task, bug_titles, data_sets, degrees_reply, fit_pairs  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from stsb_replies import rows_of  # noqa: E402
 
@@ -57,8 +58,8 @@ class Domain:
     human: Path
 
 
-def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path]:
-    """Write the texts and the replies to them; return the two files.
+def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
+    """Write the texts, the replies to them and the graded pairs; return the three files.
 
     Raises:
         SystemExit: The training split has its rows in another order, or is another edition.
@@ -70,9 +71,26 @@ def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, P
             sys.exit(f"{name}, row {row['row']}: not the text that the reply answers; another edition?")
         texts.append({"id": f"train-{row['row']}", "text": text})
         replies.append(degrees_reply(text, row["reply"]))
-    write_jsonl(home / "texts.jsonl", texts)
-    write_jsonl(home / f"{DEGREES}.jsonl", replies)
-    return home / "texts.jsonl", home / f"{DEGREES}.jsonl"
+    grades = [
+        {
+            "text1": text_at(train, row["one"]),
+            "text2": text_at(train, row["other"]),
+            "grader": GRADER,
+            "score": row["score"],
+        }
+        for row in rows_of(HERE / f"{name}-graded.jsonl")
+    ]
+    files = {"texts": texts, DEGREES: replies, GRADER: grades}
+    for file, rows in files.items():
+        write_jsonl(home / f"{file}.jsonl", rows)
+    found, degrees, graded = (home / f"{file}.jsonl" for file in files)
+    return found, degrees, graded
+
+
+def text_at(train: list[dict[str, Any]], place: str) -> str:
+    """Return the text at a place such as `12:2`, the second text of row 12."""
+    row, end = place.split(":")
+    return str(train[int(row)][f"text{end}"])
 
 
 def pairs_of(path: Path) -> list[dict[str, Any]]:
@@ -89,7 +107,7 @@ def public_domain(name: str) -> Domain:
     """Return a domain whose pairs are files with train, perhaps validation, and test."""
     source, home = data_folder() / "data" / FOLDERS[name], RESULTS / "domains" / name
     train = pairs_of(source / "train.jsonl.gz")
-    texts, degrees = written(name, train, home)
+    texts, degrees, grades = written(name, train, home)
     if (source / "validation.jsonl.gz").exists():
         human, dev = train, pairs_of(source / "validation.jsonl.gz")
     else:
@@ -200,8 +218,6 @@ def main() -> None:
         untouched = measured(minilm(), domain)
         rows: dict[str, list[dict[str, float]]] = {}
         for row in given.rows:
-            if row == "graded" and domain.task.grades is None:
-                continue
             for seed in given.seeds:
                 found = run(name, domain, row, seed, parse_settings(given.set))
                 rows.setdefault(row, []).append(found)
