@@ -15,8 +15,8 @@ The recipe is `topics` for what a language model wrote, `default` for human pair
 the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
 which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl and
 NAME-graded.jsonl beside this file hold what the language model wrote and graded; they name rows of the
-training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs are
-not repeated.
+training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs
+are not repeated.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def public_domain(name: str) -> Domain:
     for file, rows in files.items():
         write_jsonl(home / f"{file}.jsonl", rows)
     dev_file, test_file = (home / "dev.jsonl",), (home / "test.jsonl",)
-    task = Task(f"domains-{name}", "topics", None, texts, home, degrees, None, False, dev_file, test_file, ())
+    task = Task(
+        f"domains-{name}", "topics", None, texts, home, degrees, grades, True, dev_file, test_file, ()
+    )
     return Domain(task, home / "human.jsonl")
 
 
