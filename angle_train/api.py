@@ -181,7 +181,7 @@ def fit(
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
     }
-    from angle_train.data.kinds import choose_recipe
+    from angle_train.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])

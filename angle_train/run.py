@@ -30,7 +30,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, load_run_data, run_leaks
+from angle_train.data.splits import RunData, assign_uses, load_given, run_leaks
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -55,6 +55,7 @@ from angle_train.train.arguments import Schedule, check_trackers, resolve_precis
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, snapshot
+from angle_train.train.presets import settle
 from angle_train.train.processes import connect, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -81,6 +82,7 @@ class Run:
 
     Attributes:
         options: What was asked for.
+        recipe: The recipe, with all that it left open chosen for the pairs.
         data: Its pairs.
         directory: Where it writes.
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
@@ -88,15 +90,11 @@ class Run:
     """
 
     options: FitOptions
+    recipe: Recipe
     data: RunData
     directory: RunDirectory
     tokens: int | None = None
     resume: Path | None = None
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe, with all that it left open chosen for the pairs."""
-        return self.data.recipe
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -162,8 +160,9 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
     """
     begun = time.monotonic()
     with open_run(options) as held:
-        data = load_data(options, reason)
-        run = Run(options, data, RunDirectory(options.out, fingerprint(options, data)))
+        data, recipe = load_data(options, reason)
+        directory = RunDirectory(options.out, fingerprint(options, data, recipe))
+        run = Run(options, recipe, data, directory)
         if run.directory.status(overwrite=options.overwrite) == "finished":
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
@@ -204,29 +203,24 @@ def reopen(run: Run) -> FitReport:
     return report
 
 
-def load_data(options: FitOptions, reason: str = "") -> RunData:
-    """Return the pairs of a run, see `splits.load_run_data`; `reason` is that of `fit`."""
+def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
+    """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
     if reason:
         log.info("%s", reason)
-    data = load_run_data(
-        options.data or (),
-        options.human or (),
-        options.dev or (),
-        options.test or (),
-        recipe=options.recipe,
-        scale=options.scale,
-        drop_leaks=options.drop_leaks,
+    given = load_given(
+        options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
     )
+    recipe = settle(options.recipe, given.training)
+    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
     if not options.keep:
-        return data
-    if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
+        return data, recipe
+    if not (recipe.objective.cosine_weight or recipe.objective.angle_weight):
         raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
-    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test]))
+    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test])), recipe
 
 
-def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
+def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
-    recipe = data.recipe
     values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training)
     parts = {key: json.dumps(value) for key, value in values.items() if key not in _SAME_RESULT}
     parts |= {
@@ -302,7 +296,7 @@ def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
     (similarity,) = measure_by_base_model(run, model, [kept])
     if np.ptp(similarity.clip(0.0, 1.0)) == 0:
         raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return replace(run, data=with_kept(run.data, kept, similarity))
+    return replace(run, data=with_kept(run.data, kept, similarity, run.recipe.objective))
 
 
 @rank_zero

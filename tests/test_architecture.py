@@ -52,6 +52,7 @@ TOP = {
         "cli": "cli",
         "__main__": "cli",
         "api": "runs",
+        "purpose": "runs",
         "run": "runs",
         "encode": "runs",
         "options": "recipe",
@@ -247,6 +248,6 @@ def test_no_module_takes_the_name_of_a_function_of_its_package(package):
 
 
 def test_benchmarks_have_different_names():
-    """Their folders stand on one sys.path in the tests; of two modules of a name, one would hide the other."""
+    """In the tests their folders stand on one sys.path, where one of two modules of a name hides the other."""
     names = [path.stem for path in (ROOT / "benchmarks").rglob("*.py") if path.stem != "__init__"]
     assert [name for name, times in Counter(names).items() if times > 1] == []

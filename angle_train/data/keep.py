@@ -18,6 +18,7 @@ from angle_train.data.leaks import without_pairs_of
 from angle_train.data.pairs import KEPT, PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 from angle_train.data.splits import RunData, together
+from angle_train.recipe import ObjectiveConfig
 
 log = logging.getLogger("angle.fit")
 
@@ -70,8 +71,10 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
     return pairs
 
 
-def with_kept(data: RunData, kept: PairSet, similarity: NDArray[np.float64]) -> RunData:
+def with_kept(
+    data: RunData, kept: PairSet, similarity: NDArray[np.float64], objective: ObjectiveConfig
+) -> RunData:
     """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
-    kept, objective = replace(kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
+    kept = replace(kept, score=similarity.clip(0.0, 1.0))
     others = together(data.others, kept, objective)
     return replace(data, kept=kept, others=others, train=together(others, data.human, objective))

@@ -40,7 +40,7 @@ def combined_objective(
         ValueError: No term has a weight: the recipe was not settled.
     """
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
-        raise ValueError("no term has a weight; choose the values of the recipe with data.kinds.settle first")
+        raise ValueError("no term has a weight; settle the recipe first, see train.presets")
     terms: dict[str, Tensor] = {}
     for width in widths(config, embeddings.shape[1]):
         for name, term in _terms(embeddings[:, :width], labels, config).items():

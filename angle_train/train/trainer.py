@@ -27,7 +27,6 @@ from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
@@ -196,7 +195,7 @@ def train(
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
-        recipe: How; what it leaves open is chosen by the kind of the labels.
+        recipe: How; settled, see `presets.settle`.
         directory: Checkpoints go here: the last one, and the best one on the dev sets.
         evaluator: Measures on the dev sets.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
@@ -205,9 +204,12 @@ def train(
     Raises:
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
+        ValueError: The recipe is not settled.
     """
-    recipe = settle(recipe, pairs)
-    config, options = recipe.training, options or TrainOptions()
+    config = recipe.training
+    if None in (config.epochs, config.learning_rate):
+        raise ValueError("settle the recipe first, see train.presets")
+    options = options or TrainOptions()
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):

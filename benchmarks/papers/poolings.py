@@ -29,6 +29,7 @@ from angle_train.data.pairs import load_pairs  # noqa: E402
 from angle_train.evaluation.similarity import mean_spearman, measure  # noqa: E402
 from angle_train.model.load import load_backbone, save_model  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
+from angle_train.train.presets import settle  # noqa: E402
 from angle_train.train.trainer import DevEvaluator, restore, train  # noqa: E402
 
 POOLINGS = ("cls-last-avg", "first-last-avg")
@@ -88,7 +89,8 @@ def main() -> None:
     dev = [load_pairs(given.dev, split="validation", rows="dev")]
     evaluator = DevEvaluator(dev, mean_spearman(dev, measure(model, dev)))
     checkpoints = given.out / "checkpoints"
-    training = train(model, load_pairs(given.data), recipe, checkpoints, evaluator=evaluator)
+    pairs = load_pairs(given.data)
+    training = train(model, pairs, settle(recipe, pairs), checkpoints, evaluator=evaluator)
     restore(model, checkpoints, training.best_step)
     save_model(model, given.out)
     print(f"{given.out}: step {training.best_step} of {training.steps}")

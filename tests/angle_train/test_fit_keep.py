@@ -56,7 +56,7 @@ def test_pairs_keep_the_order_that_the_backbone_gives_them(config, tmp_path):
 def test_pairs_that_have_a_label_or_are_measured_are_not_kept(config, rows, tmp_path):
     both = [{"text1": row["sentence2"], "text2": row["sentence1"]} for row in rows[40:60]]
     test = write(tmp_path / "test.jsonl", rows[50:70])
-    data = load_data(replace(config, keep=[write(tmp_path / "both.jsonl", both)], test=[test]))
+    data, _ = load_data(replace(config, keep=[write(tmp_path / "both.jsonl", both)], test=[test]))
     assert data.kept.text1 == [row["sentence2"] for row in rows[48:50]]
 
 
@@ -86,8 +86,8 @@ def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
 
 def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config, rows, tmp_path):
     sourced = [row | {"source_id": f"s{number}"} for number, row in enumerate(rows[:48])]
-    data = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
-    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40))
+    data, recipe = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
+    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40), recipe.objective)
     assert joined.train.scales() == [1] * 48 + [-1] * 40
     assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]
     assert len(joined.others) == 88

@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from train_runs import dataset, pair_set, write
+from train_runs import dataset, pair_set, run_data, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.hold_out import cut, hold_out
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.recipe import Recipe
+from angle_train.data.splits import run_leaks
 
 
 def load(data, dev=(), test=(), **options):
-    return load_run_data(data, (), dev, test, recipe=Recipe(), **options)
+    return run_data(data, (), dev, test, **options)
 
 
 def sizes(data):
@@ -52,9 +51,9 @@ def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     files = [[write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()]
     told = [leak.sentence() for leak in run_leaks(load(*files)) if leak.pairs]
     assert told == ["4 of 30 test pairs of test are dev pairs too"]
-    human = load_run_data((), files[2], files[1], files[2], recipe=Recipe(), scale="0-5")
+    human = run_data((), files[2], files[1], files[2], scale="0-5")
     assert [leak.pairs for leak in run_leaks(human)] == [4, 30, 4]
-    human = load_run_data((), files[2], (), files[1], recipe=Recipe(), scale="0-5", drop_leaks=True)
+    human = run_data((), files[2], (), files[1], scale="0-5", drop_leaks=True)
     assert (len(human.train), human.dropped) == (26, {"leaks": 4})
 
 
@@ -145,12 +144,12 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
         (data, {"degrees", "human"}),
         (write(tmp_path / "old.jsonl", rows[:40]), {"", "human"}),
     ):
-        train = load_run_data([source], [human], (), (), recipe=Recipe()).train
+        train = run_data([source], [human], (), ()).train
         assert set(train.supervision) == names
         assert len(set(train.scales())) == 2
         assert "human grades are ranked among themselves and against random pairs" in caplog.text
         caplog.clear()
-    assert set(load_run_data((), [human], (), (), recipe=Recipe()).train.scales()) == {1}
+    assert set(run_data((), [human], (), ()).train.scales()) == {1}
     assert "ranked among themselves" not in caplog.text
 
 
