@@ -37,7 +37,8 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
 
 def draw_split(key: str, shares: Mapping[str, float]) -> str:
     """Return the split of `key`, drawn by its hash alone: however many others there are, it stays there."""
-    position, border = stable_hash(key) / 2**64, 0.0
+    position = stable_hash(key) / 2**64
+    border = 0.0
     for name, share in shares.items():
         border += share
         if position < border:

@@ -168,7 +168,8 @@ def fit(
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
-    backbone, out = _several(backbone)[0], path_of(out)
+    backbone = _several(backbone)[0]
+    out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
     given["keep"] = options.pop("keep", None)
     if given["data"] is None and given["human"] is None:
@@ -252,7 +253,8 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
     rows = []
     for result in results:
         row = {name: getattr(result, name) for name in ("pairs", "role", "count", "model", "metric")}
-        score, found = result.score, result.difference
+        score = result.score
+        found = result.difference
         row |= {"score": 100 * score.value, "low": 100 * score.low, "high": 100 * score.high}
         row["baseline"] = result.baseline
         for name, part in (("difference", "delta"), ("difference_low", "low"), ("difference_high", "high")):
@@ -292,7 +294,8 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         raise InputError("give at least one model")
     for name in ("data_dir",) if pairs else ("split", "scale"):
         if given[name] is not None:
-            option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
+            option = name.replace("_", "-")
+            way = "--task" if pairs else "--pairs"
             raise InputError(f"--{option} goes with {way} only; leave it out")
     if report := given["report"]:
         if report.is_dir() or report.suffix.lower() not in _PAGES:

@@ -123,7 +123,8 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
         for field in wanted:
             if field not in row:
                 raise InputError(f"{place}: no field {field!r}; fields found: {names_of(row)}{_HINT}")
-        text, identity = row[text_field], row.get(name)
+        text = row[text_field]
+        identity = row.get(name)
         if not isinstance(text, str):
             raise InputError(f"{place}: field {text_field!r} must be a string, got {type(text).__name__}")
         if "\0" in text:

@@ -328,7 +328,8 @@ def claim(run: Run, held: ExitStack) -> Run:
 
 def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
-    dev, share = run.data.dev, run.recipe.training.average_with_backbone
+    dev = run.data.dev
+    share = run.recipe.training.average_with_backbone
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
@@ -378,7 +379,8 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
-    training, step = Training([], 0, schedule.steps, 0), 0
+    training = Training([], 0, schedule.steps, 0)
+    step = 0
     if cross.choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
@@ -406,7 +408,9 @@ def mix_in_backbone(run: Run, model: SentenceTransformer, share: float) -> None:
 
 def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) -> Trained:
     """Return the figures of a run before and after tuning."""
-    choice, held_out, details = outcome.choice, outcome.held_out, outcome.findings
+    choice = outcome.choice
+    held_out = outcome.held_out
+    details = outcome.findings
     if held_out is None:
         old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
         return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
@@ -426,7 +430,8 @@ def save(
     run: Run, model: SentenceTransformer, before: Columns, outcome: Outcome, facts: dict[str, Any]
 ) -> FitReport:
     """Make a trained model what users will have, measure that, and write it with its reports."""
-    options, directory = run.options, run.directory
+    options = run.options
+    directory = run.directory
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run, before, outcome, after)

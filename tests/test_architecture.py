@@ -248,6 +248,6 @@ def test_no_module_takes_the_name_of_a_function_of_its_package(package):
 
 
 def test_benchmarks_have_different_names():
-    """In the tests their folders stand on one sys.path, where one of two modules of a name hides the other."""
+    """In the tests their folders share one sys.path, where one of two modules of a name hides the other."""
     names = [path.stem for path in (ROOT / "benchmarks").rglob("*.py") if path.stem != "__init__"]
     assert [name for name, times in Counter(names).items() if times > 1] == []

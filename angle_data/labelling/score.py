@@ -44,7 +44,8 @@ _CHARS_PER_GRADE = 30
 _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
-_ENOUGH, _ALL_ALIKE = 20, 0.95
+_ENOUGH = 20
+_ALL_ALIKE = 0.95
 
 Call = tuple[Pair, ...]  # the pairs of one request, numbered from 1 in this order
 
@@ -143,7 +144,9 @@ class ScoreJob(Job):
         `requests = replied + refused + failed + not_recorded + unanswered`; of the `pairs` that were replied
         to, `kept` have a grade.
         """
-        tally, grades, out = Tally(), Counter[float](), self.config.out
+        tally = Tally()
+        grades = Counter[float]()
+        out = self.config.out
         for key, call in list(self._shared_calls(journal).items()):
             if key in journal.failures and all(self._alone(pair, journal)[0].key in journal for pair in call):
                 del journal.failures[key], self._shared_calls(journal)[key]  # it was asked pair by pair
@@ -252,12 +255,14 @@ class ScoreJob(Job):
         self, pair: Pair, shared: dict[int, _Found | None], journal: Journal
     ) -> tuple[list[ChatRequest], _Found | None]:
         """Return the requests about a pair alone, up to an open one, and what is known of it in the end."""
-        due, known = list[ChatRequest](), shared.get(pair.rank)
+        due = list[ChatRequest]()
+        known = shared.get(pair.rank)
         if pair.rank in shared and (known is None or isinstance(known.grade, float)):
             return due, known
         for request in self._alone(pair, journal):
             due.append(request)
-            row, failure = journal.row(request.key), journal.failures.get(request.key)
+            row = journal.row(request.key)
+            failure = journal.failures.get(request.key)
             if failure is not None and (row is None or refusal_of(row) is not None):
                 reason = NOT_RECORDED if failure.kind == NOT_RECORDED else "request_failed"
                 return due, _Found(request.key, reason)
@@ -271,7 +276,8 @@ class ScoreJob(Job):
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote, names = Counter[bool](), set[str]()
+    wrote = Counter[bool]()
+    names = set[str]()
     grader = model_behind(spec.model, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
         recorded = read_run_file(run)
@@ -292,7 +298,8 @@ def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
 
 def _raw(key: str, journal: Journal) -> str:
     """Return the words of the reply to a request, or of its failure or refusal."""
-    row, failure = journal.row(key), journal.failures.get(key)
+    row = journal.row(key)
+    failure = journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
     return whole_characters(refusal_of(row) or words_of(row)) if row is not None else ""

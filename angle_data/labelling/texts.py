@@ -90,11 +90,15 @@ class TextFile(_InputFile[Text]):
     def __init__(
         self, path: Path, *, text_field: str = "text", id_field: str = "id", limit: int | None = None
     ) -> None:
-        self._path, self._text_field, self._id_field = path, text_field, id_field
+        self._path = path
+        self._text_field = text_field
+        self._id_field = id_field
         super().__init__(path, limit, "texts")
 
     def _items(self) -> Iterator[tuple[str, Text | None]]:
-        field, id_field, hint = self._text_field, self._id_field, " (choose with --text-field)"
+        field = self._text_field
+        id_field = self._id_field
+        hint = " (choose with --text-field)"
         for where, row in read_texts(self._path, field, id_field, require=[field], hint=hint):
             if field not in row:
                 raise InputError(f"{where}: no field {field!r}; fields found: {_names(row)}{hint}")

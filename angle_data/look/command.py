@@ -10,7 +10,8 @@ from typing import Any
 from angle_data.calling.options import option, with_options
 from angle_data.errors import InputError
 
-_SHOWN, _ON_A_PAGE = 20, 500
+_SHOWN = 20
+_ON_A_PAGE = 500
 _DATA = "Output folder of any angle-data command, or a file of pairs."
 _SEED = "Random seed for the draw."
 
@@ -84,7 +85,9 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
     """
     from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
 
-    data, out, n = config.data, config.out, config.n
+    data = config.data
+    out = config.out
+    n = config.n
     if config.verdict:
         return _verdicts(config)
     if config.finish is not None and data is None and out is None:

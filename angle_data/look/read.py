@@ -152,7 +152,9 @@ def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
     if names is None:
         fix = "fetch them with `angle-data gis rehydrate`" if "hash1" in row else f"needed: {_NEEDED}"
         raise InputError(f"{place}: no two texts; fields found: {', '.join(map(str, row))}; {fix}")
-    reason, flags, models = row.get("reason"), row.get("flags"), row.get("models") or [row.get("model")]
+    reason = row.get("reason")
+    flags = row.get("flags")
+    models = row.get("models") or [row.get("model")]
     marks = (reason,) if reason else flags if isinstance(flags, list) else ()
     degree = f"degree-{row['degree']}" if row.get("degree") else ""
     facts = {name: row[name] for name in _FACTS if row.get(name) not in (None, "")}

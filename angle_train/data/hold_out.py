@@ -79,7 +79,8 @@ def _gather(first: Sequence[str], second: Sequence[str], wanted: float, seed: in
     inside = left_out = planted = 0
     while inside < wanted and len(seen) < len(partners):
         if not near or planted * wanted <= _ROOTS * inside:
-            key, planted = next(root for root in roots if root not in seen), planted + 1
+            key = next(root for root in roots if root not in seen)
+            planted += 1
         elif (key := heappop(near)[-1]) in seen:
             continue
         seen.add(key)
@@ -88,7 +89,8 @@ def _gather(first: Sequence[str], second: Sequence[str], wanted: float, seed: in
         if left_out + crossing > MAX_DROPPED_FRACTION * len(first):
             continue
         held.add(key)
-        inside, left_out = inside + own + within[key], left_out + crossing
+        inside += own + within[key]
+        left_out += crossing
         for other in partners[key].keys() - seen:
             within[other] += partners[key][other]
             share = (within[other] + partners[other][other]) / partners[other].total()

@@ -11,9 +11,12 @@ from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet
 
 _POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
 _MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
-# Of `nearness_of_negatives`: from where on, pairs of each score, characters of a text, standard errors.
-_NEAR_MISSES, _FEWEST, _LOOKED_AT, _READ, _CLEARLY = 0.5, 30, 1000, 2000, 4
-
+# Of `nearness_of_negatives`.
+_NEAR_MISSES = 0.5  # from where on negatives are near misses
+_FEWEST = 30  # pairs of each score that it needs
+_LOOKED_AT = 1000  # pairs of each score that it reads
+_READ = 2000  # characters of a text that it reads
+_CLEARLY = 4  # standard errors by which positives must share more words than chance
 
 _KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
 
@@ -23,7 +26,8 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
 
     Whatever most pairs are decides: few graded pairs beside many that an LLM wrote make no difference.
     """
-    total, counts = len(pairs), Counter(pairs.supervision or ())
+    total = len(pairs)
+    counts = Counter(pairs.supervision or ())
     by_llm = [name for name, _ in counts.most_common() if name in _KIND_OF]
     supervised = sum(counts[name] for name in by_llm)
     if by_llm and 2 * (supervised + counts[RANDOM]) > total:

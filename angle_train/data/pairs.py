@@ -36,10 +36,16 @@ from angle_train.data.triplets import pairs_of_triplets
 
 log = logging.getLogger("angle.pairs")
 
-POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
+POLARITY = "polarity"
+DEGREES = "degrees"
+GRADES = "grades"
+HUMAN = "human"
+RANDOM = "random"
 """Kinds of supervision that something is known of; a column may hold others."""
-KEPT, APART = "the backbone's own", -1
-"""The supervision of pairs that the untouched backbone scored, and the number of their scale."""
+KEPT = "the backbone's own"
+"""The supervision of pairs that the untouched backbone scored."""
+APART = -1
+"""The number of the scale of these pairs."""
 BY_LLM = (POLARITY, DEGREES, GRADES)
 
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
@@ -181,7 +187,9 @@ def load_pairs(
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
-    texts, score, found = text_columns(row), score_column(row), names_of(row)
+    texts = text_columns(row)
+    score = score_column(row)
+    found = names_of(row)
     if texts is None and "hash1" in row:
         raise InputError(
             f"{spec} holds the ids of issues without their texts; "

@@ -156,9 +156,12 @@ def _compared(
     """Return what is known of the tasks that every model managed."""
     if not outcomes:
         raise InputError("nothing could be measured; see above")
-    results, views = [], []
+    results = []
+    views = []
     for name, found in outcomes.items():
-        task, overlap, seed = tasks[name], {}, stable_hash(name) % 2**32
+        task = tasks[name]
+        overlap = {}
+        seed = stable_hash(name) % 2**32
         if isinstance(task, OwnPairs):
             seed = 0
             overlap = {WORD_OVERLAP: judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)}

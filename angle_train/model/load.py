@@ -298,7 +298,8 @@ def check_model(id_or_path: str) -> bool:
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
     """Set the length, or the checkpoint's; RoBERTa and its kin never use the positions up to padding's."""
-    length, transformer = max_seq_length or model.max_seq_length, model.transformers_model
+    length = max_seq_length or model.max_seq_length
+    transformer = model.transformers_model
     positions: int | None = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
     for inner, module in transformer.named_modules() if transformer is not None else ():
         if inner.endswith("position_embeddings") and hasattr(module, "num_embeddings"):

@@ -70,7 +70,9 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
-    emb1, emb2, scale = embeddings[first], embeddings[second], labels["scale"]
+    emb1 = embeddings[first]
+    emb2 = embeddings[second]
+    scale = labels["scale"]
     terms: dict[str, Tensor] = {}
     if config.cosine_weight:
         term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
@@ -78,13 +80,15 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     if config.in_batch_weight:
         neutral = labels["neutral"]
         excluded = not_negatives(labels["group"], first[neutral], second[neutral])
-        positive, tau = labels["positive"], config.in_batch_tau
+        positive = labels["positive"]
+        tau = config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
         if config.in_batch_mean == "pairs":
             term = positive_share(positive, weight) * term
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
-        tau, mode = config.angle_tau, config.angle_mode
+        tau = config.angle_tau
+        mode = config.angle_mode
         term = ranking_objective(emb1, emb2, score, mode, tau=tau, weight=weight, scale=scale)
         terms["angle"] = config.angle_weight * term
     return terms

@@ -49,7 +49,8 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
     leaks: list[Row] = []
     for leak in report.details.get("leaks", ()):
-        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
+        pairs = f"{leak['pairs']:,} of {leak['count']:,}"
+        texts = f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
         leaks.append(("bad" if leak["pairs"] else "", cells))
     page = render(
@@ -152,7 +153,8 @@ def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
     """
-    pairs, wanted = view.pairs, rankdata(view.pairs.score)
+    pairs = view.pairs
+    wanted = rankdata(view.pairs.score)
     old, new = (np.abs(rankdata(view.similarity[model]) - wanted) for model in (before, after))
     growth = new - old
     order = np.argsort(-growth, kind="stable")

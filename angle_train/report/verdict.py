@@ -196,7 +196,8 @@ class _Facts:
 
     def why_kept(self) -> str:
         """Return why the pairs that choose chose the backbone."""
-        choice, pairs = self.choice, "held-out pairs" if self.by_parts else "dev pairs"
+        choice = self.choice
+        pairs = "held-out pairs" if self.by_parts else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         end = "so the untouched backbone was saved."
         if choice["confidence"] is None:

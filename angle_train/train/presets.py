@@ -46,7 +46,8 @@ three terms and temperatures.
 """
 
 _WRITTEN = {"degrees", "mixed", "polarity"}  # kinds that an LLM wrote
-_LEAST_STEPS, _MOST_EPOCHS = 60, 20
+_LEAST_STEPS = 60
+_MOST_EPOCHS = 20
 
 
 def settle(recipe: Recipe, pairs: PairSet) -> Recipe:

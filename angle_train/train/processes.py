@@ -90,7 +90,8 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
             try:
                 message = [(True, function(*args, **options))]
             except BaseException as error:  # noqa: BLE001 - raised below, once the others know
-                failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
+                failure = error
+                message = [(False, error.exit_code if isinstance(error, AngleError) else 1)]
             finally:
                 _alone = False
         dist.broadcast_object_list(message, src=0)

@@ -110,7 +110,9 @@ class DevEvaluator(BaseEvaluator):
         self.primary_metric = METRIC
         self.start = start
         self.backbone: Mapping[str, Tensor] = {}
-        self._sets, self._notes, self._share = sets, notes, share
+        self._sets = sets
+        self._notes = notes
+        self._share = share
         self._rows: dict[int, list[list[float]]] = {}
 
     def __call__(
@@ -250,7 +252,8 @@ def _make_trainer(
         process=process_number(),
         processes=process_count(),
     )
-    select, trackers = evaluator is not None, options.trackers
+    select = evaluator is not None
+    trackers = options.trackers
     with quiet_libraries():
         trainer = _Trainer(
             model=model,
@@ -263,7 +266,8 @@ def _make_trainer(
             # Any callable does; the annotation knows only its own class.
             data_collator=cast(Any, collator),
         )
-    trainer.sources, trainer.block = pairs.sources(), config.source_block
+    trainer.sources = pairs.sources()
+    trainer.block = config.source_block
     trainer.remove_callback(PrinterCallback)
     if process_number():
         torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it

@@ -55,8 +55,11 @@ class RunCallback(TrainerCallback):
         start: float = -math.inf,
         end: int | None = None,
     ) -> None:
-        self._progress, self._patience, self._interrupted = progress, patience, interrupted
-        self._start, self._end = start, end
+        self._progress = progress
+        self._patience = patience
+        self._interrupted = interrupted
+        self._start = start
+        self._end = end
         self._terms = "loss n/a"
 
     def on_step_end(

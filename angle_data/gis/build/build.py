@@ -60,8 +60,10 @@ def build_gis(config: GisConfig) -> GisSummary:
 
     An `InputError` if there is no store, nothing in it makes a pair, or an option cannot be met.
     """
-    measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
-    dataset, figure = config.out / "dataset", "figures/token-lengths.png"
+    measures = Measures(*token_counter(config.tokenizer))
+    selection = config.selection()
+    dataset = config.out / "dataset"
+    figure = "figures/token-lengths.png"
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress, Readings(config.out) as readings:
             scan = scan_store(
@@ -128,7 +130,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     )
     positives: dict[str, list[Pair]] = {split: [] for split in shares}
     for pair in pairs:
-        split, nodes = places.splits[pair.one], (pair.one, pair.other)
+        split = places.splits[pair.one]
+        nodes = (pair.one, pair.other)
         if all(places.timely(scan.heads[node].created_at, split) for node in nodes):
             positives[split].append(pair)
         else:
@@ -148,7 +151,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
         log.warning("no pairs for %s: too few clusters for its share; the split is left out", name)
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
-    kept, lost = sum(map(len, positives.values())), Counter(reason for reason, _ in dropped)
+    kept = sum(map(len, positives.values()))
+    lost = Counter(reason for reason, _ in dropped)
     lost += Counter(hub=hubs)
     report: dict[str, Any] = {
         "left_out": scan.left_out,

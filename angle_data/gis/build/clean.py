@@ -229,7 +229,8 @@ def _without_empty_sections(text: str) -> str:
         if not answered and level_below <= level:
             continue
         kept.append(line)
-        answered, level_below = False, level
+        answered = False
+        level_below = level
     return "\n".join(reversed(kept))
 
 
@@ -245,7 +246,8 @@ def _statements(text: str) -> list[tuple[int, int]]:
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
     """Cut the sentences around the spans; of one without an end, what is near."""
     ends = [0, *(match.end() for match in _EDGE.finditer(text)), len(text)]
-    parts, last = list[str](), 0
+    parts = list[str]()
+    last = 0
     for start, end in spans:
         first = max(ends[bisect_right(ends, start) - 1], start - _FARTHEST)
         after = min(ends[bisect_left(ends, end)], end + _FARTHEST)

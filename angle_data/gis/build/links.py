@@ -110,7 +110,8 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
     repo_id = scan.names.get(repo.lower())
     if repo_id is None:
         return None, "unknown_repository"
-    node, seen = (repo_id, number), set[Node]()
+    node = (repo_id, number)
+    seen = set[Node]()
     while (head := scan.heads.get(node)) is not None:
         if head.gone is None:
             return node, ""

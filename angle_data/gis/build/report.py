@@ -30,7 +30,8 @@ USUAL = "google-bert/bert-base-uncased"  # the tokenizer of the paper's backbone
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_SAMPLES, _EXCERPT = 3, 160
+_SAMPLES = 3
+_EXCERPT = 160
 
 
 def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, Callable[[str], int]]:
@@ -188,7 +189,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
             for node in (pair.one, pair.other):
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
-    near, straddling = near_texts(texts, places), 0
+    near = near_texts(texts, places)
+    straddling = 0
     for node in sorted(places):
         straddling += any(places[other] != places[node] for other in near.add(node))
     return {
@@ -199,7 +201,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
 
 
 def _lengths(found: array[int]) -> dict[str, float]:
-    ordered, longer = sorted(found), list(map(max, found[::2], found[1::2]))
+    ordered = sorted(found)
+    longer = list(map(max, found[::2], found[1::2]))
 
     def over(lengths: Collection[int]) -> float:
         return round(100 * sum(length > LIMIT for length in lengths) / len(lengths), 2)

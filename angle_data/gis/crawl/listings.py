@@ -69,7 +69,8 @@ class Crawler:
 
     def begin(self, repo: Repo, listing: Listing) -> tuple[Cursor, Place]:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
-        cursor, since = self.store.cursor(repo.id, listing), self.since
+        cursor = self.store.cursor(repo.id, listing)
+        since = self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
             cursor = Cursor(repo.id, listing, str(Place(since)), done=False, start=since)
         place = json.loads(cursor.cursor)
@@ -104,7 +105,8 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read the texts, or the comments, of all issues and pull requests over REST."""
     path, parse = REST[listing]
     cursor, place = crawler.begin(repo, listing)
-    etag, done = cursor.etag if cursor.done else None, False
+    etag = cursor.etag if cursor.done else None
+    done = False
     query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while not done:
         since = {"since": place.since} if place.since else {}
@@ -133,13 +135,17 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     A page that GitHub cannot serve in time is halved and grows back; an issue too heavy alone is set aside.
     """
     cursor, place = crawler.begin(repo, listing)
-    first, good, alone, more = PER_PAGE, 0, 0, True
+    first = PER_PAGE
+    good = 0
+    alone = 0
+    more = True
     while more:
         try:
             connection = _ask_issues(crawler, repo, place, first)
         except TooHeavy as error:
             alone += first == 1
-            first, good = max(1, first // 2), 0
+            first = max(1, first // 2)
+            good = 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
             crawler.client.pause(_BREATH_S, "a page was too heavy")
             if alone <= _TRIES_ALONE:
@@ -148,7 +154,8 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
             connection = _ask_issues(crawler, repo, place, 1, texts=False)
             for node in connection["nodes"]:
                 crawler.set_aside(repo, node["number"], str(error))
-        good, alone = good + 1, 0
+        good += 1
+        alone = 0
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
         nodes, info = connection["nodes"], connection["pageInfo"]

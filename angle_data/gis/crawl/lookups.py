@@ -93,7 +93,8 @@ def resolve(crawler: Crawler, name: str) -> Repo:
         return known
     try:
         repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
-        site, has_issues = raw["html_url"], raw["has_issues"]
+        site = raw["html_url"]
+        has_issues = raw["has_issues"]
     except (KeyError, TypeError):
         raise client.unlike() from None
     store.note_site(site)

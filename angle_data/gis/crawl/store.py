@@ -264,7 +264,8 @@ class Store:
         """Note the site of `page`, which goes into the store; an `InputError` if the store is of another."""
         parts = urlsplit(page.lower())
         port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-        site, noted = f"{parts.scheme}://{parts.netloc.removesuffix(port)}", self.meta("web")
+        site = f"{parts.scheme}://{parts.netloc.removesuffix(port)}"
+        noted = self.meta("web")
         if noted is None:
             self.set_meta("web", site)
         elif site != noted:
@@ -293,7 +294,8 @@ class Round:
     """
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
-        self._db, made_for = store.database, json.dumps(list(options))
+        self._db = store.database
+        made_for = json.dumps(list(options))
         self.entries: dict[str, str] = dict(self._db.execute("SELECT entry, value FROM round"))
         if self.entries.get("options") != made_for:
             self.complete()
