@@ -89,10 +89,10 @@ def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
 
     check_training_extra("angle-train encode")
     check_inputs([], [config.model])
-    from angle_train.encode import encode
+    from angle_train.encode import encode_file
 
     with nothing_kept():
-        found = encode(config)
+        found = encode_file(config)
     return found, f"{found['texts']} texts, embeddings of width {found['width']}: {found['out']}"
 
 

@@ -36,14 +36,14 @@ _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
 
 
-Row = tuple[str, str]
+IdAndText = tuple[str, str]
 """The id of a text, and the text."""
 
 _Write = Callable[[Sequence[str], NDArray[np.float32]], None]
 """Takes the ids of some texts and their embeddings (n, D)."""
 
 
-def encode(config: EncodeConfig) -> dict[str, Any]:
+def encode_file(config: EncodeConfig) -> dict[str, Any]:
     """Embed every text of a file, also repeated and blank ones, so that rows keep their positions.
 
     The texts are read twice: once to count and to check them, before the model is loaded. Returns the file
@@ -102,11 +102,13 @@ def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     return count, blank
 
 
-def _rows(config: EncodeConfig) -> Iterator[Row]:
-    return read_texts(config.texts, config.text_field, config.id_field)
+def _rows(config: EncodeConfig) -> Iterator[IdAndText]:
+    return read_ids_and_texts(config.texts, config.text_field, config.id_field)
 
 
-def read_texts(path: Path, text_field: str = "text", id_field: str | None = None) -> Iterator[Row]:
+def read_ids_and_texts(
+    path: Path, text_field: str = "text", id_field: str | None = None
+) -> Iterator[IdAndText]:
     """Yield id and text of every row of a file in order, lazily.
 
     Args:

@@ -27,7 +27,7 @@ CHECKPOINT = "checkpoint"
 # them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
-Kind = Literal[
+LabelKind = Literal[
     "auto", "graded", "degrees", "polarity", "mixed", "binary", "near_misses", "positives", "papers"
 ]
 AngleMode = Literal["symmetric", "published"]
@@ -84,7 +84,7 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    loss: Kind = "auto"
+    loss: LabelKind = "auto"
     cosine_weight: _AtLeast0 = _OPEN
     in_batch_weight: _AtLeast0 = _OPEN
     angle_weight: _AtLeast0 = _OPEN

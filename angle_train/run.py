@@ -30,7 +30,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, assign_uses, load_given, run_leaks
+from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -48,7 +48,7 @@ from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import FitReport, Trained, make_report
+from angle_train.report.result import FitReport, Trained, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
@@ -56,7 +56,7 @@ from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, snapshot
 from angle_train.train.presets import settle
-from angle_train.train.processes import connect, rank_zero
+from angle_train.train.processes import connect_processes, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
@@ -183,7 +183,7 @@ def open_run(options: FitOptions) -> Iterator[ExitStack]:
         raise InputError(f"--out {options.out} is the backbone itself; give another directory")
     check_trackers(tracker_names(options.report_to), options.out)
     check_device(options.device, numbered=False)
-    with connect(options.device), memory_errors_in_one_line(), ExitStack() as held:
+    with connect_processes(options.device), memory_errors_in_one_line(), ExitStack() as held:
         check_free(options.out)
         yield held
 
@@ -207,7 +207,7 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
     if reason:
         log.info("%s", reason)
-    given = load_given(
+    given = load_sets(
         options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
     )
     recipe = settle(options.recipe, given.training)
@@ -435,7 +435,7 @@ def save(
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run, before, outcome, after)
-    report = make_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
+    report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
     if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:

@@ -9,7 +9,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from angle_train.data.pairs import PairSet, load_pairs
-from angle_train.data.splits import assign_uses, load_given
+from angle_train.data.splits import assign_uses, load_sets
 from angle_train.evaluation.similarity import measure
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
@@ -53,7 +53,7 @@ def pair_set(pairs, scores=None, name="made", **columns):
 
 def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, drop_leaks=False):
     """The pairs of a run, as `run.load_data` makes them of its options."""
-    given = load_given(data, human, dev, test, scale)
+    given = load_sets(data, human, dev, test, scale)
     return assign_uses(given, settle(recipe or Recipe(), given.training), drop_leaks=drop_leaks)
 
 

@@ -33,7 +33,7 @@ from angle_data.labelling.asking.session import SessionResult, ask_all
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
-from angle_data.labelling.texts import Pair, PairFile, make_pair
+from angle_data.labelling.texts import PairFile, TextPair, make_pair
 from angle_data.records import candidates_file, model_behind, read_candidates, read_run_file, same_model
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
@@ -47,7 +47,7 @@ _REFUSED = "refused_by_server"
 _ENOUGH = 20
 _ALL_ALIKE = 0.95
 
-Call = tuple[Pair, ...]  # the pairs of one request, numbered from 1 in this order
+Call = tuple[TextPair, ...]  # the pairs of one request, numbered from 1 in this order
 
 
 class _Found(NamedTuple):
@@ -181,7 +181,7 @@ class ScoreJob(Job):
             **tally.table("pairs", "kept", "rejected"),
         }
 
-    def _wanted(self) -> Iterator[Pair]:
+    def _wanted(self) -> Iterator[TextPair]:
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
@@ -212,7 +212,7 @@ class ScoreJob(Job):
         texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
         return texts if row.get("task") == "score" and all(len(pair) == 2 for pair in texts) else []
 
-    def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
+    def _alone(self, pair: TextPair, journal: Journal) -> list[ChatRequest]:
         """Return the requests about a single pair in the order in which they are tried.
 
         That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
@@ -226,8 +226,8 @@ class ScoreJob(Job):
             del requests[1:]
         return sorted(requests, key=lambda request: request.key not in journal)
 
-    def _both_ways(self, pair: Pair) -> list[ChatRequest]:
-        return [self._request((pair,)), self._request((Pair(pair.text2, pair.text1, pair.rank),))]
+    def _both_ways(self, pair: TextPair) -> list[ChatRequest]:
+        return [self._request((pair,)), self._request((TextPair(pair.text2, pair.text1, pair.rank),))]
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
@@ -252,7 +252,7 @@ class ScoreJob(Job):
         return found
 
     def _follow(
-        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal
+        self, pair: TextPair, shared: dict[int, _Found | None], journal: Journal
     ) -> tuple[list[ChatRequest], _Found | None]:
         """Return the requests about a pair alone, up to an open one, and what is known of it in the end."""
         due = list[ChatRequest]()

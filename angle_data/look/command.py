@@ -83,7 +83,7 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
-    from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
+    from angle_data.look.grade import SHEET_SPLITS, draw_pairs, finish_grading, write_grading
 
     data = config.data
     out = config.out
@@ -105,7 +105,7 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
         f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
         f"or      {out}  (fill the column score, then angle-data grade --finish {quote(str(out))})",
-        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
+        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SHEET_SPLITS)),
     ]
     return found, "\n".join(lines)
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from angle_data.text import jaccard, words
-from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet
+from angle_train.data.pairs import AT_DEGREES, GRADES, POLARITY, RANDOM, PairSet
 
 _POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
 _MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
@@ -18,7 +18,7 @@ _LOOKED_AT = 1000  # pairs of each score that it reads
 _READ = 2000  # characters of a text that it reads
 _CLEARLY = 4  # standard errors by which positives must share more words than chance
 
-_KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
+_KIND_OF = {POLARITY: "polarity", AT_DEGREES: "degrees", GRADES: "graded"}
 
 
 def kind_of(pairs: PairSet) -> tuple[str, str]:

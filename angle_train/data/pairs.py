@@ -37,7 +37,7 @@ from angle_train.data.triplets import pairs_of_triplets
 log = logging.getLogger("angle.pairs")
 
 POLARITY = "polarity"
-DEGREES = "degrees"
+AT_DEGREES = "degrees"
 GRADES = "grades"
 HUMAN = "human"
 RANDOM = "random"
@@ -46,7 +46,7 @@ KEPT = "the backbone's own"
 """The supervision of pairs that the untouched backbone scored."""
 APART = -1
 """The number of the scale of these pairs."""
-BY_LLM = (POLARITY, DEGREES, GRADES)
+BY_LLM = (POLARITY, AT_DEGREES, GRADES)
 
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
 

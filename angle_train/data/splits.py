@@ -55,7 +55,7 @@ class RunData:
         return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
 
 
-class GivenPairs(NamedTuple):
+class LoadedPairs(NamedTuple):
     """The pairs of a run as they were given: `others` and `human` train, see `RunData`."""
 
     others: PairSet | None
@@ -69,13 +69,13 @@ class GivenPairs(NamedTuple):
         return join([pairs for pairs in (self.others, self.human) if pairs is not None])
 
 
-def load_given(
+def load_sets(
     data: Sequence[str],
     human: Sequence[str],
     dev: Sequence[str],
     test: Sequence[str],
     scale: str | None = None,
-) -> GivenPairs:
+) -> LoadedPairs:
     """Load all pairs; the arguments are those of `options.FitOptions`.
 
     Without dev sources and human-graded pairs, the validation splits of the data are the dev sets.
@@ -96,10 +96,10 @@ def load_given(
     human_pairs = join(graded) if graded else None
     if human_pairs is not None:  # people's scale is not that of other scores
         human_pairs = replace(human_pairs, supervision=[HUMAN] * len(human_pairs))
-    return GivenPairs(join(sets) if sets else None, human_pairs, dev_sets, test_sets)
+    return LoadedPairs(join(sets) if sets else None, human_pairs, dev_sets, test_sets)
 
 
-def assign_uses(given: GivenPairs, recipe: Recipe, *, drop_leaks: bool = False) -> RunData:
+def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False) -> RunData:
     """Decide what each of the given pairs is used for; the recipe is settled.
 
     Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is

@@ -94,7 +94,7 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     return terms
 
 
-def encode(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
+def embed_chunk(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
     """Return the embeddings (n, D) of a chunk of n texts; the chunk itself stays as it is."""
     # A copy: models leave their token embeddings in what they get.
     embeddings: Tensor = model(dict(chunk))["sentence_embedding"]
@@ -113,8 +113,8 @@ def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tens
         chunks: Model inputs; at least one.
     """
     bare = model.module if isinstance(model, DistributedDataParallel) else model
-    parts = [checkpoint(encode, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
-    return torch.cat([*parts, encode(model, chunks[-1])])
+    parts = [checkpoint(embed_chunk, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
+    return torch.cat([*parts, embed_chunk(model, chunks[-1])])
 
 
 def world_size() -> int:
@@ -169,7 +169,7 @@ class CombinedLoss(nn.Module):
         if self._gradient_cache:
             embeddings = encode_cached(self.model, list(features))
         else:
-            embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
+            embeddings = torch.cat([embed_chunk(self.model, chunk) for chunk in features])
         embeddings = gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings
         return combined_objective(embeddings, labels, self.config)
 

@@ -25,7 +25,7 @@ from angle_train.report.right_shares import (
 from angle_train.report.text import notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED
 
-Row = tuple[str, Sequence[str]]
+_Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
@@ -46,8 +46,8 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     ]
     reason = report.details.get("reason", "")
     why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
-    data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
-    leaks: list[Row] = []
+    data: list[_Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
+    leaks: list[_Row] = []
     for leak in report.details.get("leaks", ()):
         pairs = f"{leak['pairs']:,} of {leak['count']:,}"
         texts = f"{100 * leak['texts']:.1f} %"
@@ -103,7 +103,7 @@ def scores_of(
         charted: Roles and names of the sets whose intervals are drawn; default all.
     """
     made = table_of(results, roles=roles)
-    rows: list[Row] = []
+    rows: list[_Row] = []
     before = None
     for result, cells in zip(results, made.rows, strict=True):
         classes = "" if (result.role, result.pairs) == before else "first"

@@ -58,7 +58,7 @@ def judged_results(results: Sequence[Result]) -> list[Result]:
     return [result for result in tuned if result.role == "test"] or tuned
 
 
-def judge(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> Verdict:
+def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a run; the arguments are those of `result.FitReport`."""
     judged = judged_results(results)
     compared = [result for result in judged if result.difference]

@@ -35,7 +35,7 @@ from angle_train.train.processes import rank_zero
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
 
-RESAMPLES = 2_000
+MOST_RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
 TOO_FEW = (
     f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
@@ -138,7 +138,7 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
     together: they say the same thing several times. Resamples say nothing, NaN, where a set has pairs of
     fewer than 5 sources.
     """
-    resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
+    resamples = max(MOST_RESAMPLES // 2, min(MOST_RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values = np.zeros(len(candidates))
     drawn = np.zeros((len(candidates), resamples))
     for number, pairs in enumerate(sets):

@@ -17,7 +17,7 @@ from angle_data.console import at_level
 from angle_data.errors import AngleError, InputError
 
 Given = ParamSpec("Given")
-Value = TypeVar("Value")
+Returned = TypeVar("Returned")
 
 _FSDP_ASKED = "ACCELERATE_USE_FSDP"
 _PATIENCE = timedelta(hours=12)  # the others wait while rank zero measures and writes
@@ -40,7 +40,7 @@ def is_first() -> bool:
 
 
 @contextmanager
-def connect(device: str | None = None) -> Iterator[None]:
+def connect_processes(device: str | None = None) -> Iterator[None]:
     """Connect the processes for the length of a block; all but the first log errors only.
 
     Raises:
@@ -69,7 +69,7 @@ def connect(device: str | None = None) -> Iterator[None]:
         yield
 
 
-def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
+def rank_zero(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
     """Let a function run in rank zero alone; in every process it returns what it returned there.
 
     All processes must call it. What it calls in turn runs there too, whether marked or not. An error that a
@@ -77,7 +77,7 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
     """
 
     @wraps(function)
-    def called(*args: Given.args, **options: Given.kwargs) -> Value:
+    def called(*args: Given.args, **options: Given.kwargs) -> Returned:
         global _alone
         if process_count() == 1 or _alone:
             return function(*args, **options)
@@ -100,7 +100,7 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
         worked, value = message[0]
         if not worked:
             raise SystemExit(value)
-        return cast(Value, value)
+        return cast(Returned, value)
 
     return called
 

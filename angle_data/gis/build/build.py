@@ -18,9 +18,9 @@ from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, PairRow, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
-from angle_data.gis.build.links import Pair, denied_pairs, judge
+from angle_data.gis.build.links import Pair, denied_pairs, judge_links
 from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
@@ -109,7 +109,7 @@ def build_gis(config: GisConfig) -> GisSummary:
 def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
     """Return the pairs of every split that has some, and the counts; write the audit."""
     # Who duplicates whom.
-    links = judge(scan, texts, cross_repo=config.cross_repo)
+    links = judge_links(scan, texts, cross_repo=config.cross_repo)
     clusters = find_clusters(links)
     pairs, dropped, hubs = positive_pairs(
         clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
@@ -174,10 +174,10 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
 
 def _rows(
     config: GisConfig, scan: Scan, texts: Texts, measures: Measures, split: str, pairs: Iterable[Pair]
-) -> Iterator[Row]:
+) -> Iterator[PairRow]:
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
-        row: Row = {
+        row: PairRow = {
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
             "kind": pair.kind,

@@ -141,7 +141,7 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-LONGEST = 20_000  # characters of a text; what goes beyond are logs, as a rule
+LONGEST_TEXT = 20_000  # characters of a text; what goes beyond are logs, as a rule
 CUT = "\n\n[cut]"  # the end of a text that was longer
 
 
@@ -163,10 +163,10 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
     parts = "".join(part for both in zip_longest(prose, code, fillvalue="") for part in both)
     body = _BLANKS.sub("\n\n", _without_empty_sections(parts)).strip()
     text = f"{title}\n\n{body}".strip()
-    if len(text) <= LONGEST:
+    if len(text) <= LONGEST_TEXT:
         return text
-    end = text.rfind("\n", LONGEST // 2, LONGEST)  # of a line near the limit
-    return text[: end if end > 0 else LONGEST].rstrip() + CUT
+    end = text.rfind("\n", LONGEST_TEXT // 2, LONGEST_TEXT)  # of a line near the limit
+    return text[: end if end > 0 else LONGEST_TEXT].rstrip() + CUT
 
 
 def is_dummy(text: str) -> bool:

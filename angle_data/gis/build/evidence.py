@@ -59,8 +59,8 @@ class Statement:
     counts (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without
     the right to take it back objected. `url` is where to read it, `span` where in the comment.
 
-    `links.judge` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and the
-    issue it duplicates, empty where one of them leads nowhere.
+    `links.judge_links` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and
+    the issue it duplicates, empty where one of them leads nowhere.
     """
 
     here: Node

@@ -123,7 +123,7 @@ class Event:
     created_at: str
 
 
-Row = Issue | Comment | Event
+RawRow = Issue | Comment | Event
 
 
 @dataclass(frozen=True, slots=True)
