@@ -302,9 +302,9 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
             raise InputError(f"--report {report}: give the name of a page, such as report.html")
         place = next(folder for folder in report.absolute().parents if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK):
-            raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
+            raise InputError(f"--report {report}: {place} is not writable; choose another folder")
     if given["data_dir"] and not given["data_dir"].is_dir():
-        raise InputError(f"--data-dir {given['data_dir']} is no folder; check the path")
+        raise InputError(f"--data-dir {given['data_dir']} is not a folder; check the path")
     from angle_train.model.load import check_device, check_training_extra
 
     check_training_extra("angle-train eval")

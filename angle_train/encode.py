@@ -58,15 +58,15 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
     check_device(config.device)
     check_model_path(config.model)
     if config.out.resolve() == config.texts.resolve():
-        raise InputError(f"--out {config.out} is the file of texts itself; give another one")
+        raise InputError(f"--out {config.out} is the file of the texts; give another file")
     count, blank = _check_texts(config)
     if config.out.exists():
-        log.info("%s is there already and will be replaced", config.out)
+        log.info("%s exists and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
     _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
-        raise InputError(f"{config.model} does not say how wide its embeddings are")
+        raise InputError(f"{config.model} does not report its embedding dimension; give another model")
     rows = _rows(config)
     with (
         beside(config.out) as temporary,
@@ -98,7 +98,7 @@ def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     if not count:
         raise InputError(f"{config.texts} holds no texts; give a file with at least one")
     if blank:
-        log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
+        log.warning("warning: %d of %d texts are blank; their embeddings are meaningless", blank, count)
     return count, blank
 
 
@@ -146,7 +146,7 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     found = choose_length(model, sample, percentile=100)
     if found.truncated:
         log.info(
-            "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",
+            "%.1f %% of the first %d distinct texts have more than %d tokens and are truncated",
             100 * found.truncated,
             len(set(sample)),
             found.max_seq_length,

@@ -30,8 +30,8 @@ def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Reci
     purposes = sorted(set(said.values()))
     if given is None and len(purposes) > 1:
         raise InputError(
-            f"must opposites be kept apart? The pairs disagree: {made}; --recipe "
-            f"{' or --recipe '.join(purposes)} decides"
+            f"the pairs were made for different purposes: {made}; choose with --recipe "
+            f"{' or --recipe '.join(purposes)}"
         )
     name = given or (purposes or ["default"])[0]
     recipe = Recipe.from_toml(find_recipe(name))

@@ -215,7 +215,7 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     if not options.keep:
         return data, recipe
     if not (recipe.objective.cosine_weight or recipe.objective.angle_weight):
-        raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
+        raise InputError("--keep: the objective ranks no pairs; add --set cosine_weight=0.2")
     return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test])), recipe
 
 
@@ -273,8 +273,8 @@ def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
         model = run.load()
     if found.truncated:
         log.info(
-            "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
-            "more where the model can",
+            "%.1f %% of the training texts are longer than %d tokens and are cut; raise --max-seq-length if "
+            "the model allows more",
             100 * found.truncated,
             model.max_seq_length,
         )
@@ -295,7 +295,7 @@ def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
         return run
     (similarity,) = measure_by_base_model(run, model, [kept])
     if np.ptp(similarity.clip(0.0, 1.0)) == 0:
-        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
+        raise InputError("--keep: the backbone scores all its pairs the same; give more varied pairs")
     return replace(run, data=with_kept(run.data, kept, similarity, run.recipe.objective))
 
 
@@ -317,7 +317,7 @@ def take_directory(run: Run, held: ExitStack) -> Path | None:
     # The status again: another process may have written here while the model was loaded.
     resume = run.directory.claim(run.directory.status(overwrite=run.options.overwrite))
     if resume:
-        log.info("going on from %s", resume)
+        log.info("resuming from %s", resume)
     return resume
 
 

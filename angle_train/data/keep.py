@@ -63,10 +63,10 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
         supervision=[KEPT] * len(first),
     )
     pairs = without_pairs_of(pairs, scored)
-    others = "; the others train or measure, or come twice" if len(pairs) < total else ""
+    others = "; the others are training, dev or test pairs, or repeats" if len(pairs) < total else ""
     kept = f"{len(pairs):,} of {counted(total, 'pair')}"
     if len(pairs) < 2:
-        raise InputError(f"--keep {' '.join(specs)}: it has {kept} to keep{others}; give at least two")
+        raise InputError(f"--keep {' '.join(specs)}: only {kept} can be kept{others}; give at least two")
     log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
     return pairs
 

@@ -60,14 +60,14 @@ def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> ScoreRan
         return ScoreRange(0.0, 1.0, "0-1, detected")
     for misfit in np.flatnonzero((scores < 0) | (scores > 5)):
         raise InputError(
-            f"{places[misfit]}: score {scores[misfit]:g} is on no scale that is recognised (0-1, 0-5, 1-5); "
-            "state it with --scale LOW-HIGH"
+            f"{places[misfit]}: score {scores[misfit]:g} fits no known scale (0-1, 0-5, 1-5); "
+            "give it with --scale LOW-HIGH"
         )
     if high <= 2 and not (scores % 1).any():
         # 0, 1, 2 may be grades, but are just as often the classes of an inference corpus, which rank nothing.
         raise InputError(
             f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
-            f"if they are grades, state --scale 0-{high:g}"
+            f"if they are grades, pass --scale 0-{high:g}"
         )
     span = f"(lowest score {low:g}, highest {high:g})"
     if low < 1:
@@ -105,7 +105,8 @@ def scale_of(
         return ScoreRange(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
     for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(
-            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}"
+            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}; "
+            "fix the row or --scale"
         )
     return scale
 
@@ -126,8 +127,8 @@ def inference_classes(
         return None
     if "2" not in written:
         raise InputError(
-            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be classes, with 0 for "
-            "entailment, or scores; state --scale 0-1 if 1 is the closer pair, else write the classes' names"
+            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be scores, or classes with 0 "
+            "for entailment; pass --scale 0-1 if 1 is the closer pair, else write the names of the classes"
         )
     return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
 
@@ -143,7 +144,7 @@ def scores_of_classes(
     """Return the items that have a class, their scores, and a note on how they were read."""
     kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
     if not kept:
-        raise InputError(f"{spec}: no row has a class; give labels {', '.join(classes)}")
+        raise InputError(f"{spec}: no row has a class label; label them {', '.join(classes)}")
     for place, row in kept:
         if _written(row) not in classes:
             raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")

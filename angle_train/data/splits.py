@@ -182,10 +182,10 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
     train, held_out = hold_out(pairs, HELD_OUT_FRACTION, seed)
     log.info("no dev pairs given: %d of the training pairs are held out, by source", len(held_out))
     if np.ptp(pairs.score) == 0:
-        raise InputError("pairs of one score cannot choose the weights; give --dev pairs")
+        raise InputError("training pairs of one score cannot choose the checkpoint; give --dev pairs")
     for part in (train, held_out):
         if not len(part) or np.ptp(part.score) == 0:
-            raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
+            raise InputError("too few training pairs to hold out dev pairs; give --dev pairs")
     return train, held_out
 
 

@@ -63,7 +63,7 @@ def own_pairs(
     sets = distinct_names(sets)
     for pairs in sets:
         if len(pairs) < _FEW:
-            log.warning("%s has %d pairs only: its figures and intervals say little", pairs.name, len(pairs))
+            log.warning("%s has only %d pairs: figures and intervals are unreliable", pairs.name, len(pairs))
     return {pairs.name: OwnPairs(pairs, Ranked(pairs.score)) for pairs in sets}
 
 

@@ -56,7 +56,7 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
             transformer.add_adapter(lora)
     except ValueError as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(f"lora_targets {config.lora_targets!r} does not fit: {reason}") from None
+        raise InputError(f"lora_targets {config.lora_targets!r} does not match the model: {reason}") from None
 
 
 def has_adapters(model: SentenceTransformer) -> bool:

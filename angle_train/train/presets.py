@@ -74,10 +74,10 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
         chosen["epochs"] = float(max(chosen["epochs"], min(needed, _MOST_EPOCHS)))
     if chosen:
         kept = {key: stated[key] for key in PRESETS[kind] if key not in chosen}
-        also = f"; the recipe states {_in_words(kept)}" if kept else ""
+        also = f"; the recipe sets {_in_words(kept)}" if kept else ""
         log.info("labels: %s (%s); chosen for them: %s%s", kind, why, _in_words(chosen), also)
     elif automatic:
-        log.info("labels: %s (%s); the recipe states everything that depends on them", kind, why)
+        log.info("labels: %s (%s); the recipe sets everything that depends on them", kind, why)
     try:
         return recipe.with_overrides({"loss": kind, **chosen})
     except InputError as error:

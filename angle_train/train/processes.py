@@ -48,7 +48,7 @@ def connect_processes(device: str | None = None) -> Iterator[None]:
     """
     if os.environ.get(_FSDP_ASKED, "").lower() not in ("", "0", "false", "none", "no"):
         raise InputError(
-            f"{_FSDP_ASKED}: a model cannot be divided among processes (FSDP) here; start data-parallel "
+            f"{_FSDP_ASKED}: FSDP (a model divided among processes) is not supported; start data-parallel "
             "processes (DDP) with torchrun --nproc-per-node N -m angle_train fit …"
         )
     if process_count() == 1:
@@ -63,7 +63,7 @@ def connect_processes(device: str | None = None) -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{process_count()} processes cannot be connected: {reason}; check how they are started"
+            f"{process_count()} processes cannot connect: {reason}; check how they are started"
         ) from None
     with nullcontext() if is_first() else at_level(logging.ERROR, "angle"):
         yield

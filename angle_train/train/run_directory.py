@@ -144,9 +144,7 @@ class RunDirectory:
             self._settle()
         for export in (self.path / "onnx", self.path / "openvino"):
             if export.is_dir():
-                log.warning(
-                    "warning: %s stays as it was, made of an earlier model: export the new one", export
-                )
+                log.warning("warning: %s was exported from the earlier model: export the new one", export)
 
     def _settle(self) -> None:
         """End an exchange of models: with the new one if it was saved and the other aside, else as before."""
@@ -194,9 +192,7 @@ def check_out(path: Path) -> None:
     if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
         return
     if any(item.name != HIDDEN for item in path.iterdir()):
-        raise InputError(
-            f"--out {path} is not empty and holds no earlier run to go on with; give another one"
-        )
+        raise InputError(f"--out {path} is not empty and holds no run to resume; give another directory")
 
 
 @rank_zero

@@ -299,7 +299,7 @@ def _take_steps(
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again
         trainer.model.__dict__.pop(name, None)
     if any_process(pressed()):
-        log.warning("interrupted at step %d; the same command goes on from there", trainer.state.global_step)
+        log.warning("interrupted at step %d; run the same command to resume there", trainer.state.global_step)
         raise KeyboardInterrupt
     return trainer.state
 

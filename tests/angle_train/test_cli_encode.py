@@ -106,7 +106,7 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
         ({"device": "gpu"}, r"--device gpu: torch finds no such device here"),
         ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of texts itself"),
         ({"id_field": "key"}, r"texts.jsonl:1: no field 'key'; fields found: id, text .* --id-field"),
-        ({"max_seq_length": 65}, r"has positions for 64 tokens; max_seq_length 65 is too long"),
+        ({"max_seq_length": 65}, r"reads at most 64 tokens; max_seq_length 65 is too long"),
     ],
 )
 def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, changes, message):
@@ -132,7 +132,7 @@ def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("a\nb\n" + "a b c d e f g h\n" + "c\n" * 5)
     with caplog.at_level("INFO", logger="angle"):
         encode_file(EncodeConfig(str(tmp_path / "model"), tmp_path / "x.txt", tmp_path / "x.npy"))
-    assert "25.0 % of the first 4 distinct texts have more than 8 tokens and are cut there" in caplog.text
+    assert "25.0 % of the first 4 distinct texts have more than 8 tokens and are truncated" in caplog.text
 
 
 def test_embeddings_that_are_not_numbers_are_refused(program, tiny_model_dir, jsonl, tmp_path):

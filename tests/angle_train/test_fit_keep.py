@@ -109,10 +109,10 @@ def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_
 
 
 def test_an_objective_that_ranks_nothing_and_pairs_that_do_not_differ_are_refused(config, tmp_path):
-    with pytest.raises(InputError, match=r"ranks nothing; add --set cosine_weight=0\.2"):
+    with pytest.raises(InputError, match=r"ranks no pairs; add --set cosine_weight=0\.2"):
         fit(changed(config, loss="positives"))
     alike = [{"text1": f"text {number}", "text2": f"text {number}"} for number in range(20)]
-    with pytest.raises(InputError, match="--keep: the backbone finds all its pairs equally similar"):
+    with pytest.raises(InputError, match="--keep: the backbone scores all its pairs the same"):
         fit(replace(config, keep=[write(tmp_path / "alike.jsonl", alike)]))
     assert not (config.out / "model.safetensors").exists()
 
@@ -130,8 +130,8 @@ def test_a_pair_counts_once(config, caplog):
     [
         ([{"text": "alone"}], r"kept.jsonl:1: --keep needs pairs .* found: text; .angle-data mine --texts"),
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
-        ([{"text1": "one", "text2": "two"}], "it has 1 of 1 pair to keep; give at least two"),
-        ([], "it has 0 of 0 pairs to keep; give at least two"),
+        ([{"text1": "one", "text2": "two"}], "only 1 of 1 pair can be kept; give at least two"),
+        ([], "only 0 of 0 pairs can be kept; give at least two"),
     ],
 )
 def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, written, message):
@@ -144,7 +144,8 @@ def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, writt
 
 def test_pairs_that_all_train_leave_nothing_to_keep(config):
     with pytest.raises(
-        InputError, match="0 of 48 pairs to keep; the others train or measure, or come twice; give"
+        InputError,
+        match="only 0 of 48 pairs can be kept; the others are training, dev or test pairs, or",
     ):
         fit(replace(config, keep=config.data))
     assert not config.out.exists()

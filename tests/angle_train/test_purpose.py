@@ -31,7 +31,7 @@ def test_what_the_pairs_are_for_names_the_recipe_unless_one_is_given(tmp_path, g
 def test_pairs_for_different_purposes_leave_the_recipe_to_the_user(tmp_path):
     data = for_purposes(tmp_path, ["topics", "opposites"])
     with pytest.raises(
-        InputError, match=r"disagree: 0 for topics and 1 for opposites; --recipe opposites or"
+        InputError, match=r"0 for topics and 1 for opposites; choose with --recipe opposites or"
     ):
         choose_recipe(None, data)
     assert choose_recipe(Recipe(), data) == (Recipe(), "")

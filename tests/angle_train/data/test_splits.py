@@ -109,7 +109,7 @@ def test_mined_pairs_carry_no_text_from_the_training_part_into_the_held_out_one(
     assert 0.05 * len(pairs) <= len(dev) <= 0.11 * len(pairs)
     lost = len(pairs) - len(train) - len(dev)
     assert 0 < lost < 0.3 * 120  # of the mined pairs alone, and of these a fifth
-    assert f"made: {lost} pairs of a held-out text and another are left out" in caplog.text
+    assert f"made: {lost} pairs join held-out and training texts; left out" in caplog.text
     assert {kind for kind in dev.supervision} >= {"degrees"}
 
 
@@ -186,7 +186,7 @@ def test_pairs_that_share_a_text_stay_together():
 def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
     pairs = pair_set([("hub", f"b{i}") for i in range(24)])
     assert sorted(map(len, cut(pairs, 3, seed=1))) == [8, 8, 8]
-    assert "too many pairs share texts, so single pairs are dealt" in caplog.text
+    assert "too many pairs share texts, so the parts are cut pair by pair" in caplog.text
 
 
 def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
@@ -197,7 +197,7 @@ def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
 
 
 def test_too_few_pairs_are_refused():
-    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps on"):
+    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps"):
         cut(single(5), 5, seed=0)
 
 

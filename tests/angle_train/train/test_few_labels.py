@@ -194,9 +194,7 @@ def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, ca
     run = replace(changed(config, epochs=4), human=[human], out=tmp_path / "out")
     with caplog.at_level("INFO", logger="angle"):
         report = fit(run).report
-    assert (
-        "20 graded pairs cannot say how long to train (30 could): the planned length is kept" in caplog.text
-    )
+    assert "20 graded pairs are too few to choose the training length (30 are enough)" in caplog.text
     assert "20 held-out pairs show a gain of about 30 points of Spearman 8 times in 10;" in caplog.text
     assert report.details["choice"]["compared"] == 1
     assert report.details["folds"]["sizes"] == [10, 10]
@@ -233,7 +231,10 @@ def test_positive_pairs_alone_train_what_learns_from_the_batch(config, rows, tmp
     run = replace(changed(config, epochs=1, **settings), data=[data], human=(), dev=config.test, test=())
     report = fit(replace(run, out=tmp_path / "out")).report
     assert report.data[0].pairs == 24
-    with pytest.raises(InputError, match="pairs of one score cannot choose the weights; give --dev pairs"):
+    with pytest.raises(
+        InputError,
+        match="training pairs of one score cannot choose the checkpoint; give --dev pairs",
+    ):
         fit(replace(run, dev=(), out=tmp_path / "none"))
 
 
@@ -264,7 +265,7 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):
         assert fit(cut).report.details["lengths"]["truncated"] > 0.5
-    assert "longer than 4 tokens and are cut; --max-seq-length reads more where the model can" in caplog.text
+    assert "longer than 4 tokens and are cut; raise --max-seq-length if the model allows more" in caplog.text
 
 
 def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):

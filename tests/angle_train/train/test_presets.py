@@ -27,7 +27,7 @@ def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
     assert {key: values[key] for key in expected} == expected
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("labels: binary (3 pairs have two scores); chosen for them: cosine_weight ")
-    assert line.endswith("; the recipe states in_batch_weight 0.3, epochs 5")
+    assert line.endswith("; the recipe sets in_batch_weight 0.3, epochs 5")
     assert settle(settled, pairs_of([0.2, 0.3, 1.0])) == settled
     # As run and read back it is the same recipe, whatever the pairs.
     assert len(caplog.records) == 1
