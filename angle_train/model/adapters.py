@@ -117,14 +117,16 @@ def training_weights(model: SentenceTransformer, precision: str) -> SentenceTran
     """Return `model` with its weights in fp32, as training needs them.
 
     Frozen weights under adapters keep their type where the run computes in half precision, since only what
-    the optimiser changes needs the precision.
+    the optimiser changes needs the precision. On the processor those in fp16 do not: its layer norm takes
+    none beside bf16 ("mixed dtype").
     """
     import torch
 
     if precision == "fp32" or not has_adapters(model):
         return model.float()
+    on_processor = model.device.type == "cpu"
     for parameter in model.parameters():
-        if parameter.requires_grad:
+        if parameter.requires_grad or (on_processor and parameter.dtype == torch.float16):
             parameter.data = parameter.data.to(torch.float32)
     return model
 

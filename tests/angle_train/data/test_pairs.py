@@ -85,8 +85,8 @@ def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, c
 @pytest.mark.parametrize(
     ("scores", "stated", "message"),
     [
-        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 is on no scale .* give it with --scale LOW-HIGH"),
-        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 is on no scale"),
+        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 fits no known scale .* give it with --scale LOW-HIGH"),
+        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 fits no known scale"),
         ([0, 2, 1], None, r"pairs.jsonl:2: scores 0 to 2 may be classes or grades; .* --scale 0-2"),
         ([0, 6], "0-5", r"pairs.jsonl:2: score 6 is outside the scale 0-5"),
         ([0, 2], "1-5", r"pairs.jsonl:1: score 0 is outside the scale 1-5"),

@@ -158,7 +158,7 @@ def test_hold_out_falls_back_to_single_pairs(caplog):
     pairs = pair_set([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
     train, dev = hold_out(pairs, 0.1, seed=1)
     assert (len(train), len(dev)) == (27, 3)
-    assert "single pairs are held out" in caplog.text
+    assert "pairs are held out one by one" in caplog.text
 
 
 @settings(deadline=None)
@@ -193,7 +193,7 @@ def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
     # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
     pairs = pair_set([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
     assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
-    assert "single pairs are dealt" in caplog.text
+    assert "the parts are cut pair by pair" in caplog.text
 
 
 def test_too_few_pairs_are_refused():

@@ -58,7 +58,7 @@ def test_weights_that_are_cut_off_or_none_are_one_line(tmp_path, name, content):
     whole = (directory / "model.safetensors").read_bytes()
     (directory / "model.safetensors").unlink()
     (directory / name).write_bytes(whole[:content] if isinstance(content, int) else content)
-    with pytest.raises(InputError, match=r"bert cannot be loaded as .*; take .* save it again$"):
+    with pytest.raises(InputError, match=r"bert cannot be loaded as .*; use .* save it again$"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -70,7 +70,7 @@ def test_a_model_that_lacks_weights_is_refused_but_for_an_unused_pooler(tmp_path
     load_backbone(str(directory), device="cpu")
     weights = {name: weight for name, weight in weights.items() if "layer.0.output" not in name}
     save_file(weights, file, metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"bert lacks .*layer\.0\.output.*; download or save it again"):
+    with pytest.raises(InputError, match=r"bert has missing .*layer\.0\.output.*; download or save it again"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -96,12 +96,12 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
     ("device", "gpus", "message"),
     [
         ("cuda", 0, "--device cuda: torch finds no such device; available: cpu$"),
-        ("gpu", 0, "--device gpu: torch finds no such device here"),
-        ("meta", 0, "torch finds no such device here"),
+        ("gpu", 0, "--device gpu: torch finds no such device"),
+        ("meta", 0, "torch finds no such device"),
         (
             "cuda:2",
             2,
-            "--device cuda:2: torch finds .*; there is cpu, cuda, cuda:0, cuda:1$",
+            "--device cuda:2: torch finds .*; available: cpu, cuda, cuda:0, cuda:1$",
         ),
     ],
 )
@@ -117,7 +117,7 @@ def test_devices_that_are_there_are_taken(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for device in (None, "cpu", "cuda", "cuda:1", "mps"):
         check_device(device)
-    with pytest.raises(InputError, match="there is cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
+    with pytest.raises(InputError, match="available: cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
         check_device("cuda:1", numbered=False)
 
 
@@ -159,7 +159,7 @@ def test_code_that_a_model_brings_is_not_run(tmp_path):
         ("runs/one/model", r"model directory runs/one/model does not exist"),
         (
             "someone/model",
-            r"no local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
+            r"not a local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
         ),
         ("no such model", r"'no such model' is neither a local directory nor a hub id"),
     ],
