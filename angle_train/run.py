@@ -77,7 +77,7 @@ class FitResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FitRun:
     """A run under way; nothing about it changes once its model is loaded.
 
     Attributes:
@@ -132,7 +132,7 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TuningResult:
     """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
 
     Attributes:
@@ -162,7 +162,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
     with open_run(options) as held:
         data, recipe = load_data(options, reason)
         directory = RunDirectory(options.out, fingerprint(options, data, recipe))
-        run = Run(options, recipe, data, directory)
+        run = FitRun(options, recipe, data, directory)
         if run.directory.status(overwrite=options.overwrite) == "finished":
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
@@ -189,7 +189,7 @@ def open_run(options: FitOptions) -> Iterator[ExitStack]:
 
 
 @rank_zero
-def reopen(run: Run) -> FitReport:
+def reopen(run: FitRun) -> FitReport:
     """Return the report of a finished run, whose model must do what `require_better` asks for now."""
     out = run.options.out
     run.directory.tidy()
@@ -233,7 +233,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 
-def facts_of(run: Run, reason: str) -> dict[str, Any]:
+def facts_of(run: FitRun, reason: str) -> dict[str, Any]:
     """Return what the report says of a run before it has a model: leaks, the command that repeats it."""
     options: dict[str, Any] = {"recipe": "recipe.toml"}
     options |= {name: getattr(run.options, name) for name in _REPEATED} | {"out": "again"}
@@ -248,7 +248,7 @@ def facts_of(run: Run, reason: str) -> dict[str, Any]:
     return facts
 
 
-def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
+def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]]:
     """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
     recipe = run.recipe
     stated = recipe.training.max_seq_length
@@ -281,14 +281,14 @@ def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
     return run, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
-def base_model(run: Run, model: SentenceTransformer) -> SentenceTransformer:
+def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing."""
     asked = run.recipe.backbone
     as_it_is = asked.pooling == CHECKPOINT and asked.quantization == "none" and not run.recipe.training.prompt
     return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
+def score_pairs_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
     """Return the run with the pairs to keep among what trains, scored by the base model."""
     kept = run.data.kept
     if kept is None:
@@ -300,18 +300,18 @@ def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
 
 
 @rank_zero
-def measure_by_base_model(run: Run, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
+def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
     """Return the similarities of sets of pairs under the base model."""
     return measure(base_model(run, model), sets, BACKBONE)
 
 
-def measure_base_model(run: Run, model: SentenceTransformer) -> Columns:
+def measure_base_model(run: FitRun, model: SentenceTransformer) -> Columns:
     """Return the similarities of the dev and test sets before tuning."""
     return measure_by_base_model(run, model, [pairs for _, pairs in run.data.evaluated])
 
 
 @rank_zero
-def take_directory(run: Run, held: ExitStack) -> Path | None:
+def take_directory(run: FitRun, held: ExitStack) -> Path | None:
     """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
     held.enter_context(hold(run.options.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
@@ -321,12 +321,12 @@ def take_directory(run: Run, held: ExitStack) -> Path | None:
     return resume
 
 
-def claim(run: Run, held: ExitStack) -> Run:
+def claim(run: FitRun, held: ExitStack) -> FitRun:
     """Return the run that has its directory to itself, with the checkpoint to go on from."""
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
     dev = run.data.dev
     share = run.recipe.training.average_with_backbone
@@ -343,7 +343,7 @@ def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> 
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
     training = replace(training, best_step=taken.step if choice.chosen else 0)
     merge = {"merge": {"share": share}} if share else {}
-    return Outcome(training, choice, {"choice": choice.to_dict()} | merge)
+    return TuningResult(training, choice, {"choice": choice.to_dict()} | merge)
 
 
 def checkpoint_candidates(
@@ -363,14 +363,14 @@ def checkpoint_candidates(
 
 @rank_zero
 def adopt_checkpoint(
-    run: Run, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
+    run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
 ) -> None:
     """Give `model` the weights of a candidate."""
     restore(model, run.directory.checkpoints, taken.step)
     blend(model, backbone, taken.share)
 
 
-def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
     """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`."""
     human = run.data.human
     if human is None:
@@ -391,7 +391,7 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
     ]
     pairs = replace(human, name=f"{human.name}/held out in turn")
-    return Outcome(
+    return TuningResult(
         replace(training, curve=curve, best_step=step),
         cross.choice,
         {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
@@ -400,13 +400,13 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
 
 
 @rank_zero
-def mix_in_backbone(run: Run, model: SentenceTransformer, share: float) -> None:
+def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> None:
     """Move tuned weights back towards the backbone's; with adapters, none of these have to be loaded."""
     if share:
         blend(model, snapshot(model if has_adapters(model) else run.load()), share)
 
 
-def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) -> Trained:
+def what_was_found(run: FitRun, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
     """Return the figures of a run before and after tuning."""
     choice = outcome.choice
     held_out = outcome.held_out
@@ -427,7 +427,7 @@ def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) 
 
 @rank_zero
 def save(
-    run: Run, model: SentenceTransformer, before: Columns, outcome: Outcome, facts: dict[str, Any]
+    run: FitRun, model: SentenceTransformer, before: Columns, outcome: TuningResult, facts: dict[str, Any]
 ) -> FitReport:
     """Make a trained model what users will have, measure that, and write it with its reports."""
     options = run.options
