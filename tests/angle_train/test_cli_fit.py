@@ -194,7 +194,7 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
     ("option", "value", "message"),
     [
         ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
-        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
+        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 fits no known scale"),
         ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--data", "runs/gpt", "llm-label; `angle-data ensemble runs/gpt --out pairs` makes pairs"),
