@@ -156,7 +156,8 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     from angle_data.labelling.label import label as run_label
     from angle_data.labelling.pilot import pilot, plan_label
 
-    given, dry_run = {**options, "model": model, "out": out, "texts": texts}, options.get("dry_run")
+    given = {**options, "model": model, "out": out, "texts": texts}
+    dry_run = options.get("dry_run")
     with _made(LabelConfig, "label", llm_label, given) as config:
         if dry_run or config.pilot is not None:
             forecast = beside_loop(lambda: plan_label(config) if dry_run else pilot(config))

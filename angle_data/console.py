@@ -54,7 +54,10 @@ class Progress:
     """
 
     def __init__(self, label: str, total: int | None) -> None:
-        self._label, self._total, self._done, self._skipped = label, total, 0, 0
+        self._label = label
+        self._total = total
+        self._done = 0
+        self._skipped = 0
         self._started = self._last_log = time.monotonic()
         self._bar: Any = None
 

@@ -9,23 +9,23 @@ if TYPE_CHECKING:
     from _typeshed import SupportsDunderLT
 
 # With an order, so that a set's leader does not depend on the order of the links.
-Node = TypeVar("Node", bound="SupportsDunderLT[Any]")
+Member = TypeVar("Member", bound="SupportsDunderLT[Any]")
 
 
-class DisjointSets(Generic[Node]):
+class DisjointSets(Generic[Member]):
     """Which things belong together through any chain of links; a set is named by its smallest node."""
 
-    def __init__(self, nodes: Iterable[Node] = ()) -> None:
-        self._parent: dict[Node, Node] = {node: node for node in nodes}
+    def __init__(self, nodes: Iterable[Member] = ()) -> None:
+        self._parent: dict[Member, Member] = {node: node for node in nodes}
 
-    def leader(self, node: Node) -> Node:
+    def leader(self, node: Member) -> Member:
         """Return the smallest node of the set of `node`; a new node is a set of its own."""
         parent = self._parent
         while parent.setdefault(node, node) != node:
             parent[node] = node = parent[parent[node]]
         return node
 
-    def join(self, one: Node, other: Node) -> None:
+    def join(self, one: Member, other: Member) -> None:
         """Merge the sets of two nodes."""
         first, second = self.leader(one), self.leader(other)
         if second < first:

@@ -74,7 +74,10 @@ class ServiceError(CallError):
         self, status: int, message: str, codes: frozenset[str], headers: Mapping[str, str], param: str = ""
     ) -> None:
         super().__init__(message)
-        self.status_code, self.codes, self.headers, self.param = status, codes, headers, param
+        self.status_code = status
+        self.codes = codes
+        self.headers = headers
+        self.param = param
         self.kind = f"http_{status}"
 
 

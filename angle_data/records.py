@@ -184,7 +184,8 @@ def model_behind(name: str, run: Mapping[str, Any]) -> str:
     It is the checkpoint, with the address of a server that may call any model so, and the name itself where
     no checkpoint is known, or only the file that replies were read from.
     """
-    checkpoint, servers = str(run.get("checkpoint") or ""), run.get("base_urls")
+    checkpoint = str(run.get("checkpoint") or "")
+    servers = run.get("base_urls")
     if not checkpoint or checkpoint.startswith(RECORDED):
         return name
     return f"{checkpoint} at {', '.join(servers)}" if servers and "/" not in checkpoint else checkpoint

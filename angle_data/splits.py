@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from angle_data.disjoint import Node
+from angle_data.disjoint import Member
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
 
@@ -37,7 +37,8 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
 
 def draw_split(key: str, shares: Mapping[str, float]) -> str:
     """Return the split of `key`, drawn by its hash alone: however many others there are, it stays there."""
-    position, border = stable_hash(key) / 2**64, 0.0
+    position = stable_hash(key) / 2**64
+    border = 0.0
     for name, share in shares.items():
         border += share
         if position < border:
@@ -46,8 +47,8 @@ def draw_split(key: str, shares: Mapping[str, float]) -> str:
 
 
 def fill_shares(
-    groups: Mapping[Node, int], shares: Mapping[str, float], *, seed: int, few: bool = False
-) -> dict[Node, str]:
+    groups: Mapping[Member, int], shares: Mapping[str, float], *, seed: int, few: bool = False
+) -> dict[Member, str]:
     """Return the split of every group; `groups` are the sizes that count towards the shares.
 
     In random order, each goes to the split that lacks most for its size, among those that it does not
@@ -63,7 +64,7 @@ def fill_shares(
     else:
         # What is too large for the smallest split is placed while another one has room.
         sized.sort(key=lambda leader: groups[leader] <= min(shares.values()) * total + slack)
-    found: dict[Node, str] = {}
+    found: dict[Member, str] = {}
     lacking = {name: share * total for name, share in shares.items()}
     for left, leader in zip(range(len(sized), 0, -1), sized, strict=True):
         size = groups[leader]

@@ -11,6 +11,7 @@ In reading order:
 `cli`: the commands of `angle-train` and what they print.
 `options`: their options.
 `api`: the same as functions, for notebooks and scripts.
+`purpose`: which recipe a run takes.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `run`: one training run, from pairs to report.
 `encode`: the texts of a file as embeddings in a file.

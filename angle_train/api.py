@@ -168,7 +168,8 @@ def fit(
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
-    backbone, out = _several(backbone)[0], path_of(out)
+    backbone = _several(backbone)[0]
+    out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
     given["keep"] = options.pop("keep", None)
     if given["data"] is None and given["human"] is None:
@@ -181,7 +182,7 @@ def fit(
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
     }
-    from angle_train.data.kinds import choose_recipe
+    from angle_train.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])
@@ -252,7 +253,8 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
     rows = []
     for result in results:
         row = {name: getattr(result, name) for name in ("pairs", "role", "count", "model", "metric")}
-        score, found = result.score, result.difference
+        score = result.score
+        found = result.difference
         row |= {"score": 100 * score.value, "low": 100 * score.low, "high": 100 * score.high}
         row["baseline"] = result.baseline
         for name, part in (("difference", "delta"), ("difference_low", "low"), ("difference_high", "high")):
@@ -292,16 +294,17 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         raise InputError("give at least one model")
     for name in ("data_dir",) if pairs else ("split", "scale"):
         if given[name] is not None:
-            option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
+            option = name.replace("_", "-")
+            way = "--task" if pairs else "--pairs"
             raise InputError(f"--{option} goes with {way} only; leave it out")
     if report := given["report"]:
         if report.is_dir() or report.suffix.lower() not in _PAGES:
             raise InputError(f"--report {report}: give the name of a page, such as report.html")
         place = next(folder for folder in report.absolute().parents if folder.exists())
         if not place.is_dir() or not os.access(place, os.W_OK):
-            raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
+            raise InputError(f"--report {report}: {place} is not writable; choose another folder")
     if given["data_dir"] and not given["data_dir"].is_dir():
-        raise InputError(f"--data-dir {given['data_dir']} is no folder; check the path")
+        raise InputError(f"--data-dir {given['data_dir']} is not a folder; check the path")
     from angle_train.model.load import check_device, check_training_extra
 
     check_training_extra("angle-train eval")

@@ -46,7 +46,8 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     report = fit(**options, **values).report
     if not is_first():
         raise typer.Exit
-    out, verdict = given.out, report.verdict.lines
+    out = given.out
+    verdict = report.verdict.lines
     page = out / "report.html"
     lines = [results_table(report.results), "", *verdict, f"model: {out}   report: {page}"]
     found = (out / "report.json").read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
@@ -88,10 +89,10 @@ def encode_texts(config: EncodeConfig) -> tuple[dict[str, Any], str]:
 
     check_training_extra("angle-train encode")
     check_inputs([], [config.model])
-    from angle_train.encode import encode
+    from angle_train.encode import encode_file
 
     with nothing_kept():
-        found = encode(config)
+        found = encode_file(config)
     return found, f"{found['texts']} texts, embeddings of width {found['width']}: {found['out']}"
 
 

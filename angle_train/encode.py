@@ -36,14 +36,14 @@ _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
 
 
-Row = tuple[str, str]
+IdAndText = tuple[str, str]
 """The id of a text, and the text."""
 
 _Write = Callable[[Sequence[str], NDArray[np.float32]], None]
 """Takes the ids of some texts and their embeddings (n, D)."""
 
 
-def encode(config: EncodeConfig) -> dict[str, Any]:
+def encode_file(config: EncodeConfig) -> dict[str, Any]:
     """Embed every text of a file, also repeated and blank ones, so that rows keep their positions.
 
     The texts are read twice: once to count and to check them, before the model is loaded. Returns the file
@@ -58,15 +58,15 @@ def encode(config: EncodeConfig) -> dict[str, Any]:
     check_device(config.device)
     check_model_path(config.model)
     if config.out.resolve() == config.texts.resolve():
-        raise InputError(f"--out {config.out} is the file of texts itself; give another one")
+        raise InputError(f"--out {config.out} is the file of the texts; give another file")
     count, blank = _check_texts(config)
     if config.out.exists():
-        log.info("%s is there already and will be replaced", config.out)
+        log.info("%s exists and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
     _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
-        raise InputError(f"{config.model} does not say how wide its embeddings are")
+        raise InputError(f"{config.model} does not report its embedding dimension; give another model")
     rows = _rows(config)
     with (
         beside(config.out) as temporary,
@@ -98,15 +98,17 @@ def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     if not count:
         raise InputError(f"{config.texts} holds no texts; give a file with at least one")
     if blank:
-        log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
+        log.warning("warning: %d of %d texts are blank; their embeddings are meaningless", blank, count)
     return count, blank
 
 
-def _rows(config: EncodeConfig) -> Iterator[Row]:
-    return read_texts(config.texts, config.text_field, config.id_field)
+def _rows(config: EncodeConfig) -> Iterator[IdAndText]:
+    return read_ids_and_texts(config.texts, config.text_field, config.id_field)
 
 
-def read_texts(path: Path, text_field: str = "text", id_field: str | None = None) -> Iterator[Row]:
+def read_ids_and_texts(
+    path: Path, text_field: str = "text", id_field: str | None = None
+) -> Iterator[IdAndText]:
     """Yield id and text of every row of a file in order, lazily.
 
     Args:
@@ -123,7 +125,8 @@ def read_texts(path: Path, text_field: str = "text", id_field: str | None = None
         for field in wanted:
             if field not in row:
                 raise InputError(f"{place}: no field {field!r}; fields found: {names_of(row)}{_HINT}")
-        text, identity = row[text_field], row.get(name)
+        text = row[text_field]
+        identity = row.get(name)
         if not isinstance(text, str):
             raise InputError(f"{place}: field {text_field!r} must be a string, got {type(text).__name__}")
         if "\0" in text:
@@ -143,7 +146,7 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     found = choose_length(model, sample, percentile=100)
     if found.truncated:
         log.info(
-            "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",
+            "%.1f %% of the first %d distinct texts have more than %d tokens and are truncated",
             100 * found.truncated,
             len(set(sample)),
             found.max_seq_length,

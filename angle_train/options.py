@@ -22,7 +22,7 @@ _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, sh
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "Pairs of general text, without scores, whose similarity should stay as the backbone has it (make them "
+    "General text pairs without scores, whose similarity should stay as in the backbone (make them "
     "with angle-data mine). Repeatable.",
     None,
 )
@@ -80,7 +80,7 @@ class FitOptions:
     )
     device: str | None = _device()
     overwrite: bool = option(
-        "Replace an earlier model in --out, once this run is done; goes on if cut off.", False
+        "Replace an earlier model in --out once this run is done; resumes if interrupted.", False
     )
 
 

@@ -23,11 +23,11 @@ AUTO = "auto"
 """The value of a setting that is chosen from the data."""
 CHECKPOINT = "checkpoint"
 """The value of `pooling` that keeps what the checkpoint has."""
-# The default of values that depend on the kind of labels. They are None until `data.kinds.settle` chooses
+# The default of values that depend on the kind of labels. They are None until `train.presets.settle` chooses
 # them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
-Kind = Literal[
+LabelKind = Literal[
     "auto", "graded", "degrees", "polarity", "mixed", "binary", "near_misses", "positives", "papers"
 ]
 AngleMode = Literal["symmetric", "published"]
@@ -56,7 +56,7 @@ class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
     Weights, temperatures and the two scores that are not stated are those of the kind of labels, see
-    `data.kinds.PRESETS`.
+    `train.presets.PRESETS`.
 
     Attributes:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
@@ -84,7 +84,7 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    loss: Kind = "auto"
+    loss: LabelKind = "auto"
     cosine_weight: _AtLeast0 = _OPEN
     in_batch_weight: _AtLeast0 = _OPEN
     angle_weight: _AtLeast0 = _OPEN

@@ -30,7 +30,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, load_run_data, run_leaks
+from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -48,14 +48,15 @@ from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import FitReport, Trained, make_report
+from angle_train.report.result import FitReport, Trained, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, snapshot
-from angle_train.train.processes import connect, rank_zero
+from angle_train.train.presets import settle
+from angle_train.train.processes import connect_processes, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
@@ -76,11 +77,12 @@ class FitResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FitRun:
     """A run under way; nothing about it changes once its model is loaded.
 
     Attributes:
         options: What was asked for.
+        recipe: The recipe, with all that it left open chosen for the pairs.
         data: Its pairs.
         directory: Where it writes.
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
@@ -88,15 +90,11 @@ class Run:
     """
 
     options: FitOptions
+    recipe: Recipe
     data: RunData
     directory: RunDirectory
     tokens: int | None = None
     resume: Path | None = None
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe, with all that it left open chosen for the pairs."""
-        return self.data.recipe
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -134,7 +132,7 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TuningResult:
     """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
 
     Attributes:
@@ -162,8 +160,9 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
     """
     begun = time.monotonic()
     with open_run(options) as held:
-        data = load_data(options, reason)
-        run = Run(options, data, RunDirectory(options.out, fingerprint(options, data)))
+        data, recipe = load_data(options, reason)
+        directory = RunDirectory(options.out, fingerprint(options, data, recipe))
+        run = FitRun(options, recipe, data, directory)
         if run.directory.status(overwrite=options.overwrite) == "finished":
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
@@ -184,13 +183,13 @@ def open_run(options: FitOptions) -> Iterator[ExitStack]:
         raise InputError(f"--out {options.out} is the backbone itself; give another directory")
     check_trackers(tracker_names(options.report_to), options.out)
     check_device(options.device, numbered=False)
-    with connect(options.device), memory_errors_in_one_line(), ExitStack() as held:
+    with connect_processes(options.device), memory_errors_in_one_line(), ExitStack() as held:
         check_free(options.out)
         yield held
 
 
 @rank_zero
-def reopen(run: Run) -> FitReport:
+def reopen(run: FitRun) -> FitReport:
     """Return the report of a finished run, whose model must do what `require_better` asks for now."""
     out = run.options.out
     run.directory.tidy()
@@ -204,29 +203,24 @@ def reopen(run: Run) -> FitReport:
     return report
 
 
-def load_data(options: FitOptions, reason: str = "") -> RunData:
-    """Return the pairs of a run, see `splits.load_run_data`; `reason` is that of `fit`."""
+def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
+    """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
     if reason:
         log.info("%s", reason)
-    data = load_run_data(
-        options.data or (),
-        options.human or (),
-        options.dev or (),
-        options.test or (),
-        recipe=options.recipe,
-        scale=options.scale,
-        drop_leaks=options.drop_leaks,
+    given = load_sets(
+        options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
     )
+    recipe = settle(options.recipe, given.training)
+    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
     if not options.keep:
-        return data
-    if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
-        raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
-    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test]))
+        return data, recipe
+    if not (recipe.objective.cosine_weight or recipe.objective.angle_weight):
+        raise InputError("--keep: the objective ranks no pairs; add --set cosine_weight=0.2")
+    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test])), recipe
 
 
-def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
+def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
-    recipe = data.recipe
     values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training)
     parts = {key: json.dumps(value) for key, value in values.items() if key not in _SAME_RESULT}
     parts |= {
@@ -239,7 +233,7 @@ def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 
-def facts_of(run: Run, reason: str) -> dict[str, Any]:
+def facts_of(run: FitRun, reason: str) -> dict[str, Any]:
     """Return what the report says of a run before it has a model: leaks, the command that repeats it."""
     options: dict[str, Any] = {"recipe": "recipe.toml"}
     options |= {name: getattr(run.options, name) for name in _REPEATED} | {"out": "again"}
@@ -254,7 +248,7 @@ def facts_of(run: Run, reason: str) -> dict[str, Any]:
     return facts
 
 
-def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
+def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]]:
     """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
     recipe = run.recipe
     stated = recipe.training.max_seq_length
@@ -279,62 +273,63 @@ def load_model(run: Run) -> tuple[Run, SentenceTransformer, dict[str, Any]]:
         model = run.load()
     if found.truncated:
         log.info(
-            "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
-            "more where the model can",
+            "%.1f %% of the training texts are longer than %d tokens and are cut; raise --max-seq-length if "
+            "the model allows more",
             100 * found.truncated,
             model.max_seq_length,
         )
     return run, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
 
 
-def base_model(run: Run, model: SentenceTransformer) -> SentenceTransformer:
+def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing."""
     asked = run.recipe.backbone
     as_it_is = asked.pooling == CHECKPOINT and asked.quantization == "none" and not run.recipe.training.prompt
     return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
+def score_pairs_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
     """Return the run with the pairs to keep among what trains, scored by the base model."""
     kept = run.data.kept
     if kept is None:
         return run
     (similarity,) = measure_by_base_model(run, model, [kept])
     if np.ptp(similarity.clip(0.0, 1.0)) == 0:
-        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return replace(run, data=with_kept(run.data, kept, similarity))
+        raise InputError("--keep: the backbone scores all its pairs the same; give more varied pairs")
+    return replace(run, data=with_kept(run.data, kept, similarity, run.recipe.objective))
 
 
 @rank_zero
-def measure_by_base_model(run: Run, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
+def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
     """Return the similarities of sets of pairs under the base model."""
     return measure(base_model(run, model), sets, BACKBONE)
 
 
-def measure_base_model(run: Run, model: SentenceTransformer) -> Columns:
+def measure_base_model(run: FitRun, model: SentenceTransformer) -> Columns:
     """Return the similarities of the dev and test sets before tuning."""
     return measure_by_base_model(run, model, [pairs for _, pairs in run.data.evaluated])
 
 
 @rank_zero
-def take_directory(run: Run, held: ExitStack) -> Path | None:
+def take_directory(run: FitRun, held: ExitStack) -> Path | None:
     """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
     held.enter_context(hold(run.options.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
     resume = run.directory.claim(run.directory.status(overwrite=run.options.overwrite))
     if resume:
-        log.info("going on from %s", resume)
+        log.info("resuming from %s", resume)
     return resume
 
 
-def claim(run: Run, held: ExitStack) -> Run:
+def claim(run: FitRun, held: ExitStack) -> FitRun:
     """Return the run that has its directory to itself, with the checkpoint to go on from."""
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
-    dev, share = run.data.dev, run.recipe.training.average_with_backbone
+    dev = run.data.dev
+    share = run.recipe.training.average_with_backbone
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
@@ -348,7 +343,7 @@ def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> 
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
     training = replace(training, best_step=taken.step if choice.chosen else 0)
     merge = {"merge": {"share": share}} if share else {}
-    return Outcome(training, choice, {"choice": choice.to_dict()} | merge)
+    return TuningResult(training, choice, {"choice": choice.to_dict()} | merge)
 
 
 def checkpoint_candidates(
@@ -368,14 +363,14 @@ def checkpoint_candidates(
 
 @rank_zero
 def adopt_checkpoint(
-    run: Run, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
+    run: FitRun, model: SentenceTransformer, taken: Candidate, backbone: Mapping[str, Tensor]
 ) -> None:
     """Give `model` the weights of a candidate."""
     restore(model, run.directory.checkpoints, taken.step)
     blend(model, backbone, taken.share)
 
 
-def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
     """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`."""
     human = run.data.human
     if human is None:
@@ -384,7 +379,8 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
-    training, step = Training([], 0, schedule.steps, 0), 0
+    training = Training([], 0, schedule.steps, 0)
+    step = 0
     if cross.choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
@@ -395,7 +391,7 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
     ]
     pairs = replace(human, name=f"{human.name}/held out in turn")
-    return Outcome(
+    return TuningResult(
         replace(training, curve=curve, best_step=step),
         cross.choice,
         {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
@@ -404,15 +400,17 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
 
 
 @rank_zero
-def mix_in_backbone(run: Run, model: SentenceTransformer, share: float) -> None:
+def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> None:
     """Move tuned weights back towards the backbone's; with adapters, none of these have to be loaded."""
     if share:
         blend(model, snapshot(model if has_adapters(model) else run.load()), share)
 
 
-def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) -> Trained:
+def what_was_found(run: FitRun, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
     """Return the figures of a run before and after tuning."""
-    choice, held_out, details = outcome.choice, outcome.held_out, outcome.findings
+    choice = outcome.choice
+    held_out = outcome.held_out
+    details = outcome.findings
     if held_out is None:
         old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
         return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
@@ -429,14 +427,15 @@ def what_was_found(run: Run, before: Columns, outcome: Outcome, after: Columns) 
 
 @rank_zero
 def save(
-    run: Run, model: SentenceTransformer, before: Columns, outcome: Outcome, facts: dict[str, Any]
+    run: FitRun, model: SentenceTransformer, before: Columns, outcome: TuningResult, facts: dict[str, Any]
 ) -> FitReport:
     """Make a trained model what users will have, measure that, and write it with its reports."""
-    options, directory = run.options, run.directory
+    options = run.options
+    directory = run.directory
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run, before, outcome, after)
-    report = make_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
+    report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
     if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from angle_train.data.kinds import PRESETS
 from angle_train.objective.batches import PairCollator
 from angle_train.recipe import Recipe
+from angle_train.train.presets import PRESETS
 
 
 class LetterModel(nn.Module):

@@ -52,12 +52,25 @@ TOP = {
         "cli": "cli",
         "__main__": "cli",
         "api": "runs",
+        "purpose": "runs",
         "run": "runs",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",
     },
 }
+# Public names that more than one module defines, with the reason.
+SAME_NAMES = {
+    "each module's logger, each program's app": {"log", "app", "main"},
+    "a function of the documented API, and the step of that name that it runs": {
+        "ensemble", "evaluate", "fit", "label", "mine", "score",
+    },
+    "of the documented API; inside: the same folder, the same rows": {"Run", "Rows"},
+    "the reason codes of a room": {"REASONS"},
+    "numpy's arrays: of float64 in `angle_train`, of any numbers in `angle_data`": {"Array"},
+    "`records`: a sentence of an annotator; `choosing`: weights that might be kept": {"Candidate"},
+    "to be renamed": {"Choice", "LONGEST", "Outcome", "Part", "Source", "Task", "Verdict"},
+}  # fmt: skip
 FLOORS = 8
 FILES_IN_A_ROOM = 15
 LINES_IN_A_FILE = 500
@@ -193,6 +206,23 @@ def test_public_names_are_documented(path):
     assert [node for node in (tree, *public) if not ast.get_docstring(node)] == []
 
 
+def public_names(path):
+    """The public names that a file defines at its top."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        else:
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            found = [part for target in targets if target for part in ast.walk(target)]
+            names = [part.id for part in found if isinstance(part, ast.Name)]
+        yield from (name for name in names if name[0] != "_")
+
+
+def test_a_public_name_is_defined_once():
+    counts = Counter(name for path in SOURCES for name in {*public_names(path)})
+    assert {name for name, count in counts.items() if count > 1} == set().union(*SAME_NAMES.values())
+
+
 def is_command(path):
     """Whether a file holds commands: typer reads their options from their parameters."""
     return path.stem == "cli" or path.stem.startswith("command")
@@ -247,6 +277,6 @@ def test_no_module_takes_the_name_of_a_function_of_its_package(package):
 
 
 def test_benchmarks_have_different_names():
-    """Their folders stand on one sys.path in the tests; one of two with a name would hide the other."""
+    """In the tests their folders share one sys.path, where one of two modules of a name hides the other."""
     names = [path.stem for path in (ROOT / "benchmarks").rglob("*.py") if path.stem != "__init__"]
     assert [name for name, times in Counter(names).items() if times > 1] == []

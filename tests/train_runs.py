@@ -9,11 +9,13 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.data.splits import assign_uses, load_sets
 from angle_train.evaluation.similarity import measure
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
+from angle_train.train.presets import settle
 
 
 def write(path, rows):
@@ -47,6 +49,12 @@ def pair_set(pairs, scores=None, name="made", **columns):
     first, second = zip(*pairs, strict=True)
     score = np.linspace(0, 1, len(pairs)) if scores is None else np.array(scores, dtype=np.float64)
     return PairSet(name, first, second, score, np.ones(len(pairs)), **columns)
+
+
+def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, drop_leaks=False):
+    """The pairs of a run, as `run.load_data` makes them of its options."""
+    given = load_sets(data, human, dev, test, scale)
+    return assign_uses(given, settle(recipe or Recipe(), given.training), drop_leaks=drop_leaks)
 
 
 def evaluate_model(model, pairs):

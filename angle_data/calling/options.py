@@ -110,7 +110,8 @@ def _checker(config: type) -> type[BaseModel]:
     """Return what checks the values of a config's options, which are not converted."""
     from pydantic import ConfigDict, Field, create_model
 
-    kinds, checked = get_type_hints(config), dict[str, Any]()
+    kinds = get_type_hints(config)
+    checked = dict[str, Any]()
     for name, look in _options(config).items():
         # A price or a rate without an end is a slip, as is one that is no number.
         end = None if look.gt is None else math.inf
@@ -189,9 +190,12 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
 
     An `InputError` where a value is of a wrong kind, cannot be read, or is out of its range.
     """
-    kinds, values = get_type_hints(config), {}
+    kinds = get_type_hints(config)
+    values = {}
     for item in fields(config):  # type: ignore[arg-type]
-        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
+        name = item.name
+        kind = kinds[item.name]
+        look = item.metadata.get("option")
         if look is None:
             if is_dataclass(kind):
                 values[name] = make(kinds[name], given)
@@ -218,9 +222,13 @@ def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Pa
     """Yield the parameter of each option, as typer wants it; what a config inside needs comes first."""
     import typer
 
-    kinds, own, inside = get_type_hints(config), list[inspect.Parameter](), list[inspect.Parameter]()
+    kinds = get_type_hints(config)
+    own = list[inspect.Parameter]()
+    inside = list[inspect.Parameter]()
     for item in fields(config):
-        name, kind, look = item.name, kinds[item.name], item.metadata.get("option")
+        name = item.name
+        kind = kinds[item.name]
+        look = item.metadata.get("option")
         if look is None:
             inside += _parameters(kind, defaults) if is_dataclass(kind) else ()
             continue

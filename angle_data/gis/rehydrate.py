@@ -17,11 +17,11 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import IDS_NOTE, columns_table
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS, Row, write_forms
+from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS, PairRow, write_forms
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import Crawler
-from angle_data.gis.crawl.lookups import GONE, look_up, resolve
+from angle_data.gis.crawl.lookups import GONE, look_up, resolve_repo
 from angle_data.gis.crawl.store import Store
 from angle_data.jsonl import read_jsonl
 from angle_data.locking import hold
@@ -61,7 +61,7 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
                 crawler = Crawler(client, store, progress)
                 for name, numbers in sorted(wanted.items()):
                     try:
-                        repo = store.named(name) or resolve(crawler, name)
+                        repo = store.named(name) or resolve_repo(crawler, name)
                     except Refused as error:
                         if error.status not in GONE:
                             raise
@@ -74,7 +74,7 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
     return summary
 
 
-def _ends(row: Row) -> Iterator[tuple[str, int]]:
+def _ends(row: PairRow) -> Iterator[tuple[str, int]]:
     """Yield repository and number of both issues of a row."""
     for column in ("url1", "url2"):
         match = _ADDRESS.match(row[column])
@@ -89,7 +89,7 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
     ids = {repo.asked: repo.id for repo in store.repos()}
     texts = Texts(store, {ids[name]: lines for name, lines in forms.items() if name in ids})
     counts: Counter[str] = Counter()
-    kept: dict[str, list[Row]] = {name: [] for name in SPLITS}
+    kept: dict[str, list[PairRow]] = {name: [] for name in SPLITS}
     for split, row in read_dataset(data):
         nodes = [(ids[name], number) for name, number in _ends(row) if name in ids]
         found = _state(nodes, store, texts)
@@ -101,7 +101,7 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> dict[st
     if not counts["kept"]:
         raise InputError(f"nothing of {data} is left on {client.api_url}; check --api-url")
 
-    def with_texts(rows: list[Row]) -> Iterator[Row]:
+    def with_texts(rows: list[PairRow]) -> Iterator[PairRow]:
         for row in rows:
             text1, text2 = (texts.get((ids[name], number)) for name, number in _ends(row))
             found = {"text1": text1, "text2": text2, **row}
@@ -142,7 +142,7 @@ def read_forms(directory: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
+def read_dataset(directory: Path) -> Iterator[tuple[str, PairRow]]:
     """Yield (split, row) of a data set of issue pairs; an `InputError` if the folder holds none."""
     splits = [split for split in sorted(SPLITS) if (directory / data_file(split)).exists()]
     if not splits:

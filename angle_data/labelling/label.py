@@ -34,7 +34,8 @@ log = logging.getLogger("angle.labelling")
 # Paraphrases run a little longer than what they paraphrase; used before any reply is known.
 _REPLY_STRETCH = 1.3
 _KEY_CHARS = 8  # of JSON around each sentence
-_SIZE, _POLARITY = 2, "both"  # without --size and --polarity
+_SIZE = 2  # without --size
+_POLARITY = "both"  # without --polarity
 
 
 def label(config: LabelConfig) -> SessionResult:
@@ -78,7 +79,8 @@ class LabelJob(Job):
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and prompt."""
-        size, sentence = self._size, {"type": "string"}
+        size = self._size
+        sentence = {"type": "string"}
         schema = list_schema("sentences", sentence, size)
         if self._of_degrees:
             schema = object_schema(**{str(degree): sentence for degree in DEGREES})
@@ -130,7 +132,9 @@ class LabelJob(Job):
         parts of replies. A request that was asked anew and failed counts as failed. `missing_degrees` counts
         the degrees without a sentence in replies that have some; `degrees` is what `DegreeReport` tells.
         """
-        tally, report, answers = Tally(), DegreeReport(), AnswerCounts()
+        tally = Tally()
+        report = DegreeReport()
+        answers = AnswerCounts()
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
@@ -162,8 +166,11 @@ class LabelJob(Job):
     def _records(self, request: ChatRequest, journal: Journal) -> tuple[list[Candidate], list[Rejection]]:
         """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
-        by, kept, dropped = (self.spec.model, request.key), list[Candidate](), list[Rejection]()
-        row, failure = journal.row(request.key), journal.failures.get(request.key)
+        by = (self.spec.model, request.key)
+        kept = list[Candidate]()
+        dropped = list[Rejection]()
+        row = journal.row(request.key)
+        failure = journal.failures.get(request.key)
         if row is not None and (why := refusal_of(row)) is not None:
             dropped.append(Rejection(*source, "", *by, "refused_by_server", why))
         elif row is not None:
@@ -180,7 +187,8 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)
-        answer, prompt = answer_of(row), self._prompts[polarity or "degrees"].template
+        answer = answer_of(row)
+        prompt = self._prompts[polarity or "degrees"].template
         if answer.refusal and not answer.text.strip():
             return [Part(answer.refusal, "refusal")]
         about: dict[str, Any] = {"source": request.source, "finish": answer.finish, "prompt": prompt}

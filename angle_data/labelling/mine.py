@@ -193,7 +193,9 @@ class _Drawn(dict[_Pair, str]):
 
     def __init__(self, texts: int, n: int) -> None:
         super().__init__()
-        self.n, self.new, self.uses = n, texts, [0] * texts
+        self.n = n
+        self.new = texts
+        self.uses = [0] * texts
         self.cap = max(3, math.ceil(4 * n / texts))
 
     def take(self, one: int, other: int, kind: str) -> None:
@@ -283,7 +285,8 @@ def _draw_written(runs: Sequence[Path], n: int, seed: int) -> list[_Row]:
     """
     written: dict[str, dict[str, tuple[str, bool]]] = {}  # by text: each sentence, and whether of degree 1
     for candidate in chain.from_iterable(map(read_candidates, runs)):
-        key, new = normalise(candidate.text), (candidate.text, candidate.degree == 1)
+        key = normalise(candidate.text)
+        new = (candidate.text, candidate.degree == 1)
         if key:
             own = written.setdefault(normalise(candidate.source), {})
             old = own.get(key, new)

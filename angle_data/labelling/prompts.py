@@ -74,7 +74,8 @@ def load_prompt(path: Path, needed: Set[str], known: Set[str] = frozenset()) -> 
         InputError: The file is missing, or its front matter or placeholders are wrong.
     """
     content = "".join(line.rstrip("\r\n") + "\n" for _, line in read_lines(path))
-    matter, template = "", content
+    matter = ""
+    template = content
     if content.startswith(_MARK):
         matter, closed, template = content.removeprefix(_MARK).partition(_MARK)
         if not closed:

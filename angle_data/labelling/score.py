@@ -33,7 +33,7 @@ from angle_data.labelling.asking.session import SessionResult, ask_all
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
-from angle_data.labelling.texts import Pair, PairFile, make_pair
+from angle_data.labelling.texts import PairFile, TextPair, make_pair
 from angle_data.records import candidates_file, model_behind, read_candidates, read_run_file, same_model
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
@@ -44,9 +44,10 @@ _CHARS_PER_GRADE = 30
 _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
-_ENOUGH, _ALL_ALIKE = 20, 0.95
+_ENOUGH = 20
+_ALL_ALIKE = 0.95
 
-Call = tuple[Pair, ...]  # the pairs of one request, numbered from 1 in this order
+Call = tuple[TextPair, ...]  # the pairs of one request, numbered from 1 in this order
 
 
 class _Found(NamedTuple):
@@ -143,7 +144,9 @@ class ScoreJob(Job):
         `requests = replied + refused + failed + not_recorded + unanswered`; of the `pairs` that were replied
         to, `kept` have a grade.
         """
-        tally, grades, out = Tally(), Counter[float](), self.config.out
+        tally = Tally()
+        grades = Counter[float]()
+        out = self.config.out
         for key, call in list(self._shared_calls(journal).items()):
             if key in journal.failures and all(self._alone(pair, journal)[0].key in journal for pair in call):
                 del journal.failures[key], self._shared_calls(journal)[key]  # it was asked pair by pair
@@ -178,7 +181,7 @@ class ScoreJob(Job):
             **tally.table("pairs", "kept", "rejected"),
         }
 
-    def _wanted(self) -> Iterator[Pair]:
+    def _wanted(self) -> Iterator[TextPair]:
         return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
@@ -209,7 +212,7 @@ class ScoreJob(Job):
         texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
         return texts if row.get("task") == "score" and all(len(pair) == 2 for pair in texts) else []
 
-    def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
+    def _alone(self, pair: TextPair, journal: Journal) -> list[ChatRequest]:
         """Return the requests about a single pair in the order in which they are tried.
 
         That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
@@ -223,8 +226,8 @@ class ScoreJob(Job):
             del requests[1:]
         return sorted(requests, key=lambda request: request.key not in journal)
 
-    def _both_ways(self, pair: Pair) -> list[ChatRequest]:
-        return [self._request((pair,)), self._request((Pair(pair.text2, pair.text1, pair.rank),))]
+    def _both_ways(self, pair: TextPair) -> list[ChatRequest]:
+        return [self._request((pair,)), self._request((TextPair(pair.text2, pair.text1, pair.rank),))]
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
@@ -249,15 +252,17 @@ class ScoreJob(Job):
         return found
 
     def _follow(
-        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal
+        self, pair: TextPair, shared: dict[int, _Found | None], journal: Journal
     ) -> tuple[list[ChatRequest], _Found | None]:
         """Return the requests about a pair alone, up to an open one, and what is known of it in the end."""
-        due, known = list[ChatRequest](), shared.get(pair.rank)
+        due = list[ChatRequest]()
+        known = shared.get(pair.rank)
         if pair.rank in shared and (known is None or isinstance(known.grade, float)):
             return due, known
         for request in self._alone(pair, journal):
             due.append(request)
-            row, failure = journal.row(request.key), journal.failures.get(request.key)
+            row = journal.row(request.key)
+            failure = journal.failures.get(request.key)
             if failure is not None and (row is None or refusal_of(row) is not None):
                 reason = NOT_RECORDED if failure.kind == NOT_RECORDED else "request_failed"
                 return due, _Found(request.key, reason)
@@ -271,7 +276,8 @@ class ScoreJob(Job):
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
     """Read all candidates before anything is paid for; say which of their grades would not count."""
-    wrote, names = Counter[bool](), set[str]()
+    wrote = Counter[bool]()
+    names = set[str]()
     grader = model_behind(spec.model, {"checkpoint": spec.checkpoint, "base_urls": spec.base_urls})
     for run in config.runs:
         recorded = read_run_file(run)
@@ -292,7 +298,8 @@ def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:
 
 def _raw(key: str, journal: Journal) -> str:
     """Return the words of the reply to a request, or of its failure or refusal."""
-    row, failure = journal.row(key), journal.failures.get(key)
+    row = journal.row(key)
+    failure = journal.failures.get(key)
     if failure is not None:
         return whole_characters(f"{failure.kind}: {failure.message}")
     return whole_characters(refusal_of(row) or words_of(row)) if row is not None else ""

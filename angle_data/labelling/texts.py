@@ -22,7 +22,7 @@ _PAIR_COLUMNS = (*PAIR_COLUMNS, ("source", "text"))
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TextPair:
     """Two texts; `rank` is a hash of the unordered pair, an order that has nothing to do with its content."""
 
     text1: str
@@ -30,7 +30,7 @@ class Pair:
     rank: int
 
 
-_Item = TypeVar("_Item", Text, Pair)
+_Item = TypeVar("_Item", Text, TextPair)
 
 
 class _InputFile(ABC, Generic[_Item]):
@@ -90,11 +90,15 @@ class TextFile(_InputFile[Text]):
     def __init__(
         self, path: Path, *, text_field: str = "text", id_field: str = "id", limit: int | None = None
     ) -> None:
-        self._path, self._text_field, self._id_field = path, text_field, id_field
+        self._path = path
+        self._text_field = text_field
+        self._id_field = id_field
         super().__init__(path, limit, "texts")
 
     def _items(self) -> Iterator[tuple[str, Text | None]]:
-        field, id_field, hint = self._text_field, self._id_field, " (choose with --text-field)"
+        field = self._text_field
+        id_field = self._id_field
+        hint = " (choose with --text-field)"
         for where, row in read_texts(self._path, field, id_field, require=[field], hint=hint):
             if field not in row:
                 raise InputError(f"{where}: no field {field!r}; fields found: {_names(row)}{hint}")
@@ -113,7 +117,7 @@ class TextFile(_InputFile[Text]):
             raise InputError(f"{where}: id {item.id!r} stands for two different texts; make the ids unique")
 
 
-class PairFile(_InputFile[Pair]):
+class PairFile(_InputFile[TextPair]):
     """The pairs of one or more files, each unordered pair once over all of them; see `_InputFile`.
 
     Columns are `text1, text2`, `sentence1, sentence2`, or `source, text` as in candidates.jsonl.
@@ -127,7 +131,7 @@ class PairFile(_InputFile[Pair]):
         self._paths = paths
         super().__init__(paths[0], limit, "pairs")
 
-    def _items(self) -> Iterator[tuple[str, Pair | None]]:
+    def _items(self) -> Iterator[tuple[str, TextPair | None]]:
         for where, row in chain.from_iterable(map(read_table, self._paths)):
             names = next((names for names in _PAIR_COLUMNS if all(name in row for name in names)), None)
             if names is None:
@@ -136,13 +140,13 @@ class PairFile(_InputFile[Pair]):
             text1, text2 = (_clean(row, name, where) for name in names)
             yield where, make_pair(text1, text2) if text1 and text2 else None
 
-    def _note(self, where: str, item: Pair, seen: dict[int, int]) -> None:
+    def _note(self, where: str, item: TextPair, seen: dict[int, int]) -> None:
         seen.setdefault(item.rank, 0)
 
 
-def make_pair(text1: str, text2: str) -> Pair:
+def make_pair(text1: str, text2: str) -> TextPair:
     """Return a pair with its rank."""
-    return Pair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
+    return TextPair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
 
 
 def _names(row: dict[str, Any]) -> str:

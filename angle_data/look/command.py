@@ -10,7 +10,8 @@ from typing import Any
 from angle_data.calling.options import option, with_options
 from angle_data.errors import InputError
 
-_SHOWN, _ON_A_PAGE = 20, 500
+_SHOWN = 20
+_ON_A_PAGE = 500
 _DATA = "Output folder of any angle-data command, or a file of pairs."
 _SEED = "Random seed for the draw."
 
@@ -82,9 +83,11 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
-    from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
+    from angle_data.look.grade import SHEET_SPLITS, draw_pairs, finish_grading, write_grading
 
-    data, out, n = config.data, config.out, config.n
+    data = config.data
+    out = config.out
+    n = config.n
     if config.verdict:
         return _verdicts(config)
     if config.finish is not None and data is None and out is None:
@@ -102,7 +105,7 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
         f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
         f"or      {out}  (fill the column score, then angle-data grade --finish {quote(str(out))})",
-        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
+        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SHEET_SPLITS)),
     ]
     return found, "\n".join(lines)
 

@@ -14,20 +14,20 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.look.read import Item, count, find, items_of, spread
+from angle_data.look.read import ShownItem, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
-SPLITS = ("dev", "test")
-COLUMNS = ("sentence1", "sentence2", "score")
+SHEET_SPLITS = ("dev", "test")
+SHEET_COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
-Pairs = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
+Drawn = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
 
 
-def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:
+def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Drawn, dict[str, int]]:
     """Draw `n` pairs in equal shares from each fifth of the range of scores, and deal them to dev and test.
 
     Within a fifth polarities, degrees or kinds alternate. The pairs come in an order that tells nothing, and
@@ -39,22 +39,22 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     counts = count(files)
     used: set[str] = set()
 
-    def rank(item: Item) -> int:
+    def rank(item: ShownItem) -> int:
         return stable_hash("\n".join((f"{seed} grade", *text_key(item))))
 
-    def stratum(item: Item) -> tuple[int, str]:
+    def stratum(item: ShownItem) -> tuple[int, str]:
         return counts.band(item), item.group
 
     kept = (item for item in items_of(files) if item.kind != "rejected")
     pairs = (item for item in kept if all(text_key(item)) and len({*text_key(item)}) == 2)
-    chosen: list[Item] = []
+    chosen: list[ShownItem] = []
     free = spread(pairs, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(text_key(item)))
     for item in islice(free, n):
         used.update(text_key(item))
         chosen.append(item)
     chosen.sort(key=lambda item: (stratum(item), rank(item)))
-    dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
-    if missing := set(SPLITS) - set(dealt):
+    dealt = [SHEET_SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
+    if missing := set(SHEET_SPLITS) - set(dealt):
         few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
         raise InputError(f"{few} leave none for {max(missing)}; provide more pairs, or change --dev-share")
     scores = Counter(counts.band_name(item) for item in chosen)
@@ -62,7 +62,7 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)
 
 
-def write_grading(out: Path, pairs: Pairs, *, verdict: bool = False) -> Path:
+def write_grading(out: Path, pairs: Drawn, *, verdict: bool = False) -> Path:
     """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
 
     With `verdict` they are to be called duplicates or not (see `angle_data.look.verdict`), not graded.
@@ -74,7 +74,7 @@ def write_grading(out: Path, pairs: Pairs, *, verdict: bool = False) -> Path:
         raise InputError(f"{there} exists and may hold {work}; move it away, or give another --out")
     found = {"title": out.stem, "key": content_id(str(pairs)), "verdict": verdict, "pairs": pairs}
     write_page(page, "grade", found)
-    head = ("sentence1", "sentence2", "verdict") if verdict else (*COLUMNS, "split")
+    head = ("sentence1", "sentence2", "verdict") if verdict else (*SHEET_COLUMNS, "split")
     rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
     _write(out, [head, *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
     return page
@@ -86,30 +86,30 @@ def finish_grading(sheet: Path) -> dict[str, int]:
     Pairs without a score are left out. No file that holds other grades is replaced.
     """
     check_ending("--finish", sheet, ".csv")
-    graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}
-    for place, row in read_table(sheet, require=(*COLUMNS, "split")):
+    graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SHEET_SPLITS}
+    for place, row in read_table(sheet, require=(*SHEET_COLUMNS, "split")):
         if not (score := row["score"].strip().replace(",", ".")):
             continue
         if not _SCORE.fullmatch(score):
             raise InputError(f"{place}: score must be a number from 0 to 5, got {row['score']!r}")
         if row["split"] not in graded:
-            raise InputError(f"{place}: split must be {' or '.join(SPLITS)}, got {row['split']!r}")
-        texts = (unguarded(row[name]) for name in COLUMNS[:2])
+            raise InputError(f"{place}: split must be {' or '.join(SHEET_SPLITS)}, got {row['split']!r}")
+        texts = (unguarded(row[name]) for name in SHEET_COLUMNS[:2])
         graded[row["split"]].append((*texts, f"{float(score):g}"))
     if empty := [split for split, rows in graded.items() if not rows]:
         raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
     written = {sheet.with_name(f"{sheet.stem}-{split}.csv"): rows for split, rows in graded.items()}
     for path, rows in written.items():
         if path.exists() and any(
-            tuple(row.get(name, "") for name in COLUMNS) not in rows for _, row in read_table(path)
+            tuple(row.get(name, "") for name in SHEET_COLUMNS) not in rows for _, row in read_table(path)
         ):
             raise InputError(f"{path} holds grades that {sheet} does not have; move it away first")
     for path, rows in written.items():
-        _write(path, [COLUMNS, *rows])
+        _write(path, [SHEET_COLUMNS, *rows])
     return {str(path): len(rows) for path, rows in written.items()}
 
 
-def text_key(item: Item) -> tuple[str, str]:
+def text_key(item: ShownItem) -> tuple[str, str]:
     """Return what two items of the same two texts share."""
     return pair_key(item.text1, item.text2)
 

@@ -24,7 +24,7 @@ Stratum = tuple[Any, ...]  # what a sample alternates between: its first parts, 
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ShownItem:
     """One candidate, pair, or part of a reply that was dropped.
 
     `kind` is `kept`, `flipped` or `rejected`; `group` what was asked for (polarity, degree) or how the pair
@@ -54,14 +54,14 @@ class Counts:
     low: float = float("inf")
     high: float = float("-inf")
 
-    def band(self, item: Item) -> int:
+    def band(self, item: ShownItem) -> int:
         """Return the part of the range of scores that an item is in, from 0; -1 if it has no score."""
         if item.score is None:
             return -1
         width = self.high - self.low
         return min(int(_BANDS * (item.score - self.low) / width), _BANDS - 1) if width else 0
 
-    def band_name(self, item: Item) -> str:
+    def band_name(self, item: ShownItem) -> str:
         """Return the scores of an item's part of the range, such as `0.2 to 0.4`."""
         step = (self.high - self.low) / _BANDS
         low = self.low + step * self.band(item)
@@ -89,7 +89,7 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
     raise InputError(f"{said}; give a folder written by llm-label, llm-score, ensemble or gis, or a file")
 
 
-def items_of(files: Iterable[Path]) -> Iterator[Item]:
+def items_of(files: Iterable[Path]) -> Iterator[ShownItem]:
     """Yield every row in the order of the files; an `InputError` where one holds no two texts."""
     for file in files:
         split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
@@ -113,18 +113,18 @@ def count(files: Iterable[Path]) -> Counts:
 
 
 def spread(
-    items: Iterator[Item],
-    stratum: Callable[[Item], Stratum],
-    rank: Callable[[Item], Any],
+    items: Iterator[ShownItem],
+    stratum: Callable[[ShownItem], Stratum],
+    rank: Callable[[ShownItem], Any],
     most: int,
-    accept: Callable[[Item], bool] = lambda item: True,
-) -> Iterator[Item]:
+    accept: Callable[[ShownItem], bool] = lambda item: True,
+) -> Iterator[ShownItem]:
     """Yield items alternately from the strata, in each by `rank`, as long as they last.
 
     All are read first, but only the `most` of a stratum with the lowest ranks stay in memory. `accept` is
     asked when an item's turn comes, so it may depend on what was taken before.
     """
-    drawn: dict[Stratum, list[tuple[Any, int, Item]]] = {}
+    drawn: dict[Stratum, list[tuple[Any, int, ShownItem]]] = {}
     for number, item in enumerate(items):
         found = drawn.setdefault(stratum(item), [])
         found.append((rank(item), number, item))
@@ -133,11 +133,13 @@ def spread(
     return _alternate({key: [row[2] for row in nsmallest(most, drawn[key])] for key in sorted(drawn)}, accept)
 
 
-def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]) -> Iterator[Item]:
+def _alternate(
+    groups: dict[Stratum, list[ShownItem]], accept: Callable[[ShownItem], bool]
+) -> Iterator[ShownItem]:
     if () in groups:
         yield from filter(accept, groups[()])
         return
-    parts: dict[Any, dict[Stratum, list[Item]]] = {}
+    parts: dict[Any, dict[Stratum, list[ShownItem]]] = {}
     for key, items in groups.items():
         parts.setdefault(key[0], {})[key[1:]] = items
     queues = deque(_alternate(part, accept) for part in parts.values())
@@ -147,16 +149,18 @@ def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]
             queues.append(queue)
 
 
-def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
+def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> ShownItem:
     names = next((pair for pair in _TEXTS if all(isinstance(row.get(name), str) for name in pair)), None)
     if names is None:
         fix = "fetch them with `angle-data gis rehydrate`" if "hash1" in row else f"needed: {_NEEDED}"
         raise InputError(f"{place}: no two texts; fields found: {', '.join(map(str, row))}; {fix}")
-    reason, flags, models = row.get("reason"), row.get("flags"), row.get("models") or [row.get("model")]
+    reason = row.get("reason")
+    flags = row.get("flags")
+    models = row.get("models") or [row.get("model")]
     marks = (reason,) if reason else flags if isinstance(flags, list) else ()
     degree = f"degree-{row['degree']}" if row.get("degree") else ""
     facts = {name: row[name] for name in _FACTS if row.get(name) not in (None, "")}
-    return Item(
+    return ShownItem(
         kind="rejected" if reason else "flipped" if "flipped" in marks else "kept",
         group=str(row.get("polarity") or degree or row.get("kind") or row.get("supervision") or ""),
         marks=tuple(map(str, marks)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
-from angle_data.look.read import Item, count, find, items_of, spread
+from angle_data.look.read import ShownItem, count, find, items_of, spread
 from angle_data.text import stable_hash
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def look(
 
     The sample is of one `reason` (a kind, group or mark) and one `annotator`, if given. `count` is of all
     items, `matching` of those that it is drawn from. Each stratum begins with the same texts, so that what
-    was kept and rejected of a text comes together. The items are those of `read.Item` as dictionaries.
+    was kept and rejected of a text comes together. The items are those of `read.ShownItem` as dictionaries.
     """
     if n < 1:
         raise InputError(f"--n must be at least 1, got {n}")
@@ -45,17 +45,17 @@ def look(
     seen: Counter[int] = Counter()
     matching = 0
 
-    def wanted() -> Iterator[Item]:
+    def wanted() -> Iterator[ShownItem]:
         nonlocal matching
         for item in items_of(files):
             if reason in (None, item.kind, item.group, *item.marks) and annotator in (None, *item.annotators):
                 matching += 1
                 yield item
 
-    def stratum(item: Item) -> tuple[Any, ...]:
+    def stratum(item: ShownItem) -> tuple[Any, ...]:
         return item.kind, item.marks, item.group, counts.band(item)
 
-    def rank(item: Item) -> tuple[int, int]:
+    def rank(item: ShownItem) -> tuple[int, int]:
         same = stable_hash(f"{stratum(item)} {item.text1}")
         seen[same] += 1
         return seen[same], stable_hash(f"{seed} look {item.text1}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.look.grade import Pairs, text_key
-from angle_data.look.read import Item, find, items_of
+from angle_data.look.grade import Drawn, text_key
+from angle_data.look.read import ShownItem, find, items_of
 from angle_data.look.show import check_ending
 from angle_data.tables import read_table
 from angle_data.text import pair_key, stable_hash
@@ -27,7 +27,7 @@ _LABELS = {"duplicate": 1, "not": 0}
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 
 
-def draw_labelled(data: Path, *, n: int, seed: int = 0) -> Pairs:
+def draw_labelled(data: Path, *, n: int, seed: int = 0) -> Drawn:
     """Return a simple random sample of the labelled pairs of `data`, in an order that tells nothing."""
     if n < 1:
         raise InputError(f"--n must be at least 1, got {n}")
@@ -97,7 +97,7 @@ def _rate(kind: str, counts: Counter[str]) -> dict[str, Any]:
     return row | {"rate": wrong / decided if decided else 0.0, "low": low, "high": high}
 
 
-def _labelled(data: Path) -> Iterator[Item]:
+def _labelled(data: Path) -> Iterator[ShownItem]:
     """The kept pairs of a data set, which must all have a label of 0 or 1."""
     for item in items_of(find(data)[1]):
         if item.kind != "rejected":

@@ -30,7 +30,9 @@ def write_rows(
     import pyarrow as pa
     from pyarrow import parquet
 
-    whole, number, texts = pa.int64(), pa.float64(), pa.list_(pa.string())
+    whole = pa.int64()
+    number = pa.float64()
+    texts = pa.list_(pa.string())
     kinds = dict.fromkeys(("label", "number1", "number2"), whole) | dict.fromkeys(("score", "weight"), number)
     kinds |= {"models": texts, "flags": texts}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic
 
-from angle_data.disjoint import DisjointSets, Node
+from angle_data.disjoint import DisjointSets, Member
 from angle_data.text import stable_hash
 
-Tokens = frozenset[str]
+TokenSet = frozenset[str]
 
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
@@ -29,7 +29,7 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-class NearSets(Generic[Node]):
+class NearSets(Generic[Member]):
     """Groups of texts whose sets of tokens have a Jaccard index of at least `least`, be it over others.
 
     `tokens_of` returns the tokens of a text by its name, and is called again whenever they are compared.
@@ -45,26 +45,26 @@ class NearSets(Generic[Node]):
     def __init__(
         self,
         least: float,
-        tokens_of: Callable[[Node], Tokens],
-        sample: Iterable[Node],
+        tokens_of: Callable[[Member], TokenSet],
+        sample: Iterable[Member],
         *,
         ascending: bool = False,
     ) -> None:
-        self.groups: DisjointSets[Node] = DisjointSets()
+        self.groups: DisjointSets[Member] = DisjointSets()
         self._least, self._tokens_of = least, tokens_of
         # The share of its tokens that a text must have in common with any that is added later and near it.
         self._indexed = 2 * least / (1 + least) if ascending else least
         self._often = Counter(token for name in sample for token in tokens_of(name))
-        self._same: dict[int, Node] = {}  # of texts with the same tokens, the first
+        self._same: dict[int, Member] = {}  # of texts with the same tokens, the first
         # By token, then by the number of a text's tokens and how many are left from this one on: the names,
         # by the leader of their group. A token of one text alone holds these three as they are.
         self._index: dict[str, Any] = {}
 
-    def neighbours(self, name: Node) -> list[Node]:
+    def neighbours(self, name: Member) -> list[Member]:
         """Return the leader of each other group that has a text near that of `name`."""
         return self._find(name, self._tokens_of(name))
 
-    def add(self, name: Node) -> list[Node]:
+    def add(self, name: Member) -> list[Member]:
         """Index the text of `name` and return the leaders of the groups that it joins."""
         bag = self._tokens_of(name)
         found = self._find(name, bag)
@@ -76,7 +76,7 @@ class NearSets(Generic[Node]):
                 self._enter(token, len(bag), left, name)
         return found
 
-    def _find(self, name: Node, bag: Tokens) -> list[Node]:
+    def _find(self, name: Member, bag: TokenSet) -> list[Member]:
         """Return the leaders of the groups with a text near `bag`, but for the group of `name` itself."""
         copy = self._same.get(_hash(bag))
         own = None if copy is None else self.groups.leader(copy)
@@ -89,7 +89,7 @@ class NearSets(Generic[Node]):
                             found[leader] = None
         return [*found]
 
-    def _rarest(self, bag: Tokens, share: float) -> Iterator[tuple[str, int]]:
+    def _rarest(self, bag: TokenSet, share: float) -> Iterator[tuple[str, int]]:
         """Yield tokens, and how many are left from each on, while these are at least a share of all.
 
         Who has that share of the tokens has one of those yielded.
@@ -100,21 +100,21 @@ class NearSets(Generic[Node]):
                 break
             yield token, size - place
 
-    def _entries(self, token: str) -> dict[tuple[int, int], dict[Node, list[Node]]]:
+    def _entries(self, token: str) -> dict[tuple[int, int], dict[Member, list[Member]]]:
         held = self._index.get(token, {})
         if isinstance(held, tuple):
             size, left, name = held
             held = self._index[token] = {(size, left): {name: [name]}}
         return held  # type: ignore[no-any-return]
 
-    def _enter(self, token: str, size: int, left: int, name: Node) -> None:
+    def _enter(self, token: str, size: int, left: int, name: Member) -> None:
         if token not in self._index:
             self._index[token] = size, left, name
             return
         groups = self._entries(token).setdefault((size, left), {})
         groups.setdefault(self.groups.leader(name), []).append(name)
 
-    def _by_leader(self, groups: dict[Node, list[Node]]) -> dict[Node, list[Node]]:
+    def _by_leader(self, groups: dict[Member, list[Member]]) -> dict[Member, list[Member]]:
         """Return the names by the leaders of today: groups may have been joined since."""
         for old in [leader for leader in groups if self.groups.leader(leader) != leader]:
             few, many = sorted((groups.pop(old), groups.get(self.groups.leader(old), [])), key=len)
@@ -122,7 +122,7 @@ class NearSets(Generic[Node]):
             groups[self.groups.leader(old)] = many
         return groups
 
-    def _any_near(self, bag: Tokens, names: Iterable[Node]) -> bool:
+    def _any_near(self, bag: TokenSet, names: Iterable[Member]) -> bool:
         others = map(self._tokens_of, names)
         return any(self._reaches(len(bag & other), len(bag), len(other)) for other in others)
 
@@ -131,5 +131,5 @@ class NearSets(Generic[Node]):
         return shared >= self._least * (one + other - shared)
 
 
-def _hash(bag: Tokens) -> int:
+def _hash(bag: TokenSet) -> int:
     return stable_hash("\n".join(sorted(bag)))

@@ -6,7 +6,7 @@ In reading order:
 `triplets`: rows of anchors, positives and negatives as rows of scored pairs.
 `scores`: what scores mean: their scale, or the classes of inference that they are.
 `pairs`: rows as scored pairs, with weights and what supervised them.
-`kinds`: the kind of their labels, and the objective, learning rate and length that a recipe takes for it.
+`kinds`: the kind of their labels.
 `leaks`: what pairs that measure share with pairs that were learned from.
 `hold_out`: pairs held out of training, and parts that take turns.
 `splits`: the pairs of a run: training, dev and test.

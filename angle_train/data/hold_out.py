@@ -46,11 +46,11 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
             first, second = ([normalise(text) for text in side] for side in (pairs.text1, pairs.text2))
         texts_held = _held(first, second, _gather(first, second, wanted, seed))
     if texts_held.count(2) < wanted / 2:
-        log.warning("%s: nearly all pairs share texts, so single pairs are held out", pairs.name)
+        log.warning("%s: nearly all pairs share texts, so pairs are held out one by one", pairs.name)
         dev = set(_fill(_positions([str(position) for position in range(len(pairs))]), wanted, seed))
         texts_held = [2 * (position in dev) for position in range(len(pairs))]
     if 1 in texts_held:
-        log.info("%s: %d pairs of a held-out text and another are left out", pairs.name, texts_held.count(1))
+        log.info("%s: %d pairs join held-out and training texts; left out", pairs.name, texts_held.count(1))
     train, out = ([i for i, count in enumerate(texts_held) if count == wish] for wish in (0, 2))
     return pairs.take(train, pairs.name), pairs.take(out, f"{pairs.name}/held-out")
 
@@ -79,7 +79,8 @@ def _gather(first: Sequence[str], second: Sequence[str], wanted: float, seed: in
     inside = left_out = planted = 0
     while inside < wanted and len(seen) < len(partners):
         if not near or planted * wanted <= _ROOTS * inside:
-            key, planted = next(root for root in roots if root not in seen), planted + 1
+            key = next(root for root in roots if root not in seen)
+            planted += 1
         elif (key := heappop(near)[-1]) in seen:
             continue
         seen.add(key)
@@ -88,7 +89,8 @@ def _gather(first: Sequence[str], second: Sequence[str], wanted: float, seed: in
         if left_out + crossing > MAX_DROPPED_FRACTION * len(first):
             continue
         held.add(key)
-        inside, left_out = inside + own + within[key], left_out + crossing
+        inside += own + within[key]
+        left_out += crossing
         for other in partners[key].keys() - seen:
             within[other] += partners[key][other]
             share = (within[other] + partners[other][other]) / partners[other].total()
@@ -149,7 +151,7 @@ def check_enough(pairs: PairSet) -> None:
     """Raise an InputError if there are too few pairs to `cut` in two parts."""
     if len(pairs) < 2 * MIN_PART:
         raise InputError(
-            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
+            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps; "
             f"give at least {2 * MIN_PART}, or --dev pairs"
         )
 
@@ -164,7 +166,7 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     count = min(count, len(pairs) // MIN_PART)
     parts = _deal(list(_positions(connected(pairs)).values()), pairs, count, seed)
     if min(map(len, parts)) < max(MIN_PART, len(pairs) // (2 * count)):
-        log.warning("%s: too many pairs share texts, so single pairs are dealt into parts", pairs.name)
+        log.warning("%s: too many pairs share texts, so the parts are cut pair by pair", pairs.name)
         parts = _deal([[position] for position in range(len(pairs))], pairs, count, seed)
     return [sorted(part) for part in parts]
 

@@ -18,6 +18,7 @@ from angle_train.data.leaks import without_pairs_of
 from angle_train.data.pairs import KEPT, PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 from angle_train.data.splits import RunData, together
+from angle_train.recipe import ObjectiveConfig
 
 log = logging.getLogger("angle.fit")
 
@@ -62,16 +63,18 @@ def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
         supervision=[KEPT] * len(first),
     )
     pairs = without_pairs_of(pairs, scored)
-    others = "; the others train or measure, or come twice" if len(pairs) < total else ""
+    others = "; the others are training, dev or test pairs, or repeats" if len(pairs) < total else ""
     kept = f"{len(pairs):,} of {counted(total, 'pair')}"
     if len(pairs) < 2:
-        raise InputError(f"--keep {' '.join(specs)}: it has {kept} to keep{others}; give at least two")
+        raise InputError(f"--keep {' '.join(specs)}: only {kept} can be kept{others}; give at least two")
     log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
     return pairs
 
 
-def with_kept(data: RunData, kept: PairSet, similarity: NDArray[np.float64]) -> RunData:
+def with_kept(
+    data: RunData, kept: PairSet, similarity: NDArray[np.float64], objective: ObjectiveConfig
+) -> RunData:
     """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
-    kept, objective = replace(kept, score=similarity.clip(0.0, 1.0)), data.recipe.objective
+    kept = replace(kept, score=similarity.clip(0.0, 1.0))
     others = together(data.others, kept, objective)
     return replace(data, kept=kept, others=others, train=together(others, data.human, objective))

@@ -1,67 +1,24 @@
-"""What training pairs say of their recipe: which it is, and what it takes where it states nothing.
-
-Imports no torch.
-"""
+"""The kind of labels that training pairs have. Imports no torch."""
 
 from __future__ import annotations
 
-import logging
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 
-from angle_data.errors import InputError
-from angle_data.records import PURPOSES
 from angle_data.text import jaccard, words
-from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet, name_of
-from angle_train.data.sources import stated_purpose
-from angle_train.recipe import AUTO, Recipe, find_recipe
+from angle_train.data.pairs import AT_DEGREES, GRADES, POLARITY, RANDOM, PairSet
 
-log = logging.getLogger("angle.fit")
-
-_COSINE = {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
-_IN_BATCH = {"cosine_weight": 0.0, "in_batch_weight": 1.0, "angle_weight": 0.0}
-_REST = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 0.1}
-_REST |= {"positive_score": 0.8, "negative_score": 0.0}
-_LENGTH = {"learning_rate": 1e-4, "epochs": 3.0}
-# Scores that were shrunk: a 4 of 5 may be just below 0.8, a 0 just above 0.
-_DEGREES = _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2, "positive_score": 0.75, "negative_score": 0.1}
-
-PRESETS: dict[str, dict[str, float]] = {
-    "graded": _COSINE | _REST | _LENGTH | {"cosine_tau": 0.1},
-    "degrees": _DEGREES,
-    "mixed": _DEGREES,
-    "polarity": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.05},
-    "binary": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
-    "near_misses": _COSINE | _REST | _LENGTH,
-    "positives": _IN_BATCH | _REST | _LENGTH,
-    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 5e-5, "epochs": 3.0},
-}
-"""Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
-
-`graded`, `binary`, `near_misses` and `polarity` were chosen on dev pairs by
-`benchmarks/training/objectives.py`, with small encoders, most with one seed; `positives` was not measured,
-`degrees` and `mixed` by a few trials (benchmarks/log).
-`benchmarks/log` has the figures. By the two scores, degrees 5 and 4 are positives of the in-batch
-term; 3, 2 and 1, and grades as high, are neither positives nor negatives of their text.
-The angle term has weight 0 in all but `papers`: at the papers' temperature of 1 its gradient is 1 to 6 % of
-the cosine term's, and at 0.05 to 0.1, where it acts, four dev sets were ranked 0.2 to 0.4 better with it on
-average, which one seed cannot tell from nothing. `papers` was the default of earlier releases: the papers'
-three terms and temperatures.
-"""
-
-_WRITTEN = {"degrees", "mixed", "polarity"}  # kinds that an LLM wrote
-_LEAST_STEPS, _MOST_EPOCHS = 60, 20
 _POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
 _MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
-# Of `nearness_of_negatives`: from where on, pairs of each score, characters of a text, standard errors.
-_NEAR_MISSES, _FEWEST, _LOOKED_AT, _READ, _CLEARLY = 0.5, 30, 1000, 2000, 4
+# Of `nearness_of_negatives`.
+_NEAR_MISSES = 0.5  # from where on negatives are near misses
+_FEWEST = 30  # pairs of each score that it needs
+_LOOKED_AT = 1000  # pairs of each score that it reads
+_READ = 2000  # characters of a text that it reads
+_CLEARLY = 4  # standard errors by which positives must share more words than chance
 
-
-_KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
+_KIND_OF = {POLARITY: "polarity", AT_DEGREES: "degrees", GRADES: "graded"}
 
 
 def kind_of(pairs: PairSet) -> tuple[str, str]:
@@ -69,7 +26,8 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
 
     Whatever most pairs are decides: few graded pairs beside many that an LLM wrote make no difference.
     """
-    total, counts = len(pairs), Counter(pairs.supervision or ())
+    total = len(pairs)
+    counts = Counter(pairs.supervision or ())
     by_llm = [name for name, _ in counts.most_common() if name in _KIND_OF]
     supervised = sum(counts[name] for name in by_llm)
     if by_llm and 2 * (supervised + counts[RANDOM]) > total:
@@ -114,72 +72,3 @@ def nearness_of_negatives(pairs: PairSet) -> float:
     if excess <= _CLEARLY * np.sqrt(far.var() / len(far) + chance.var() / len(chance)):
         return 0.0
     return float((near.mean() - chance.mean()) / excess)
-
-
-def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Recipe, str]:
-    """Return the recipe for the pairs of `data`, and why it is that one, if there is something to say.
-
-    Args:
-        given: A recipe, or the name or file of one; None for that of what the pairs are for, see
-            `sources.stated_purpose`: sources that do not say follow those that do, and if none does, it is
-            `default`.
-        data: Sources of training pairs.
-
-    Raises:
-        InputError: There is no such recipe, or the sources are for different purposes and none is given.
-    """
-    if isinstance(given, Recipe):
-        return given, ""
-    said = {spec: purpose for spec in data if (purpose := stated_purpose(spec))}
-    made = " and ".join(f"{name_of(spec)} for {purpose}" for spec, purpose in said.items())
-    purposes = sorted(set(said.values()))
-    if given is None and len(purposes) > 1:
-        raise InputError(
-            f"must opposites be kept apart? The pairs disagree: {made}; --recipe "
-            f"{' or --recipe '.join(purposes)} decides"
-        )
-    name = given or (purposes or ["default"])[0]
-    recipe = Recipe.from_toml(find_recipe(name))
-    if given is None and purposes:
-        return recipe, f"recipe {name}: ensemble --purpose made {made}"
-    if name in PURPOSES and set(purposes) - {name}:
-        return recipe, f"recipe {name}, as given, although ensemble --purpose made {made}"
-    return recipe, ""
-
-
-def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
-    """Return the recipe with a kind of labels for `auto`, and values for all that it leaves open.
-
-    Says in the log which kind it is, why, and what was chosen for it. Few pairs that an LLM wrote train for
-    more epochs than `PRESETS` has: about 60 steps, but at most 20 epochs. On 50 STS-B sentences that ranked
-    the dev pairs 0.6 to 5.0 better, on 100 0.8 to 1.4 (benchmarks/log).
-
-    Args:
-        recipe: What it states stays as it is.
-        pairs: What will train; their kind counts where the recipe's is `auto`.
-
-    Raises:
-        InputError: What the recipe states does not go with the values of that kind.
-    """
-    automatic = recipe.objective.loss == AUTO
-    kind, why = kind_of(pairs) if automatic else (str(recipe.objective.loss), "as the recipe says")
-    stated = asdict(recipe.objective) | asdict(recipe.training)
-    chosen = {key: value for key, value in PRESETS[kind].items() if stated[key] is None}
-    if "epochs" in chosen and kind in _WRITTEN:
-        step = recipe.training.batch_size * recipe.training.gradient_accumulation
-        needed = math.ceil(_LEAST_STEPS * step / max(len(pairs), 1))
-        chosen["epochs"] = float(max(chosen["epochs"], min(needed, _MOST_EPOCHS)))
-    if chosen:
-        kept = {key: stated[key] for key in PRESETS[kind] if key not in chosen}
-        also = f"; the recipe states {_in_words(kept)}" if kept else ""
-        log.info("labels: %s (%s); chosen for them: %s%s", kind, why, _in_words(chosen), also)
-    elif automatic:
-        log.info("labels: %s (%s); the recipe states everything that depends on them", kind, why)
-    try:
-        return recipe.with_overrides({"loss": kind, **chosen})
-    except InputError as error:
-        raise InputError(f"{error} (for labels of the kind {kind}: {_in_words(chosen)})") from None
-
-
-def _in_words(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{key} {value:g}" for key, value in values.items())

@@ -36,11 +36,17 @@ from angle_train.data.triplets import pairs_of_triplets
 
 log = logging.getLogger("angle.pairs")
 
-POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
+POLARITY = "polarity"
+AT_DEGREES = "degrees"
+GRADES = "grades"
+HUMAN = "human"
+RANDOM = "random"
 """Kinds of supervision that something is known of; a column may hold others."""
-KEPT, APART = "the backbone's own", -1
-"""The supervision of pairs that the untouched backbone scored, and the number of their scale."""
-BY_LLM = (POLARITY, DEGREES, GRADES)
+KEPT = "the backbone's own"
+"""The supervision of pairs that the untouched backbone scored."""
+APART = -1
+"""The number of the scale of these pairs."""
+BY_LLM = (POLARITY, AT_DEGREES, GRADES)
 
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
 
@@ -148,7 +154,7 @@ def load_pairs(
     """
     every = pairs_of_triplets(list(read_rows(spec, split or "train")))
     if not every:
-        raise InputError(f"{spec}: no pairs in it; give a file with at least two")
+        raise InputError(f"{spec} holds no pairs; give a file with at least two")
     texts, column = _columns(spec, every[0][1])
     items = every if is_dataset(spec) else _select(spec, every, rows, split_needed=split_needed)
     classes = inference_classes(every, texts, column, scale)
@@ -158,7 +164,7 @@ def load_pairs(
         raw = np.array([number_in(row, (column,), place) for place, row in items])
         found = scale_of(spec, column, every, items, raw, scale)
     if not one_score and raw.min() == raw.max():
-        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked")
+        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; a ranking needs different scores")
     has_source = all(row.get("source_id") is not None for _, row in items)
     pairs = PairSet(
         name=name_of(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
@@ -172,16 +178,18 @@ def load_pairs(
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
-        log.info("%s: %s repeated, and so counted more than once", pairs.name, counted(again, "pair"))
+        log.info("%s: %s repeated; each copy counts", pairs.name, counted(again, "pair"))
     if found.assumed:
         log.warning(
-            "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
+            "warning: %s: score scale %s; pass --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
         )
     return pairs
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
-    texts, score, found = text_columns(row), score_column(row), names_of(row)
+    texts = text_columns(row)
+    score = score_column(row)
+    found = names_of(row)
     if texts is None and "hash1" in row:
         raise InputError(
             f"{spec} holds the ids of issues without their texts; "
@@ -192,7 +200,7 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
     if texts is None:
         known = " or ".join(", ".join(names) for names in TEXTS)
         raise InputError(
-            f"{spec}: no text columns {known} (with a score or label), nor anchor, positive and perhaps "
+            f"{spec}: no text columns {known} (with a score or label), nor anchor, positive and optionally "
             f"negative; found: {found}"
         )
     if score is None:
@@ -204,9 +212,7 @@ def _select(spec: str, items: list[Item], rows: str | None, *, split_needed: boo
     """Return the items of the wanted part of a file that has a `split` column, or all of them."""
     counts = Counter(str(row["split"]) for _, row in items if "split" in row)
     if rows is not None and split_needed and not counts:
-        raise InputError(
-            f"{spec} has no split column; measure it without --split {rows}, in a run of its own"
-        )
+        raise InputError(f"{spec} has no split column; evaluate it on its own, without --split {rows}")
     if not counts:
         if rows not in (None, "train"):
             log.info("%s: no split column, all rows are used as %s", spec, rows)

@@ -26,7 +26,7 @@ _NO_CLASS = ("-1", "-")  # annotators did not agree
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScoreRange:
     """A scale of scores; `note` says how it is known, `assumed` whether the scores leave it open.
 
     Which one is taken makes no difference to rank correlations; the thresholds of the objective depend on it.
@@ -38,15 +38,15 @@ class Scale:
     assumed: bool = False
 
 
-def parse_scale(text: str) -> Scale:
+def parse_scale(text: str) -> ScoreRange:
     """Read a stated scale such as `0-5`, `1-5` or `-1-1`; without LOW below HIGH it is an InputError."""
     match = _STATED_SCALE.fullmatch(text.strip())
     if match is None or float(match[1]) >= float(match[2]):
         raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")
-    return Scale(float(match[1]), float(match[2]), f"{match[0]}, as stated")
+    return ScoreRange(float(match[1]), float(match[2]), f"{match[0]}, as stated")
 
 
-def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
+def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> ScoreRange:
     """Return the scale that finite scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
 
     Scores from 1 on that do not reach both ends of 1-5 could be on either scale. Real files on 0-5 nearly
@@ -57,24 +57,24 @@ def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
     """
     low, high = float(scores.min()), float(scores.max())
     if low >= 0 and high <= 1:
-        return Scale(0.0, 1.0, "0-1, detected")
+        return ScoreRange(0.0, 1.0, "0-1, detected")
     for misfit in np.flatnonzero((scores < 0) | (scores > 5)):
         raise InputError(
-            f"{places[misfit]}: score {scores[misfit]:g} is on no scale that is recognised (0-1, 0-5, 1-5); "
-            "state it with --scale LOW-HIGH"
+            f"{places[misfit]}: score {scores[misfit]:g} fits no known scale (0-1, 0-5, 1-5); "
+            "give it with --scale LOW-HIGH"
         )
     if high <= 2 and not (scores % 1).any():
         # 0, 1, 2 may be grades, but are just as often the classes of an inference corpus, which rank nothing.
         raise InputError(
             f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
-            f"if they are grades, state --scale 0-{high:g}"
+            f"if they are grades, pass --scale 0-{high:g}"
         )
     span = f"(lowest score {low:g}, highest {high:g})"
     if low < 1:
-        return Scale(0.0, 5.0, f"0-5, detected {span}")
+        return ScoreRange(0.0, 5.0, f"0-5, detected {span}")
     if (low, high) == (1, 5):
-        return Scale(1.0, 5.0, f"1-5, detected {span}")
-    return Scale(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
+        return ScoreRange(1.0, 5.0, f"1-5, detected {span}")
+    return ScoreRange(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
 
 
 def scale_of(
@@ -84,7 +84,7 @@ def scale_of(
     items: Sequence[Item],
     raw: NDArray[np.float64],
     stated: str | None,
-) -> Scale:
+) -> ScoreRange:
     """Return the scale of a source, having checked that the scores (B,) of all items are on it.
 
     Unless it is stated, the other splits of the source, `every` row of a file, help to tell: one of them may
@@ -102,10 +102,11 @@ def scale_of(
     scale = parse_scale(stated)
     if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
         # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
-        return Scale(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
+        return ScoreRange(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
     for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(
-            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}"
+            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}; "
+            "fix the row or --scale"
         )
     return scale
 
@@ -126,8 +127,8 @@ def inference_classes(
         return None
     if "2" not in written:
         raise InputError(
-            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be classes, with 0 for "
-            "entailment, or scores; state --scale 0-1 if 1 is the closer pair, else write the classes' names"
+            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be scores, or classes with 0 "
+            "for entailment; pass --scale 0-1 if 1 is the closer pair, else write the names of the classes"
         )
     return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
 
@@ -139,11 +140,11 @@ def _written(row: dict[str, Any]) -> str:
 
 def scores_of_classes(
     spec: str, items: Sequence[Item], classes: dict[str, float]
-) -> tuple[list[Item], NDArray[np.float64], Scale]:
+) -> tuple[list[Item], NDArray[np.float64], ScoreRange]:
     """Return the items that have a class, their scores, and a note on how they were read."""
     kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
     if not kept:
-        raise InputError(f"{spec}: no row has a class; give labels {', '.join(classes)}")
+        raise InputError(f"{spec}: no row has a class label; label them {', '.join(classes)}")
     for place, row in kept:
         if _written(row) not in classes:
             raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")
@@ -151,4 +152,4 @@ def scores_of_classes(
     note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
     if len(kept) < len(items):
         note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
-    return kept, np.array([classes[_written(row)] for _, row in kept]), Scale(0.0, 1.0, note)
+    return kept, np.array([classes[_written(row)] for _, row in kept]), ScoreRange(0.0, 1.0, note)

@@ -135,7 +135,7 @@ def _data_directory(path: Path) -> Path:
     if (path / "candidates.jsonl").is_file():
         made = f"`angle-data ensemble {shlex.quote(str(path))} --out pairs` makes pairs"
         raise InputError(f"{path} holds sentences of llm-label; {made}")
-    raise InputError(f"{path} is no dataset directory: it has neither dataset/data nor data; give a file?")
+    raise InputError(f"{path} is not a dataset directory: it has neither dataset/data nor data")
 
 
 def load_hub_dataset(
@@ -202,7 +202,7 @@ def text_in(row: Row, column: str, place: str, *, blank: bool = True) -> str:
     text = row.get(column)
     if not isinstance(text, str) or not (blank or text.strip()):
         kind = "a text" if blank else "a text that is not blank"
-        raise InputError(f"{place}: {column} must be {kind}, got {text!r}; mend or remove the row")
+        raise InputError(f"{place}: {column} must be {kind}, got {text!r}; fix or remove the row")
     return whole_characters(text)
 
 

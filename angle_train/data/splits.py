@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from angle_data.errors import InputError
 from angle_train.data.hold_out import check_enough, hold_out
-from angle_train.data.kinds import settle
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
@@ -39,7 +39,6 @@ class RunData:
         kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
             `keep.with_kept`; none if none were given.
         dropped: How many training pairs were left out, by reason.
-        recipe: The recipe with all that it left open chosen for these pairs.
     """
 
     train: PairSet
@@ -49,7 +48,6 @@ class RunData:
     others: PairSet | None = None
     kept: PairSet | None = None
     dropped: dict[str, int] = field(default_factory=dict)
-    recipe: Recipe = field(default_factory=Recipe)
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
@@ -57,23 +55,33 @@ class RunData:
         return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
 
 
-def load_run_data(
+class LoadedPairs(NamedTuple):
+    """The pairs of a run as they were given: `others` and `human` train, see `RunData`."""
+
+    others: PairSet | None
+    human: PairSet | None
+    dev: list[PairSet]
+    test: list[PairSet]
+
+    @property
+    def training(self) -> PairSet:
+        """All that were given to train on, as one set."""
+        return join([pairs for pairs in (self.others, self.human) if pairs is not None])
+
+
+def load_sets(
     data: Sequence[str],
     human: Sequence[str],
     dev: Sequence[str],
     test: Sequence[str],
-    *,
-    recipe: Recipe,
     scale: str | None = None,
-    drop_leaks: bool = False,
-) -> RunData:
-    """Load all pairs and decide what each is used for; the arguments are those of `options.FitOptions`.
+) -> LoadedPairs:
+    """Load all pairs; the arguments are those of `options.FitOptions`.
 
-    Without dev sources, parts of the human-graded pairs take turns; without these, the validation splits of
-    the data, or else a tenth of it. What the recipe leaves open is chosen by the kind of the labels.
+    Without dev sources and human-graded pairs, the validation splits of the data are the dev sets.
 
     Raises:
-        InputError: A source cannot be used, or nothing is left to train on.
+        InputError: A source cannot be used.
     """
 
     def load(specs: Sequence[str], split: str, rows: str, *, one_score: bool = False) -> list[PairSet]:
@@ -85,26 +93,36 @@ def load_run_data(
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
     dev_sets = distinct_names(load(dev, "validation", "dev"))
     test_sets = distinct_names(load(test, "test", "test"))
-    others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
     if human_pairs is not None:  # people's scale is not that of other scores
         human_pairs = replace(human_pairs, supervision=[HUMAN] * len(human_pairs))
-    recipe = settle(recipe, join([pairs for pairs in (others, human_pairs) if pairs is not None]))
-    if human_pairs is not None:
-        human_pairs = replace(human_pairs, weight=human_pairs.weight * recipe.training.human_weight)
+    return LoadedPairs(join(sets) if sets else None, human_pairs, dev_sets, test_sets)
+
+
+def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False) -> RunData:
+    """Decide what each of the given pairs is used for; the recipe is settled.
+
+    Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
+    held out.
+
+    Raises:
+        InputError: Nothing is left to train on, or to choose the weights with.
+    """
+    others, human, dev, test = given
+    if human is not None:
+        human = replace(human, weight=human.weight * recipe.training.human_weight)
     if others is not None:
-        _check_scores(others if human_pairs is None else join([others, human_pairs]), recipe.objective)
-    if others is not None and not dev_sets and human_pairs is None:
+        _check_scores(others if human is None else join([others, human]), recipe.objective)
+    if others is not None and not dev and human is None:
         others, held_out = _held_out(others, recipe.training.seed)
-        dev_sets = [held_out]
-    measured = [*dev_sets, *test_sets] if drop_leaks else None
-    others, human_pairs, dropped = _leave_out(others, human_pairs, measured)
-    train = together(others, human_pairs, recipe.objective)
-    if human_pairs is not None and not dev_sets:
-        check_enough(human_pairs)
+        dev = [held_out]
+    others, human, dropped = _leave_out(others, human, [*dev, *test] if drop_leaks else None)
+    train = together(others, human, recipe.objective)
+    if human is not None and not dev:
+        check_enough(human)
     if len(set(train.scales())) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev_sets, test_sets, human_pairs, others, None, dropped, recipe)
+    return RunData(train, dev, test, human, others, None, dropped)
 
 
 def _leave_out(
@@ -164,10 +182,10 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
     train, held_out = hold_out(pairs, HELD_OUT_FRACTION, seed)
     log.info("no dev pairs given: %d of the training pairs are held out, by source", len(held_out))
     if np.ptp(pairs.score) == 0:
-        raise InputError("pairs of one score cannot choose the weights; give --dev pairs")
+        raise InputError("training pairs of one score cannot choose the checkpoint; give --dev pairs")
     for part in (train, held_out):
         if not len(part) or np.ptp(part.score) == 0:
-            raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
+            raise InputError("too few training pairs to hold out dev pairs; give --dev pairs")
     return train, held_out
 
 

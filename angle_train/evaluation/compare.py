@@ -193,7 +193,7 @@ def compare(
     return [replace(result, role=role) for result in Comparison(baseline).on_task(pairs.name, outcomes)]
 
 
-Columns = Mapping[str, tuple[float, Array]]
+FiguresByModel = Mapping[str, tuple[float, Array]]
 """One figure under every model: its value, and the resampled ones (R,)."""
 
 
@@ -223,7 +223,7 @@ class Comparison:
             results += self._results(of, columns)
         return results
 
-    def _results(self, of: Callable[..., Result], columns: Columns) -> list[Result]:
+    def _results(self, of: Callable[..., Result], columns: FiguresByModel) -> list[Result]:
         """Return the result `of` every model, compared with the baseline."""
         results = []
         for model, (value, drawn) in columns.items():

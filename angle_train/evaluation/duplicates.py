@@ -47,7 +47,7 @@ class DuplicateTask:
             else:
                 texts.append(f"{text_in(row, 'title', place)}\n{text_in(row, 'body', place)}")
             if row.get("cluster") is None:
-                raise InputError(f"{place}: no cluster; a report without duplicates has one of its own")
+                raise InputError(f"{place}: no cluster; a report without duplicates needs its own")
             clusters.setdefault(str(row["cluster"]), []).append(number)
         several = [rows for rows in clusters.values() if len(rows) > 1]
         found = sorted((row, rows, cluster) for cluster, rows in enumerate(several) for row in rows)

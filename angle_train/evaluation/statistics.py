@@ -208,7 +208,8 @@ def draw(
     """
     results: list[list[Array]] = [[] for _ in statistics]
     group = np.arange(statistics[0].size) if groups is None else np.unique(groups, return_inverse=True)[1]
-    generator, n = np.random.default_rng(seed), int(group.max()) + 1
+    generator = np.random.default_rng(seed)
+    n = int(group.max()) + 1
     block = max(1, _CELLS_AT_ONCE // n)
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)

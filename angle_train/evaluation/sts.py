@@ -45,7 +45,7 @@ def scored_pairs(folder: str, split: str, rows: list[Item], scores: list[float])
     """Return rows of a task, with their places, as pairs of these scores; all equal is an InputError."""
     if min(scores) == max(scores):
         raise InputError(
-            f"{folder}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs different ones"
+            f"{folder}/{split}: all {len(rows)} scores are {scores[0]:g}; a correlation needs others too"
         )
     first, second = map(list, zip(*(pair_in(row, place) for place, row in rows), strict=True))
     return PairSet(

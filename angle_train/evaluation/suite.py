@@ -63,7 +63,7 @@ def own_pairs(
     sets = distinct_names(sets)
     for pairs in sets:
         if len(pairs) < _FEW:
-            log.warning("%s has %d pairs only: its figures and intervals say little", pairs.name, len(pairs))
+            log.warning("%s has only %d pairs: figures and intervals are unreliable", pairs.name, len(pairs))
     return {pairs.name: OwnPairs(pairs, Ranked(pairs.score)) for pairs in sets}
 
 
@@ -156,9 +156,12 @@ def _compared(
     """Return what is known of the tasks that every model managed."""
     if not outcomes:
         raise InputError("nothing could be measured; see above")
-    results, views = [], []
+    results = []
+    views = []
     for name, found in outcomes.items():
-        task, overlap, seed = tasks[name], {}, stable_hash(name) % 2**32
+        task = tasks[name]
+        overlap = {}
+        seed = stable_hash(name) % 2**32
         if isinstance(task, OwnPairs):
             seed = 0
             overlap = {WORD_OVERLAP: judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)}

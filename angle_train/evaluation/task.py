@@ -83,7 +83,7 @@ class Source:
             others = ", ".join(SUFFIXES[1:])
             raise InputError(f"--data-dir has no {wanted} (nor {others}); put the data there")
         if not (rows := list(read_table(path)) if path else self._hub_rows(data, split)):
-            raise InputError(f"{data.folder}/{split}: no rows in it")
+            raise InputError(f"{data.folder}/{split}: no rows; check the file")
         return rows
 
     def _file(self, data: TaskData, split: str) -> Path | None:
@@ -136,6 +136,6 @@ def expand_names(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         if name not in TASKS and name not in GROUPS:
-            raise InputError(f"no task {name!r}; there are {', '.join(GROUPS)} and {', '.join(TASKS)}")
+            raise InputError(f"unknown task {name!r}; choose from {', '.join(GROUPS)} and {', '.join(TASKS)}")
         found += [name] if name in TASKS else GROUPS[name]
     return list(dict.fromkeys(found))

@@ -56,7 +56,7 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
             transformer.add_adapter(lora)
     except ValueError as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(f"lora_targets {config.lora_targets!r} does not fit: {reason}") from None
+        raise InputError(f"lora_targets {config.lora_targets!r} does not match the model: {reason}") from None
 
 
 def has_adapters(model: SentenceTransformer) -> bool:
@@ -117,14 +117,16 @@ def training_weights(model: SentenceTransformer, precision: str) -> SentenceTran
     """Return `model` with its weights in fp32, as training needs them.
 
     Frozen weights under adapters keep their type where the run computes in half precision, since only what
-    the optimiser changes needs the precision.
+    the optimiser changes needs the precision. On the processor those in fp16 do not: its layer norm takes
+    none beside bf16 ("mixed dtype").
     """
     import torch
 
     if precision == "fp32" or not has_adapters(model):
         return model.float()
+    on_processor = model.device.type == "cpu"
     for parameter in model.parameters():
-        if parameter.requires_grad:
+        if parameter.requires_grad or (on_processor and parameter.dtype == torch.float16):
             parameter.data = parameter.data.to(torch.float32)
     return model
 

@@ -65,7 +65,7 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
     if device not in there:
         choose = "; CUDA_VISIBLE_DEVICES chooses the GPU" if gpus and not numbered else ""
         raise InputError(
-            f"--device {device}: torch finds no such device here; there is {', '.join(there)}{choose}"
+            f"--device {device}: torch finds no such device; available: {', '.join(there)}{choose}"
         )
 
 
@@ -165,13 +165,13 @@ def load_backbone(
         ) as error:  # fmt: skip
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             if "trust_remote_code" in str(error):
-                reason = "it needs code of its own, never run here; take a model of a built-in architecture"
+                reason = "it needs its own code, which is never run here; use a built-in architecture"
             raise InputError(
-                f"{id_or_path} cannot be loaded as an embedding model: {reason}; take another, "
-                "or fetch or save it again"
+                f"{id_or_path} cannot be loaded as an embedding model: {reason}; use another, "
+                "or download or save it again"
             ) from error
     if lacking:
-        raise InputError(f"{id_or_path} lacks weights, such as {lacking[0]}; fetch or save it again")
+        raise InputError(f"{id_or_path} has missing weights, such as {lacking[0]}; download or save it again")
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
@@ -209,11 +209,11 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     if model.transformers_model is None or tokenizer is None:
         return
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-        raise InputError(f"{name} holds no vocabulary: its tokenizer is missing; fetch or save it again")
+        raise InputError(f"{name} holds no vocabulary: its tokenizer is missing; download or save it again")
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise InputError(
-                f"{name}: its tokenizer has neither a padding token nor one for the end of texts"
+                f"{name}: its tokenizer has no padding token and no end-of-text token; set one and save it"
             )
         tokenizer.pad_token = tokenizer.eos_token
         say_once(f"{name}: no padding token, texts are padded with {tokenizer.eos_token}")
@@ -221,16 +221,16 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     if rows is not None and tokenizer.vocab_size > rows:
         raise InputError(
             f"{name}: its tokenizer has {tokenizer.vocab_size} tokens, its weights hold embeddings for "
-            f"{rows}; the two belong to different models, fetch or save them again"
+            f"{rows}; they belong to different models; download or save them again"
         )
     if not bare:
         return
     template = " and without its chat template" if use_plain_text(model) else ""
     if not is_causal(model):
-        say_once(f"{name}: plain transformers checkpoint, its token embeddings are averaged{template}")
+        say_once(f"{name}: plain transformers checkpoint, read with mean pooling{template}")
         return
     set_pooling(model, "last-token")
-    say_once(f"{name}: causal language model, read at its last token{template}")
+    say_once(f"{name}: causal language model, read with last-token pooling{template}")
 
 
 def check_model_path(id_or_path: str) -> bool:
@@ -240,11 +240,13 @@ def check_model_path(id_or_path: str) -> bool:
         state = path / ".angle" / "fit_state.json"
         begun = state.is_file()
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-            hint = ", or run fit again if it was cut off here" if begun else ""
+            hint = ", or run fit again if it was interrupted here" if begun else ""
             said = "it has neither modules.json nor config.json; give the folder that was saved"
             raise InputError(f"{path} holds no model: {said}{hint}")
         if (path / ".angle" / "earlier").is_dir():
-            raise InputError(f"{path} holds no whole model: fit was cut off as it replaced one; run it again")
+            raise InputError(
+                f"{path} holds no complete model: fit was interrupted as it replaced one; run it again"
+            )
         if begun and b'"finished"' not in state.read_bytes():
             told = f"warning: the run of fit in {path} is not finished; the model there may be an earlier one"
             say_once(told, logging.WARNING)
@@ -285,12 +287,12 @@ def check_model(id_or_path: str) -> bool:
         return False
     else:
         raise InputError(
-            f"{id_or_path} is no local directory, and the hub has no such model open to you; check the id"
+            f"{id_or_path} is not a local directory, and the hub has no such model for you; check the id"
         )
     files = ("modules.json", "config.json")
     if not any(isinstance(try_to_load_from_cache(name, file), str) for name in names for file in files):
         raise InputError(
-            f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
+            f"{id_or_path} is not a local directory and not in the cache, and the hub cannot be reached "
             "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
         )
     return True
@@ -298,7 +300,8 @@ def check_model(id_or_path: str) -> bool:
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
     """Set the length, or the checkpoint's; RoBERTa and its kin never use the positions up to padding's."""
-    length, transformer = max_seq_length or model.max_seq_length, model.transformers_model
+    length = max_seq_length or model.max_seq_length
+    transformer = model.transformers_model
     positions: int | None = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
     for inner, module in transformer.named_modules() if transformer is not None else ():
         if inner.endswith("position_embeddings") and hasattr(module, "num_embeddings"):
@@ -306,9 +309,7 @@ def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: 
             break
     if positions is not None and (length or 0) > positions:
         if max_seq_length is not None:
-            raise InputError(
-                f"{name} has positions for {positions} tokens; max_seq_length {length} is too long"
-            )
+            raise InputError(f"{name} reads at most {positions} tokens; max_seq_length {length} is too long")
         length = positions
     if length != model.max_seq_length:
         model.max_seq_length = length
@@ -333,7 +334,7 @@ def load_for_training(
     model = load_backbone(id_or_path, max_seq_length, device, config)
     transformer = model.transformers_model
     if transformer is None:
-        raise InputError(f"{id_or_path} is no transformer: it can be measured and encode, but not be tuned")
+        raise InputError(f"{id_or_path} is not a transformer: fit cannot tune it; eval and encode can use it")
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
@@ -342,12 +343,12 @@ def load_for_training(
             model.requires_grad_(True)
     if config.pooling != CHECKPOINT:
         set_pooling(model, config.pooling)
-        say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
+        say_once(f"{id_or_path}: tuned with {config.pooling} pooling, as the recipe says")
     if config.lora_rank:
         add_adapters(model, config, seed)
     if config.gradient_checkpointing:
         if not transformer.supports_gradient_checkpointing:
-            raise InputError("this backbone has no gradient_checkpointing; set it to false")
+            raise InputError("this backbone does not support gradient_checkpointing; set it to false")
         transformer.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     return model

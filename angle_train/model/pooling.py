@@ -40,7 +40,7 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
     at = next((i for i, module in enumerate(modules) if isinstance(module, Pooling)), None)
     if at is None or not isinstance(modules[0], Transformer):
         raise InputError(
-            f"pooling {name} needs a transformer with a pooling after it, which this backbone is not; set "
+            f"pooling {name} needs a transformer followed by a pooling, which this backbone is not; set "
             f"pooling = {CHECKPOINT}"
         )
     if name == "cls" and is_causal(model):

@@ -35,14 +35,14 @@ def set_prompt(model: SentenceTransformer, prompt: str) -> None:
         return
     before, slot, after = prompt.partition(TEXT_SLOT)
     if TEXT_SLOT in after:
-        raise InputError(f"prompt {prompt!r} has {TEXT_SLOT} more than once; once is enough")
+        raise InputError(f"prompt {prompt!r} has {TEXT_SLOT} more than once; write it once")
     if not slot or not after:
         model.prompts[_PROMPT_NAME] = before
         model.default_prompt_name = _PROMPT_NAME
         return
     transformer = _transformer(model)
     if transformer is None or transformer.tokenizer is None:
-        raise InputError(f"prompt {prompt!r} needs a transformer; this model takes a prefix only")
+        raise InputError(f"prompt {prompt!r} needs a transformer; this model takes only a prefix")
     opening, closing = _special_tokens(transformer.tokenizer)
     # Strings of the template language have the escapes of JSON.
     head, tail = (json.dumps(part, ensure_ascii=False) for part in (opening + before, after + closing))
@@ -95,6 +95,6 @@ def _special_tokens(tokenizer: Any) -> tuple[str, str]:
     whole = tokenizer("a")["input_ids"]
     starts = [i for i in range(len(whole) - len(bare) + 1) if whole[i : i + len(bare)] == bare]
     if not starts:
-        raise InputError("this tokenizer's markers cannot be found; give a prompt without text after {text}")
+        raise InputError("the special tokens of this tokenizer cannot be found; end the prompt with {text}")
     tokens = tokenizer.convert_ids_to_tokens(whole)
     return "".join(tokens[: starts[0]]), "".join(tokens[starts[0] + len(bare) :])

@@ -142,7 +142,8 @@ def adaptive_chunks(texts: Sequence[str], most: int) -> list[Sequence[str]]:
         texts: Sorted by length.
         most: Texts per chunk, at least 1.
     """
-    cost, cut = [0.0], [0]
+    cost = [0.0]
+    cut = [0]
     for end in range(1, len(texts) + 1):
         longest = len(texts[end - 1]) + _TOKENS_AROUND
         choices = [(cost[start] + (end - start) * longest, start) for start in range(max(0, end - most), end)]

@@ -40,7 +40,7 @@ def combined_objective(
         ValueError: No term has a weight: the recipe was not settled.
     """
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
-        raise ValueError("no term has a weight; choose the values of the recipe with data.kinds.settle first")
+        raise ValueError("no term has a weight; settle the recipe first, see train.presets")
     terms: dict[str, Tensor] = {}
     for width in widths(config, embeddings.shape[1]):
         for name, term in _terms(embeddings[:, :width], labels, config).items():
@@ -70,7 +70,9 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
-    emb1, emb2, scale = embeddings[first], embeddings[second], labels["scale"]
+    emb1 = embeddings[first]
+    emb2 = embeddings[second]
+    scale = labels["scale"]
     terms: dict[str, Tensor] = {}
     if config.cosine_weight:
         term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
@@ -78,19 +80,21 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     if config.in_batch_weight:
         neutral = labels["neutral"]
         excluded = not_negatives(labels["group"], first[neutral], second[neutral])
-        positive, tau = labels["positive"], config.in_batch_tau
+        positive = labels["positive"]
+        tau = config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
         if config.in_batch_mean == "pairs":
             term = positive_share(positive, weight) * term
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
-        tau, mode = config.angle_tau, config.angle_mode
+        tau = config.angle_tau
+        mode = config.angle_mode
         term = ranking_objective(emb1, emb2, score, mode, tau=tau, weight=weight, scale=scale)
         terms["angle"] = config.angle_weight * term
     return terms
 
 
-def encode(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
+def embed_chunk(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
     """Return the embeddings (n, D) of a chunk of n texts; the chunk itself stays as it is."""
     # A copy: models leave their token embeddings in what they get.
     embeddings: Tensor = model(dict(chunk))["sentence_embedding"]
@@ -109,8 +113,8 @@ def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tens
         chunks: Model inputs; at least one.
     """
     bare = model.module if isinstance(model, DistributedDataParallel) else model
-    parts = [checkpoint(encode, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
-    return torch.cat([*parts, encode(model, chunks[-1])])
+    parts = [checkpoint(embed_chunk, bare, chunk, use_reentrant=False) for chunk in chunks[:-1]]
+    return torch.cat([*parts, embed_chunk(model, chunks[-1])])
 
 
 def world_size() -> int:
@@ -165,7 +169,7 @@ class CombinedLoss(nn.Module):
         if self._gradient_cache:
             embeddings = encode_cached(self.model, list(features))
         else:
-            embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
+            embeddings = torch.cat([embed_chunk(self.model, chunk) for chunk in features])
         embeddings = gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings
         return combined_objective(embeddings, labels, self.config)
 

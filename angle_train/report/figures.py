@@ -20,7 +20,10 @@ Panel = tuple[str, str]
 """Title and SVG."""
 
 _WIDTH = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 18, 8, 38
+_LEFT = 54
+_RIGHT = 18
+_TOP = 8
+_BOTTOM = 38
 _ROW = 40
 _COLOURS = 5
 _LONGEST_NAME = 44
@@ -49,7 +52,9 @@ class Plot:
     ) -> None:
         # Equal values get an axis around them.
         self._x, self._y = ((a, b) if b > a else (a - 0.5, b + 0.5) for a, b in (x, y))
-        self._bottom, self._height, self._left = height - _BOTTOM, height, left
+        self._bottom = height - _BOTTOM
+        self._height = height
+        self._left = left
         self._parts: list[str] = []
 
     def x_axis(self, label: str, grid: bool = False) -> None:
@@ -159,7 +164,9 @@ def scatter_panels(view: View) -> list[Panel]:
     pairs in one fifth of the gold scores.
     """
     gold = view.pairs.score
-    chosen, low, wide = sample(len(gold)), float(gold.min()), float(np.ptp(gold))
+    chosen = sample(len(gold))
+    low = float(gold.min())
+    wide = float(np.ptp(gold))
     places = gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
     lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
     panels = []

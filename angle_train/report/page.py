@@ -25,7 +25,7 @@ from angle_train.report.right_shares import (
 from angle_train.report.text import notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED
 
-Row = tuple[str, Sequence[str]]
+_Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
@@ -46,10 +46,11 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
     ]
     reason = report.details.get("reason", "")
     why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
-    data: list[Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
-    leaks: list[Row] = []
+    data: list[_Row] = [("", [note.role, note.name, f"{note.pairs:,}", note.scale]) for note in report.data]
+    leaks: list[_Row] = []
     for leak in report.details.get("leaks", ()):
-        pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
+        pairs = f"{leak['pairs']:,} of {leak['count']:,}"
+        texts = f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
         leaks.append(("bad" if leak["pairs"] else "", cells))
     page = render(
@@ -102,7 +103,7 @@ def scores_of(
         charted: Roles and names of the sets whose intervals are drawn; default all.
     """
     made = table_of(results, roles=roles)
-    rows: list[Row] = []
+    rows: list[_Row] = []
     before = None
     for result, cells in zip(results, made.rows, strict=True):
         classes = "" if (result.role, result.pairs) == before else "first"
@@ -152,7 +153,8 @@ def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
     """
-    pairs, wanted = view.pairs, rankdata(view.pairs.score)
+    pairs = view.pairs
+    wanted = rankdata(view.pairs.score)
     old, new = (np.abs(rankdata(view.similarity[model]) - wanted) for model in (before, after))
     growth = new - old
     order = np.argsort(-growth, kind="stable")

@@ -21,7 +21,7 @@ from angle_train.evaluation.compare import Result, View, compare
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
 from angle_train.report.text import short_name
-from angle_train.report.verdict import BACKBONE, NOT_SAVED, TUNED, Verdict, judge, judged_results
+from angle_train.report.verdict import BACKBONE, NOT_SAVED, TUNED, Verdict, judged_results, reach_verdict
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.choosing import Columns
 from angle_train.train.processes import process_count
@@ -132,7 +132,7 @@ class FitReport:
     @cached_property
     def verdict(self) -> Verdict:
         """What all of it comes to; made once, and read by every report."""
-        return judge(self.kept, self.results, self.details)
+        return reach_verdict(self.kept, self.results, self.details)
 
     def with_backbone(self) -> Self:
         """Return the report of the same run where `--require-better` saved the backbone instead."""
@@ -167,7 +167,7 @@ class FitReport:
         return read_own(path, cls, "--overwrite runs it again")
 
 
-def make_report(
+def make_fit_report(
     recipe: Recipe,
     data: RunData,
     trained: Trained,

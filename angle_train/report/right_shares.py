@@ -44,7 +44,8 @@ class RightShares:
 
 def shares_of(view: View) -> RightShares:
     """Return the shares of every model on a view; of a larger set on 3,000 pairs, drawn once and for all."""
-    pairs, count = view.pairs, len(view.pairs)
+    pairs = view.pairs
+    count = len(view.pairs)
     chosen = np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_PAIRS), replace=False))
     overlap = np.array([jaccard(words(pairs.text1[i]), words(pairs.text2[i])) for i in chosen])
     gold = pairs.score[chosen]
@@ -91,7 +92,8 @@ def misled_sentence(sets: Sequence[RightShares], model: str, before: str = "", o
         return ""
     worst = min(known, key=lambda one: one.misled[model])
     now, then = _of_hundred(worst.misled, model, before, old)
-    share, (low, high) = worst.misled[model], _COIN
+    share = worst.misled[model]
+    low, high = _COIN
     kind = ": worse than a coin flip" if share < low else ": nearly a coin flip" if share <= high else ""
     where = f" ({worst.pairs})" if len(sets) > 1 else ""
     return f"Where shared words mislead, as with opposites{where}, {now} of 100 come out right{then}{kind}"

@@ -58,7 +58,7 @@ def judged_results(results: Sequence[Result]) -> list[Result]:
     return [result for result in tuned if result.role == "test"] or tuned
 
 
-def judge(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> Verdict:
+def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a run; the arguments are those of `result.FitReport`."""
     judged = judged_results(results)
     compared = [result for result in judged if result.difference]
@@ -196,7 +196,8 @@ class _Facts:
 
     def why_kept(self) -> str:
         """Return why the pairs that choose chose the backbone."""
-        choice, pairs = self.choice, "held-out pairs" if self.by_parts else "dev pairs"
+        choice = self.choice
+        pairs = "held-out pairs" if self.by_parts else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         end = "so the untouched backbone was saved."
         if choice["confidence"] is None:

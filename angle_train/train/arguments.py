@@ -101,7 +101,7 @@ def training_arguments(
     args.dataloader_drop_last = False  # set by the library where there are several processes
     if process_count() == 1 and args.n_gpu > 1:
         log.info(
-            "%d GPUs are seen and one is used; start with `torchrun --nproc-per-node %d -m angle_train` "
+            "one of %d GPUs is used; start with `torchrun --nproc-per-node %d -m angle_train` "
             "to use them all",
             args.n_gpu,
             args.n_gpu,

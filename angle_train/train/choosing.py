@@ -35,7 +35,7 @@ from angle_train.train.processes import rank_zero
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
 
-RESAMPLES = 2_000
+MOST_RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
 TOO_FEW = (
     f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
@@ -138,8 +138,9 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
     together: they say the same thing several times. Resamples say nothing, NaN, where a set has pairs of
     fewer than 5 sources.
     """
-    resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
-    values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
+    resamples = max(MOST_RESAMPLES // 2, min(MOST_RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
+    values = np.zeros(len(candidates))
+    drawn = np.zeros((len(candidates), resamples))
     for number, pairs in enumerate(sets):
         ranked = Ranked(pairs.score)
         found = [spearman_of(pairs.score, columns[number], ranked) for columns in candidates]
@@ -172,7 +173,8 @@ def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Co
         return Choice(0, 0, 0.0, scores.tolist())
     first = np.flatnonzero(above == above[1:].min())
     rest = np.flatnonzero(above > above[first[0]])
-    chance, allowed = np.ones(len(scores)), np.zeros(len(scores))
+    chance = np.ones(len(scores))
+    allowed = np.zeros(len(scores))
     for family, share in ((first, _OF_FIRST if len(rest) else 1.0), (rest, 1 - _OF_FIRST)):
         chance[family] = _by_chance(scores, drawn, 0, family)
         allowed[family] = share * ERROR
@@ -218,7 +220,8 @@ def what_pairs_show(sets: Sequence[PairSet]) -> str:
     """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
     if (refused := too_few(sets)) is not None:
         return f"{refused}. The backbone is kept, whatever training does"
-    sizes, total = _sizes(sets), sum(map(len, sets))
+    sizes = _sizes(sets)
+    total = sum(map(len, sets))
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
     gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))

@@ -161,7 +161,7 @@ def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array)
     if len(human) < _FEWEST_TO_CHOOSE:
         options = [last]
         log.info(
-            "%d graded pairs cannot say how long to train (%d could): the planned length is kept",
+            "%d graded pairs are too few to choose the training length (%d are enough): it stays as planned",
             len(human),
             _FEWEST_TO_CHOOSE,
         )

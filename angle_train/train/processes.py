@@ -17,7 +17,7 @@ from angle_data.console import at_level
 from angle_data.errors import AngleError, InputError
 
 Given = ParamSpec("Given")
-Value = TypeVar("Value")
+Returned = TypeVar("Returned")
 
 _FSDP_ASKED = "ACCELERATE_USE_FSDP"
 _PATIENCE = timedelta(hours=12)  # the others wait while rank zero measures and writes
@@ -40,7 +40,7 @@ def is_first() -> bool:
 
 
 @contextmanager
-def connect(device: str | None = None) -> Iterator[None]:
+def connect_processes(device: str | None = None) -> Iterator[None]:
     """Connect the processes for the length of a block; all but the first log errors only.
 
     Raises:
@@ -48,7 +48,7 @@ def connect(device: str | None = None) -> Iterator[None]:
     """
     if os.environ.get(_FSDP_ASKED, "").lower() not in ("", "0", "false", "none", "no"):
         raise InputError(
-            f"{_FSDP_ASKED}: a model cannot be divided among processes (FSDP) here; start data-parallel "
+            f"{_FSDP_ASKED}: FSDP (a model divided among processes) is not supported; start data-parallel "
             "processes (DDP) with torchrun --nproc-per-node N -m angle_train fit …"
         )
     if process_count() == 1:
@@ -63,13 +63,13 @@ def connect(device: str | None = None) -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{process_count()} processes cannot be connected: {reason}; check how they are started"
+            f"{process_count()} processes cannot connect: {reason}; check how they are started"
         ) from None
     with nullcontext() if is_first() else at_level(logging.ERROR, "angle"):
         yield
 
 
-def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
+def rank_zero(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
     """Let a function run in rank zero alone; in every process it returns what it returned there.
 
     All processes must call it. What it calls in turn runs there too, whether marked or not. An error that a
@@ -77,7 +77,7 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
     """
 
     @wraps(function)
-    def called(*args: Given.args, **options: Given.kwargs) -> Value:
+    def called(*args: Given.args, **options: Given.kwargs) -> Returned:
         global _alone
         if process_count() == 1 or _alone:
             return function(*args, **options)
@@ -90,7 +90,8 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
             try:
                 message = [(True, function(*args, **options))]
             except BaseException as error:  # noqa: BLE001 - raised below, once the others know
-                failure, message = error, [(False, error.exit_code if isinstance(error, AngleError) else 1)]
+                failure = error
+                message = [(False, error.exit_code if isinstance(error, AngleError) else 1)]
             finally:
                 _alone = False
         dist.broadcast_object_list(message, src=0)
@@ -99,7 +100,7 @@ def rank_zero(function: Callable[Given, Value]) -> Callable[Given, Value]:
         worked, value = message[0]
         if not worked:
             raise SystemExit(value)
-        return cast(Value, value)
+        return cast(Returned, value)
 
     return called
 

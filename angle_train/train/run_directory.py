@@ -21,8 +21,8 @@ from angle_data.jsonl import write_json
 from angle_data.locking import LOCK_NAME, hold
 from angle_train.train.processes import rank_zero
 
-Kind = TypeVar("Kind")
-Status = Literal["new", "interrupted", "finished"]
+Stored = TypeVar("Stored")
+RunStatus = Literal["new", "interrupted", "finished"]
 log = logging.getLogger("angle.fit")
 
 HIDDEN = ".angle"
@@ -45,7 +45,7 @@ _OPTIONAL = (
 class _State:
     """How far a run is, and what decides it."""
 
-    status: Status
+    status: RunStatus
     fingerprint: dict[str, Any]
 
 
@@ -72,7 +72,7 @@ class RunDirectory:
         return self.path / "folds"
 
     @rank_zero
-    def status(self, *, overwrite: bool) -> Status:
+    def status(self, *, overwrite: bool) -> RunStatus:
         """Return how far an earlier run with the same fingerprint got; changes nothing.
 
         With `overwrite` a run that differs or is finished counts for nothing; this very run goes on. One
@@ -104,7 +104,7 @@ class RunDirectory:
         return state.status
 
     @rank_zero
-    def claim(self, status: Status) -> Path | None:
+    def claim(self, status: RunStatus) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.
 
         A new run deletes what another needed to go on, but not what that made; cut off while it does so, it
@@ -144,9 +144,7 @@ class RunDirectory:
             self._settle()
         for export in (self.path / "onnx", self.path / "openvino"):
             if export.is_dir():
-                log.warning(
-                    "warning: %s stays as it was, made of an earlier model: export the new one", export
-                )
+                log.warning("warning: %s was exported from the earlier model: export the new one", export)
 
     def _settle(self) -> None:
         """End an exchange of models: with the new one if it was saved and the other aside, else as before."""
@@ -174,12 +172,12 @@ class RunDirectory:
         fix = f"give another --out; a model in {self.path} may still be good"
         return read_own(file, _State, fix) if file.is_file() else None
 
-    def _write(self, status: Status) -> None:
+    def _write(self, status: RunStatus) -> None:
         state = _State(status, dict(self.fingerprint))
         write_json(self.path / HIDDEN / _STATE_NAME, asdict(state), indent=1)
 
 
-def read_own(path: Path, kind: type[Kind], fix: str) -> Kind:
+def read_own(path: Path, kind: type[Stored], fix: str) -> Stored:
     """Return what a run wrote as JSON, which `kind` describes; else raise an InputError with the `fix`."""
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())
@@ -194,9 +192,7 @@ def check_out(path: Path) -> None:
     if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
         return
     if any(item.name != HIDDEN for item in path.iterdir()):
-        raise InputError(
-            f"--out {path} is not empty and holds no earlier run to go on with; give another one"
-        )
+        raise InputError(f"--out {path} is not empty and holds no run to resume; give another directory")
 
 
 @rank_zero

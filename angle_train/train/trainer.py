@@ -27,7 +27,6 @@ from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
@@ -111,7 +110,9 @@ class DevEvaluator(BaseEvaluator):
         self.primary_metric = METRIC
         self.start = start
         self.backbone: Mapping[str, Tensor] = {}
-        self._sets, self._notes, self._share = sets, notes, share
+        self._sets = sets
+        self._notes = notes
+        self._share = share
         self._rows: dict[int, list[list[float]]] = {}
 
     def __call__(
@@ -196,7 +197,7 @@ def train(
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
-        recipe: How; what it leaves open is chosen by the kind of the labels.
+        recipe: How; settled, see `presets.settle`.
         directory: Checkpoints go here: the last one, and the best one on the dev sets.
         evaluator: Measures on the dev sets.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
@@ -205,9 +206,12 @@ def train(
     Raises:
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
+        ValueError: The recipe is not settled.
     """
-    recipe = settle(recipe, pairs)
-    config, options = recipe.training, options or TrainOptions()
+    config = recipe.training
+    if None in (config.epochs, config.learning_rate):
+        raise ValueError("settle the recipe first, see train.presets")
+    options = options or TrainOptions()
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
@@ -248,7 +252,8 @@ def _make_trainer(
         process=process_number(),
         processes=process_count(),
     )
-    select, trackers = evaluator is not None, options.trackers
+    select = evaluator is not None
+    trackers = options.trackers
     with quiet_libraries():
         trainer = _Trainer(
             model=model,
@@ -261,7 +266,8 @@ def _make_trainer(
             # Any callable does; the annotation knows only its own class.
             data_collator=cast(Any, collator),
         )
-    trainer.sources, trainer.block = pairs.sources(), config.source_block
+    trainer.sources = pairs.sources()
+    trainer.block = config.source_block
     trainer.remove_callback(PrinterCallback)
     if process_number():
         torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it
@@ -293,7 +299,7 @@ def _take_steps(
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again
         trainer.model.__dict__.pop(name, None)
     if any_process(pressed()):
-        log.warning("interrupted at step %d; the same command goes on from there", trainer.state.global_step)
+        log.warning("interrupted at step %d; run the same command to resume there", trainer.state.global_step)
         raise KeyboardInterrupt
     return trainer.state
 

@@ -29,7 +29,7 @@ _NO_TERMS = ("grad_norm", "learning_rate", "epoch")  # in the trainer's log besi
 _ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
 _ADVICE = (
     "lower chunk_size, batch_size or max_seq_length (--set KEY=VALUE), or set gradient_cache or "
-    "gradient_checkpointing to true; other batch_size or max_seq_length need another --out or --overwrite"
+    "gradient_checkpointing to true; a new batch_size or max_seq_length needs a new --out or --overwrite"
 )
 # torch's zip writer raises a plain RuntimeError and drops the system's reason.
 _TORCH_WRITER = ("inline_container", "PytorchStreamWriter")
@@ -55,8 +55,11 @@ class RunCallback(TrainerCallback):
         start: float = -math.inf,
         end: int | None = None,
     ) -> None:
-        self._progress, self._patience, self._interrupted = progress, patience, interrupted
-        self._start, self._end = start, end
+        self._progress = progress
+        self._patience = patience
+        self._interrupted = interrupted
+        self._start = start
+        self._end = end
         self._terms = "loss n/a"
 
     def on_step_end(
@@ -105,7 +108,7 @@ class RunCallback(TrainerCallback):
             best,
         )
         if evaluations_since_best(state) >= self._patience:
-            log.info("no better for %d evaluations: stopping early", self._patience)
+            log.info("no improvement for %d evaluations: stopping early", self._patience)
             control.should_training_stop = True
 
 
@@ -148,7 +151,7 @@ def memory_errors_in_one_line() -> Iterator[None]:
         if not (on_gpu or isinstance(error, MemoryError) or any(m in str(error) for m in _ON_THE_PROCESSOR)):
             raise
         place = "the GPU" if on_gpu else "the machine"
-        raise InputError(f"{place} has not enough memory for this run: {_ADVICE}") from None
+        raise InputError(f"{place} does not have enough memory for this run: {_ADVICE}") from None
 
 
 @contextmanager

@@ -48,11 +48,11 @@ def _timed(setting: Setting, way: Callable[[], None], count: int) -> dict[str, A
 
 
 def _ours(setting: Setting, texts: Path, batch: int) -> None:
-    from angle_train.encode import encode
+    from angle_train.encode import encode_file
     from angle_train.options import EncodeConfig
 
     out = setting.folder("encoded.npy")
-    encode(EncodeConfig(str(bert(setting)), texts, out, batch_size=batch, device=setting.device))
+    encode_file(EncodeConfig(str(bert(setting)), texts, out, batch_size=batch, device=setting.device))
 
 
 def _theirs(setting: Setting, texts: list[str], batch: int, dtype: str) -> None:

@@ -25,8 +25,8 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from common import options  # noqa: E402
 from datasets import Dataset  # noqa: E402
+from poolings import already_trained, training_options  # noqa: E402
 from sentence_transformers import (  # noqa: E402
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -216,20 +216,15 @@ def method_of(name: str, settings: list[str]) -> Method:
 
 def main() -> None:
     """Train and save one model."""
-    parser = options(__doc__)
+    parser = training_options(__doc__)
     parser.add_argument("method", choices=METHODS)
-    parser.add_argument("--data", required=True, help="training pairs, or pairs with classes of inference")
     parser.add_argument("--dev", help="pairs that choose the checkpoint; default the last one")
-    parser.add_argument("--backbone", required=True)
     parser.add_argument("--pooling", help="default the recipe's, or else the method's")
     parser.add_argument("--recipe", help="gives pooling, prompt, LoRA and quantization")
     parser.add_argument("--recipe-set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of `Method`")
-    parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    if (given.out / "modules.json").exists():
-        print(f"{given.out}: already trained")
+    if already_trained(given.out):
         return
     method = method_of(given.method, given.set)
     backbone, prompt = BackboneConfig(pooling=method.pooling), ""

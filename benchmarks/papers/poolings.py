@@ -9,6 +9,7 @@ constants: frozen here, they would be trained by whoever trains the saved model 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from angle_train.data.pairs import load_pairs  # noqa: E402
 from angle_train.evaluation.similarity import mean_spearman, measure  # noqa: E402
 from angle_train.model.load import load_backbone, save_model  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
+from angle_train.train.presets import settle  # noqa: E402
 from angle_train.train.trainer import DevEvaluator, restore, train  # noqa: E402
 
 POOLINGS = ("cls-last-avg", "first-last-avg")
@@ -65,20 +67,33 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
         model.append(module.to(model.device))
 
 
-def main() -> None:
-    """Train and save one model."""
-    parser = options(__doc__)
-    parser.add_argument("--pooling", choices=POOLINGS, required=True)
-    parser.add_argument("--recipe", required=True)
+def training_options(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that every script has which trains one model."""
+    parser = options(doc)
     parser.add_argument("--data", required=True, help="training pairs")
-    parser.add_argument("--dev", required=True, help="pairs that choose the checkpoint")
     parser.add_argument("--backbone", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the recipe")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--out", type=Path, required=True)
+    return parser
+
+
+def already_trained(out: Path) -> bool:
+    """Return whether `out` holds the model, and say so."""
+    found = (out / "modules.json").exists()
+    if found:
+        print(f"{out}: already trained")
+    return found
+
+
+def main() -> None:
+    """Train and save one model."""
+    parser = training_options(__doc__)
+    parser.add_argument("--pooling", choices=POOLINGS, required=True)
+    parser.add_argument("--recipe", required=True)
+    parser.add_argument("--dev", required=True, help="pairs that choose the checkpoint")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the recipe")
     given = parser.parse_args()
-    if (given.out / "modules.json").exists():
-        print(f"{given.out}: already trained")
+    if already_trained(given.out):
         return
     recipe = Recipe.from_toml(find_recipe(given.recipe))
     recipe = recipe.with_overrides({**parse_settings(given.set), "seed": given.seed})
@@ -88,7 +103,8 @@ def main() -> None:
     dev = [load_pairs(given.dev, split="validation", rows="dev")]
     evaluator = DevEvaluator(dev, mean_spearman(dev, measure(model, dev)))
     checkpoints = given.out / "checkpoints"
-    training = train(model, load_pairs(given.data), recipe, checkpoints, evaluator=evaluator)
+    pairs = load_pairs(given.data)
+    training = train(model, pairs, settle(recipe, pairs), checkpoints, evaluator=evaluator)
     restore(model, checkpoints, training.best_step)
     save_model(model, given.out)
     print(f"{given.out}: step {training.best_step} of {training.steps}")

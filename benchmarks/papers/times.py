@@ -19,6 +19,7 @@ from common import options  # noqa: E402
 from angle_train.data.pairs import load_pairs  # noqa: E402
 from angle_train.model.load import load_backbone  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe  # noqa: E402
+from angle_train.train.presets import settle  # noqa: E402
 from angle_train.train.trainer import train  # noqa: E402
 
 AOE = {"cosine_weight": 0.0, "angle_tau": 0.05, "epochs": 1.0, "evals_per_epoch": 1}
@@ -35,6 +36,7 @@ def seconds(name: str, data: str, backbone: str, batch_size: int, tokens: int) -
         recipe = Recipe.from_toml(find_recipe("paper-stsb"))
         recipe = recipe.with_overrides({**AOE, "batch_size": batch_size, "max_seq_length": tokens})
         pairs = load_pairs(data)
+        recipe = settle(recipe, pairs)
         begun = time.perf_counter()
         train(model, pairs, recipe, Path(folder))
         return time.perf_counter() - begun

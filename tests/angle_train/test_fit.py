@@ -13,12 +13,12 @@ import pytest
 from train_runs import changed, run_of, state, write
 
 from angle_data.errors import InputError
-from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import load_pairs
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.report.text import results_table
 from angle_train.run import fit
+from angle_train.train.presets import PRESETS, settle
 
 FAST = {"loss": "papers", "epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

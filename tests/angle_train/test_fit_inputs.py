@@ -71,4 +71,4 @@ def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, c
         fit(config)
     with caplog.at_level("INFO", logger="angle"):
         assert fit(config).report.steps == 2
-    assert "going on from" in caplog.text
+    assert "resuming from" in caplog.text

@@ -56,7 +56,7 @@ def test_pairs_keep_the_order_that_the_backbone_gives_them(config, tmp_path):
 def test_pairs_that_have_a_label_or_are_measured_are_not_kept(config, rows, tmp_path):
     both = [{"text1": row["sentence2"], "text2": row["sentence1"]} for row in rows[40:60]]
     test = write(tmp_path / "test.jsonl", rows[50:70])
-    data = load_data(replace(config, keep=[write(tmp_path / "both.jsonl", both)], test=[test]))
+    data, _ = load_data(replace(config, keep=[write(tmp_path / "both.jsonl", both)], test=[test]))
     assert data.kept.text1 == [row["sentence2"] for row in rows[48:50]]
 
 
@@ -86,8 +86,8 @@ def test_the_untouched_backbone_scores_without_the_prompt(config, tmp_path):
 
 def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_same(config, rows, tmp_path):
     sourced = [row | {"source_id": f"s{number}"} for number, row in enumerate(rows[:48])]
-    data = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
-    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40))
+    data, recipe = load_data(replace(config, data=[write(tmp_path / "sourced.jsonl", sourced)]))
+    joined = fit_module.with_kept(data, data.kept, np.linspace(-0.2, 1.0, 40), recipe.objective)
     assert joined.train.scales() == [1] * 48 + [-1] * 40
     assert joined.train.source_ids[:48] == [f"0/s{number}" for number in range(48)]
     assert len(joined.others) == 88
@@ -109,10 +109,10 @@ def test_kept_pairs_are_ranked_alone_and_say_of_no_two_texts_that_they_mean_the_
 
 
 def test_an_objective_that_ranks_nothing_and_pairs_that_do_not_differ_are_refused(config, tmp_path):
-    with pytest.raises(InputError, match=r"ranks nothing; add --set cosine_weight=0\.2"):
+    with pytest.raises(InputError, match=r"ranks no pairs; add --set cosine_weight=0\.2"):
         fit(changed(config, loss="positives"))
     alike = [{"text1": f"text {number}", "text2": f"text {number}"} for number in range(20)]
-    with pytest.raises(InputError, match="--keep: the backbone finds all its pairs equally similar"):
+    with pytest.raises(InputError, match="--keep: the backbone scores all its pairs the same"):
         fit(replace(config, keep=[write(tmp_path / "alike.jsonl", alike)]))
     assert not (config.out / "model.safetensors").exists()
 
@@ -122,7 +122,7 @@ def test_a_pair_counts_once(config, caplog):
         pairs = load_to_keep([*config.keep, *config.keep], [])
     assert len(pairs) == 40
     assert "40 of 80 pairs keep the similarity" in caplog.text
-    assert "come twice" in caplog.text
+    assert "or repeats" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_pair_counts_once(config, caplog):
     [
         ([{"text": "alone"}], r"kept.jsonl:1: --keep needs pairs .* found: text; .angle-data mine --texts"),
         ([{"text1": "one", "text2": " "}], r"kept.jsonl:1: text2 must be a text that is not blank"),
-        ([{"text1": "one", "text2": "two"}], "it has 1 of 1 pair to keep; give at least two"),
-        ([], "it has 0 of 0 pairs to keep; give at least two"),
+        ([{"text1": "one", "text2": "two"}], "only 1 of 1 pair can be kept; give at least two"),
+        ([], "only 0 of 0 pairs can be kept; give at least two"),
     ],
 )
 def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, written, message):
@@ -144,7 +144,8 @@ def test_what_is_no_pair_is_refused_in_one_line(program, config, tmp_path, writt
 
 def test_pairs_that_all_train_leave_nothing_to_keep(config):
     with pytest.raises(
-        InputError, match="0 of 48 pairs to keep; the others train or measure, or come twice; give"
+        InputError,
+        match="only 0 of 48 pairs can be kept; the others are training, dev or test pairs, or",
     ):
         fit(replace(config, keep=config.data))
     assert not config.out.exists()

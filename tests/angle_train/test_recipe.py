@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.data.kinds import PRESETS
 from angle_train.model.pooling import POOLINGS
 from angle_train.objective.terms import SIMILARITIES
 from angle_train.recipe import (
@@ -24,6 +23,7 @@ from angle_train.recipe import (
     find_recipe,
     parse_settings,
 )
+from angle_train.train.presets import PRESETS
 
 
 def written(tmp_path, text):

@@ -18,9 +18,9 @@ from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, PairRow, write_forms
 from angle_data.gis.build.evidence import Scan, Statement, scan_store
-from angle_data.gis.build.links import Pair, denied_pairs, judge
+from angle_data.gis.build.links import Pair, denied_pairs, judge_links
 from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
@@ -60,8 +60,10 @@ def build_gis(config: GisConfig) -> GisSummary:
 
     An `InputError` if there is no store, nothing in it makes a pair, or an option cannot be met.
     """
-    measures, selection = Measures(*token_counter(config.tokenizer)), config.selection()
-    dataset, figure = config.out / "dataset", "figures/token-lengths.png"
+    measures = Measures(*token_counter(config.tokenizer))
+    selection = config.selection()
+    dataset = config.out / "dataset"
+    figure = "figures/token-lengths.png"
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress, Readings(config.out) as readings:
             scan = scan_store(
@@ -107,7 +109,7 @@ def build_gis(config: GisConfig) -> GisSummary:
 def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
     """Return the pairs of every split that has some, and the counts; write the audit."""
     # Who duplicates whom.
-    links = judge(scan, texts, cross_repo=config.cross_repo)
+    links = judge_links(scan, texts, cross_repo=config.cross_repo)
     clusters = find_clusters(links)
     pairs, dropped, hubs = positive_pairs(
         clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
@@ -128,7 +130,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     )
     positives: dict[str, list[Pair]] = {split: [] for split in shares}
     for pair in pairs:
-        split, nodes = places.splits[pair.one], (pair.one, pair.other)
+        split = places.splits[pair.one]
+        nodes = (pair.one, pair.other)
         if all(places.timely(scan.heads[node].created_at, split) for node in nodes):
             positives[split].append(pair)
         else:
@@ -148,7 +151,8 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
         log.warning("no pairs for %s: too few clusters for its share; the split is left out", name)
         del splits[name]
     # What was kept and dropped, and whether the splits are apart.
-    kept, lost = sum(map(len, positives.values())), Counter(reason for reason, _ in dropped)
+    kept = sum(map(len, positives.values()))
+    lost = Counter(reason for reason, _ in dropped)
     lost += Counter(hub=hubs)
     report: dict[str, Any] = {
         "left_out": scan.left_out,
@@ -170,10 +174,10 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
 
 def _rows(
     config: GisConfig, scan: Scan, texts: Texts, measures: Measures, split: str, pairs: Iterable[Pair]
-) -> Iterator[Row]:
+) -> Iterator[PairRow]:
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
-        row: Row = {
+        row: PairRow = {
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
             "kind": pair.kind,

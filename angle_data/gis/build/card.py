@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from angle_data.gis.build.clean import LONGEST
+from angle_data.gis.build.clean import LONGEST_TEXT
 from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS
 from angle_data.gis.build.forms import SHARE
 from angle_data.gis.build.links import REASONS
@@ -66,7 +66,7 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         if until
         else "",
     }
-    fixed = {"limit": LIMIT, "longest": LONGEST, "form_share": SHARE, "form_lines": FORMS}
+    fixed = {"limit": LIMIT, "longest": LONGEST_TEXT, "form_share": SHARE, "form_lines": FORMS}
     count = len(report["repositories"])
     return template.format(**{**report, **tables, **fixed, "repository_count": count})
 

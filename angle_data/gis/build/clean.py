@@ -141,7 +141,7 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-LONGEST = 20_000  # characters of a text; what goes beyond are logs, as a rule
+LONGEST_TEXT = 20_000  # characters of a text; what goes beyond are logs, as a rule
 CUT = "\n\n[cut]"  # the end of a text that was longer
 
 
@@ -163,10 +163,10 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
     parts = "".join(part for both in zip_longest(prose, code, fillvalue="") for part in both)
     body = _BLANKS.sub("\n\n", _without_empty_sections(parts)).strip()
     text = f"{title}\n\n{body}".strip()
-    if len(text) <= LONGEST:
+    if len(text) <= LONGEST_TEXT:
         return text
-    end = text.rfind("\n", LONGEST // 2, LONGEST)  # of a line near the limit
-    return text[: end if end > 0 else LONGEST].rstrip() + CUT
+    end = text.rfind("\n", LONGEST_TEXT // 2, LONGEST_TEXT)  # of a line near the limit
+    return text[: end if end > 0 else LONGEST_TEXT].rstrip() + CUT
 
 
 def is_dummy(text: str) -> bool:
@@ -229,7 +229,8 @@ def _without_empty_sections(text: str) -> str:
         if not answered and level_below <= level:
             continue
         kept.append(line)
-        answered, level_below = False, level
+        answered = False
+        level_below = level
     return "\n".join(reversed(kept))
 
 
@@ -245,7 +246,8 @@ def _statements(text: str) -> list[tuple[int, int]]:
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
     """Cut the sentences around the spans; of one without an end, what is near."""
     ends = [0, *(match.end() for match in _EDGE.finditer(text)), len(text)]
-    parts, last = list[str](), 0
+    parts = list[str]()
+    last = 0
     for start, end in spans:
         first = max(ends[bisect_right(ends, start) - 1], start - _FARTHEST)
         after = min(ends[bisect_left(ends, end)], end + _FARTHEST)

@@ -8,7 +8,7 @@ from typing import Any
 
 from angle_data.jsonl import write_jsonl
 
-Row = dict[str, Any]
+PairRow = dict[str, Any]
 
 _COMMON: dict[str, str] = {
     "label": "1 duplicates, 0 not",

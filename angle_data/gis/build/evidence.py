@@ -59,8 +59,8 @@ class Statement:
     counts (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without
     the right to take it back objected. `url` is where to read it, `span` where in the comment.
 
-    `links.judge` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and the
-    issue it duplicates, empty where one of them leads nowhere.
+    `links.judge_links` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and
+    the issue it duplicates, empty where one of them leads nowhere.
     """
 
     here: Node
@@ -167,7 +167,8 @@ def scan_store(
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
     for repo in found.repos.values():
-        found.mentions[repo.id], forms = set(), FormLines()
+        found.mentions[repo.id] = set()
+        forms = FormLines()
         for issue in store.issues(repo.id):
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
@@ -213,8 +214,10 @@ class _Thread:
 
 
 def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: str, read: Reader) -> None:
-    here, comments = (repo.id, issue.number), list(store.comments(repo.id, issue.number))
-    events, marks = list(store.events(repo.id, issue.number)), dict[_Target, Event]()
+    here = (repo.id, issue.number)
+    comments = list(store.comments(repo.id, issue.number))
+    events = list(store.events(repo.id, issue.number))
+    marks = dict[_Target, Event]()
     named = {int(number) for text in (issue.title, issue.body) for number in _MENTION.findall(text)}
     named.update(int(number) for comment in comments for number in _MENTION.findall(comment.body))
     for event in events:
@@ -240,7 +243,8 @@ def _read_thread(found: Scan, store: Store, repo: Repo, issue: Issue, strategy: 
 
 def _read_marks(found: Scan, thread: _Thread, denied: Iterable[Statement]) -> list[Statement]:
     """Return what became of GitHub's marks; a write role that denied one afterwards took it back."""
-    marks, url = list[Statement](), found.url(thread.here)
+    marks = list[Statement]()
+    url = found.url(thread.here)
     denials = {
         _key(found, one.target_repo, one.target_number): one.created_at
         for one in denied
@@ -265,7 +269,9 @@ def _read_comments(
     found: Scan, thread: _Thread, strategy: str, read: Reader
 ) -> tuple[list[Statement], list[Statement]]:
     """Return what the issue and its comments state, and what the comments deny."""
-    issue, name, hosts = thread.issue, thread.repo.name, hosts_of(found.web)
+    issue = thread.issue
+    name = thread.repo.name
+    hosts = hosts_of(found.web)
     # Its own text is the first comment.
     opening = Comment(
         0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text,

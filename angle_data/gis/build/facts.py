@@ -131,7 +131,8 @@ def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | N
     guesses = Counter(item.comment for item in thread.links)
     found: set[int] = set()
     for index, item in enumerate(thread.links):
-        link, guesser = item.link, remarks[item.comment][0]
+        link = item.link
+        guesser = remarks[item.comment][0]
         if link.certainty == "explicit" or link.family not in _GUESSES or guesses[item.comment] > 1:
             continue
         later = enumerate(remarks[item.comment + 1 :], start=item.comment + 1)

@@ -53,12 +53,12 @@ class Pair:
     cluster: Node
 
 
-def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Statement]:
+def judge_links(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Statement]:
     """Return every statement, judged, in their order; `cross_repo` allows ends in two repositories."""
     judged: list[Statement] = []
     for said in scan.statements:
-        here, lost = resolve(scan, scan.repos[said.here[0]].name, said.here[1])
-        other, lost_too = resolve(scan, said.target_repo, said.target_number)
+        here, lost = follow_moves(scan, scan.repos[said.here[0]].name, said.here[1])
+        other, lost_too = follow_moves(scan, said.target_repo, said.target_number)
         if here is None or other is None:
             reason = said.withdrawn or lost or lost_too
             judged.append(replace(said, status="rejected", reason=reason))
@@ -81,7 +81,7 @@ def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     found: dict[tuple[Node, Node], Pair] = {}
     dropped: Counter[str] = Counter()
     for denied in sorted(scan.denied, key=lambda said: (said.created_at, said.url, said.target_number)):
-        here, (other, reason) = denied.here, resolve(scan, denied.target_repo, denied.target_number)
+        here, (other, reason) = denied.here, follow_moves(scan, denied.target_repo, denied.target_number)
         if denied.kind == "outlived":
             dropped["outlived"] += 1
         elif other is None or other == here:
@@ -105,12 +105,13 @@ def unordered(one: Node, other: Node) -> tuple[Node, Node]:
     return (one, other) if one <= other else (other, one)
 
 
-def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
+def follow_moves(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
     """Return the issue or pull request that a name and number lead to, or why there is none (a reason)."""
     repo_id = scan.names.get(repo.lower())
     if repo_id is None:
         return None, "unknown_repository"
-    node, seen = (repo_id, number), set[Node]()
+    node = (repo_id, number)
+    seen = set[Node]()
     while (head := scan.heads.get(node)) is not None:
         if head.gone is None:
             return node, ""

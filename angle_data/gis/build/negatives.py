@@ -36,7 +36,9 @@ from angle_data.text import jaccard, stable_hash, words
 log = logging.getLogger("angle")
 
 # Shares of what is wanted; the random ones are what the others lack.
-_DENIED, _HARD, _MOST_RANDOM = 0.1, 0.6, 1 / 3
+_DENIED = 0.1
+_HARD = 0.6
+_MOST_RANDOM = 1 / 3
 
 DENIALS = {
     "outlived": "the other issue is fixed and this one still happens, which may be the same all the same",
@@ -47,7 +49,8 @@ DENIALS = {
 }
 """Why a pair said to be no duplicates makes no negative pair -> what that means."""
 
-_FIRST_RANK, _LAST_RANK = 3, 50
+_FIRST_RANK = 3
+_LAST_RANK = 50
 _WINDOW = 60
 _TOO_ALIKE = 0.6
 _REUSED = 4
@@ -88,12 +91,17 @@ class Candidates:
         near: NearSets[Node],
         places: Places,
     ) -> None:
-        self.scan, self.texts, self.places = scan, texts, places.splits
-        self.originals, self.positive = clusters.originals, clusters.issues
+        self.scan = scan
+        self.texts = texts
+        self.places = places.splits
+        self.originals = clusters.originals
+        self.positive = clusters.issues
         self.uses: Counter[Node] = Counter()
         self.found: defaultdict[str, list[Pair]] = defaultdict(list)
         self.dropped: Counter[str] = Counter()
-        self._clusters, self._near, self._timely = clusters, near, places.timely
+        self._clusters = clusters
+        self._near = near
+        self._timely = places.timely
         self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node)))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
         self._alike: DisjointSets[Node] = DisjointSets()
@@ -287,7 +295,8 @@ def _preference(c: Candidates, anchor: Pair, index: _Search, seed: int) -> Calla
 
 def _like_the_original(c: Candidates, split: str, anchor: Pair, seed: int) -> Iterator[tuple[Node, str]]:
     """Yield partners that resemble an anchor's original in age and labels, those of positive pairs first."""
-    original, repo_id = c.scan.heads[anchor.other], anchor.one[0]
+    original = c.scan.heads[anchor.other]
+    repo_id = anchor.one[0]
 
     def preference(node: Node) -> tuple[int, bool, int, bool, int]:
         head = c.scan.heads[node]

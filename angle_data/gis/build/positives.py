@@ -87,7 +87,10 @@ def positive_pairs(
 
     The last value counts the pairs of duplicates in hubs, which are not even formed.
     """
-    sizes, pairs, dropped, hubs = clusters.sizes(), list[Pair](), list[tuple[str, Pair]](), 0
+    sizes = clusters.sizes()
+    pairs = list[Pair]()
+    dropped = list[tuple[str, Pair]]()
+    hubs = 0
     edges: defaultdict[Node, list[Statement]] = defaultdict(list)
     for edge in clusters.edges:
         edges[clusters.strong.leader(edge.canonical)].append(edge)
@@ -103,7 +106,8 @@ def positive_pairs(
             more.sort(key=lambda pair: _shuffle(seed, pair.one, pair.other))
             dropped += [("closure", pair) for pair in more[len(found) :]]
             found += more[: len(found)]
-        kept, copied = list[Pair](), False
+        kept = list[Pair]()
+        copied = False
         for pair in found:
             near = is_near(texts.get(pair.one), texts.get(pair.other))
             if near and copied:

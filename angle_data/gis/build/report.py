@@ -16,7 +16,7 @@ from zlib import crc32
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import CUT, Texts
-from angle_data.gis.build.dataset import Row
+from angle_data.gis.build.dataset import PairRow
 from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import near_texts
@@ -30,7 +30,8 @@ USUAL = "google-bert/bert-base-uncased"  # the tokenizer of the paper's backbone
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_SAMPLES, _EXCERPT = 3, 160
+_SAMPLES = 3
+_EXCERPT = 160
 
 
 def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, Callable[[str], int]]:
@@ -83,9 +84,9 @@ class Measures:
     pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
     texts: dict[str, frozenset[int]] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
-    samples: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    samples: defaultdict[str, list[PairRow]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, split: str, row: Row) -> None:
+    def add(self, split: str, row: PairRow) -> None:
         """Take a row with texts into account."""
         label, texts = row["label"], (row["text1"], row["text2"])
         self.lengths[split].extend(map(self.count, texts))
@@ -105,7 +106,7 @@ class Measures:
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
         statistics of each split; `lexical` is from `_lexical`; `texts_cut` says how many texts were longer
-        than `clean.LONGEST`; `samples` are the first pairs of each kind, whose order is random.
+        than `clean.LONGEST_TEXT`; `samples` are the first pairs of each kind, whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
@@ -138,7 +139,7 @@ class Measures:
         return areas
 
 
-def _sample(row: Row) -> dict[str, str]:
+def _sample(row: PairRow) -> dict[str, str]:
     """What the card shows of a pair; a data set without texts has no excerpts."""
     found = {name: row[name] for name in ("url1", "url2", "evidence", "evidence_url")}
     for side in "12":
@@ -188,7 +189,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
             for node in (pair.one, pair.other):
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
-    near, straddling = near_texts(texts, places), 0
+    near = near_texts(texts, places)
+    straddling = 0
     for node in sorted(places):
         straddling += any(places[other] != places[node] for other in near.add(node))
     return {
@@ -199,7 +201,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
 
 
 def _lengths(found: array[int]) -> dict[str, float]:
-    ordered, longer = sorted(found), list(map(max, found[::2], found[1::2]))
+    ordered = sorted(found)
+    longer = list(map(max, found[::2], found[1::2]))
 
     def over(lengths: Collection[int]) -> float:
         return round(100 * sum(length > LIMIT for length in lengths) / len(lengths), 2)

@@ -20,7 +20,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl.crawl import CrawlSummary, open_store
-from angle_data.gis.crawl.rows import Event, Repo, Row, comment_from_rest, issue_from_rest, login_of
+from angle_data.gis.crawl.rows import Event, RawRow, Repo, comment_from_rest, issue_from_rest, login_of
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
 from angle_data.text import counted, stable_hash
@@ -42,11 +42,13 @@ class _Load:
     ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
     named: set[tuple[int, str]] = field(default_factory=set)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[RawRow] = field(default_factory=list)
 
     def read(self, path: Path) -> bool:
         """Take every line of a file; return whether it could be read to its end."""
-        bad, first, whole = 0, "", True
+        bad = 0
+        first = ""
+        whole = True
         try:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
                 for line in filter(bytes.strip, stream):
@@ -56,7 +58,8 @@ class _Load:
                         self.counts["used" if used else "other"] += 1
                     except (KeyError, TypeError, ValueError, AttributeError) as error:
                         self.counts["bad"] += 1
-                        bad, first = bad + 1, first or f"{type(error).__name__}: {error}"
+                        bad += 1
+                        first = first or f"{type(error).__name__}: {error}"
                     if len(self.rows) >= _ROWS_A_PAGE:
                         self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -83,7 +86,8 @@ class _Load:
             return False
         payload = event["payload"]
         issue = issue_from_rest(payload["issue"], repo_id)
-        rows, action = list[Row](), payload["action"]
+        rows = list[RawRow]()
+        action = payload["action"]
         if event["type"] == "IssueCommentEvent":
             comment = comment_from_rest(payload["comment"], repo_id)
             if action == "deleted":

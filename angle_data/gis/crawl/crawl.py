@@ -17,7 +17,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import REST, Crawler, read_listing, read_threads
-from angle_data.gis.crawl.lookups import follow_references, read_set_aside, resolve, unfollowed
+from angle_data.gis.crawl.lookups import follow_references, read_set_aside, resolve_repo, unfollowed
 from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
@@ -51,7 +51,7 @@ class CrawlSummary:
     points: int = 0
 
 
-def connect(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHubClient, str]:
+def connect_github(config: GisConfig, *, sleep: Callable[[float], None]) -> tuple[GitHubClient, str]:
     """Return the client that the options describe, and the signals that it can read.
 
     Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one.
@@ -141,7 +141,7 @@ class Crawl:
     def _visit(self, name: str) -> str:
         """Read what is listed under `name`, unless this round has done it, and return its status."""
         try:
-            repo = resolve(self.crawler, name)
+            repo = resolve_repo(self.crawler, name)
             for listing in _LISTINGS[self.signals]:
                 if f"step:{repo.id}:{listing}" not in self.round_.entries:
                     (read_listing if listing in REST else read_threads)(self.crawler, repo, listing)
@@ -175,7 +175,7 @@ def open_crawl(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep
     """Connect to GitHub, open the store, and go on with the round under way or begin one."""
     names = config.names()
     with open_store(config) as store:
-        client, signals = connect(config, sleep=sleep)
+        client, signals = connect_github(config, sleep=sleep)
         round_ = Round(store, (signals, config.since, *names))
         with Progress("repositories", len(names)) as progress:
             crawler = Crawler(client, store, progress, config.start, signals == "both")

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-from angle_data.gis.crawl.crawl import check_readable, connect
+from angle_data.gis.crawl.crawl import check_readable, connect_github
 from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.listings import REST
 from angle_data.gis.crawl.lookups import ask_names
@@ -25,7 +25,7 @@ def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) 
     Without a token comments are counted too, for they are listed apart. Returns how many `repositories` can
     be read, their `items`, the `requests`, and how many requests this took (`spent`). Nothing is written.
     """
-    client, signals = connect(config, sleep=sleep)
+    client, signals = connect_github(config, sleep=sleep)
     counts = dict((_count_over_rest if signals == "comments" else _count_over_graphql)(client, config))
     statuses = {name: count if isinstance(count, str) else "ok" for name, count in counts.items()}
     for name, status in statuses.items():

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 Resource = Literal["core", "graphql"]
 """GitHub's two budgets: REST requests and GraphQL points."""
 
-_ATTEMPTS, _FIRST_ATTEMPTS = 10, 3
+_ATTEMPTS = 10
+_FIRST_ATTEMPTS = 3
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
 # A token in its place has small letters, or is longer.
@@ -73,7 +74,9 @@ class Transient(Exception):
         self, reason: str, wait_s: float | None = None, *, least_s: float = 1.0, heavy: bool = False
     ) -> None:
         super().__init__(reason)
-        self.wait_s, self.least_s, self.heavy = wait_s, least_s, heavy
+        self.wait_s = wait_s
+        self.least_s = least_s
+        self.heavy = heavy
 
 
 class Budget(NamedTuple):
@@ -124,7 +127,10 @@ class GitHubClient:
     ) -> None:
         from github import Auth, Github
 
-        self.api_url, self.token_env, self.max_requests, self._sleep = api_url, token_env, max_requests, sleep
+        self.api_url = api_url
+        self.token_env = token_env
+        self.max_requests = max_requests
+        self._sleep = sleep
         if token_env not in os.environ and not _VARIABLE.fullmatch(token_env):
             raise InputError("--token-env takes the name of a variable, not the token itself")
         token = os.environ.get(token_env, "").strip()
@@ -274,7 +280,8 @@ class GitHubClient:
         if limit is not None and self.spent.total() >= limit:
             said = f"--max-requests {limit} reached; everything so far is kept"
             raise StoppedError(f"{said}; run the same command to continue")
-        budget, now = self.budgets.get(resource), self._server_now()
+        budget = self.budgets.get(resource)
+        now = self._server_now()
         if budget is not None and budget.remaining <= 0 and now < budget.reset:
             self.pause(budget.reset - now + _MARGIN_S, f"no requests left of the {resource} limit")
         self.spent[resource] += 1

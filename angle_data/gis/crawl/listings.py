@@ -26,8 +26,8 @@ from angle_data.gis.crawl.rows import (
     Cursor,
     Issue,
     Listing,
+    RawRow,
     Repo,
-    Row,
     comment_from_node,
     comment_from_rest,
     events_from_timeline,
@@ -67,14 +67,15 @@ class Crawler:
         """Show that a repository is being read, or how many more are done."""
         self.progress.advance(done, f"{name}, {self.client.status_line()}")
 
-    def begin(self, repo: Repo, listing: Listing) -> tuple[Cursor, Place]:
+    def begin(self, repo: Repo, listing: Listing) -> tuple[Cursor, Position]:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
-        cursor, since = self.store.cursor(repo.id, listing), self.since
+        cursor = self.store.cursor(repo.id, listing)
+        since = self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
-            cursor = Cursor(repo.id, listing, str(Place(since)), done=False, start=since)
+            cursor = Cursor(repo.id, listing, str(Position(since)), done=False, start=since)
         place = json.loads(cursor.cursor)
         place.pop("left", None)  # stores of version 2.0 have it
-        return cursor, Place(**place)
+        return cursor, Position(**place)
 
     def set_aside(self, repo: Repo, number: int, reason: str) -> None:
         """Leave an issue that GitHub cannot serve whole to `lookups.read_set_aside`."""
@@ -84,7 +85,7 @@ class Crawler:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A cursor's content: the time to ask from, and the page to go on with from there.
 
     `next` is the address of REST's next page where time does not move on, `after` GraphQL's cursor, and
@@ -104,7 +105,8 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     """Read the texts, or the comments, of all issues and pull requests over REST."""
     path, parse = REST[listing]
     cursor, place = crawler.begin(repo, listing)
-    etag, done = cursor.etag if cursor.done else None, False
+    etag = cursor.etag if cursor.done else None
+    done = False
     query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while not done:
         since = {"since": place.since} if place.since else {}
@@ -117,11 +119,11 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Listing) -> None:
         # The tag may be used again only for the same address and if that page was the last.
         etag = page.etag if page.next_url is None and place.next is None else None
         done = page.next_url is None or not rows
-        place = Place(place.since)
+        place = Position(place.since)
         if not done:
             later = _second_before(max(row.updated_at for row in rows))
             moves = place.since is None or later > place.since
-            place = Place(later) if moves else Place(place.since, page.next_url)
+            place = Position(later) if moves else Position(place.since, page.next_url)
         cursor = Cursor(repo.id, listing, str(place), done, cursor.start, etag)
         crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
@@ -133,13 +135,17 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     A page that GitHub cannot serve in time is halved and grows back; an issue too heavy alone is set aside.
     """
     cursor, place = crawler.begin(repo, listing)
-    first, good, alone, more = PER_PAGE, 0, 0, True
+    first = PER_PAGE
+    good = 0
+    alone = 0
+    more = True
     while more:
         try:
             connection = _ask_issues(crawler, repo, place, first)
         except TooHeavy as error:
             alone += first == 1
-            first, good = max(1, first // 2), 0
+            first = max(1, first // 2)
+            good = 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
             crawler.client.pause(_BREATH_S, "a page was too heavy")
             if alone <= _TRIES_ALONE:
@@ -148,16 +154,17 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
             connection = _ask_issues(crawler, repo, place, 1, texts=False)
             for node in connection["nodes"]:
                 crawler.set_aside(repo, node["number"], str(error))
-        good, alone = good + 1, 0
+        good += 1
+        alone = 0
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
         nodes, info = connection["nodes"], connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updated_at"] for node in nodes), default=place.newest)
         if more:
-            place = Place(place.since, None, info["endCursor"], newest)
+            place = Position(place.since, None, info["endCursor"], newest)
         else:  # the next time by time, not by cursor
-            place = Place(_second_before(newest) if newest else place.since, newest=newest)
+            place = Position(_second_before(newest) if newest else place.since, newest=newest)
         cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)
         rows, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.save([*rows, cursor])
@@ -165,7 +172,7 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
 
 
 def _ask_issues(
-    crawler: Crawler, repo: Repo, place: Place, first: int, *, texts: bool = True
+    crawler: Crawler, repo: Repo, place: Position, first: int, *, texts: bool = True
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
     variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "after": place.after}
@@ -190,12 +197,12 @@ def _is_cut(connection: Mapping[str, Any]) -> bool:
 
 def rows_of(
     crawler: Crawler, repo: Repo, nodes: Iterable[Mapping[str, Any]]
-) -> tuple[list[Row], dict[int, bool]]:
+) -> tuple[list[RawRow], dict[int, bool]]:
     """Return the rows of GraphQL nodes, issues or pull requests of `repo`, and which numbers are whole.
 
     Where an issue has more events and comments, these are asked for; if GitHub lacks some, it is set aside.
     """
-    rows: list[Row] = []
+    rows: list[RawRow] = []
     whole: dict[int, bool] = {}
     for node in nodes:
         number = node["number"]

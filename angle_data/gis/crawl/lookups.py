@@ -22,8 +22,8 @@ from angle_data.gis.crawl.store import Store
 GONE = frozenset({404, 410, 451})
 """The statuses of what is deleted or blocked."""
 
-Node = Mapping[str, Any]
-_Named = tuple[str, Node | None]
+GraphNode = Mapping[str, Any]
+_Named = tuple[str, GraphNode | None]
 
 log = logging.getLogger("angle")
 
@@ -82,7 +82,7 @@ def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> No
             store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
 
 
-def resolve(crawler: Crawler, name: str) -> Repo:
+def resolve_repo(crawler: Crawler, name: str) -> Repo:
     """Store the id and the present name of a repository; a known one is asked for by its id."""
     client, store = crawler.client, crawler.store
     known = store.named(name)
@@ -93,7 +93,8 @@ def resolve(crawler: Crawler, name: str) -> Repo:
         return known
     try:
         repo = Repo(raw["id"], raw["full_name"], name, etag=page.etag)
-        site, has_issues = raw["html_url"], raw["has_issues"]
+        site = raw["html_url"]
+        has_issues = raw["has_issues"]
     except (KeyError, TypeError):
         raise client.unlike() from None
     store.note_site(site)
@@ -165,7 +166,7 @@ def _read_numbers(crawler: Crawler, repo: Repo, numbers: list[int]) -> dict[int,
         if not half:
             return {}
         return _read_numbers(crawler, repo, numbers[:half]) | _read_numbers(crawler, repo, numbers[half:])
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     moved: list[Issue] = []
     for number in numbers if found and found["databaseId"] == repo.id else ():
         if node := found[f"n{number}"]:

@@ -123,7 +123,7 @@ class Event:
     created_at: str
 
 
-Row = Issue | Comment | Event
+RawRow = Issue | Comment | Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,8 @@ def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> It
     """
     for item in _items(timeline):
         kind = _KINDS[item["__typename"]]
-        actor, created = login_of(item["actor"]), item["createdAt"]
+        actor = login_of(item["actor"])
+        created = item["createdAt"]
         if kind in ("closed", "reopened"):
             yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
         elif (here := item["duplicate"]) and (target := item["canonical"]):

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, Repo, Row
+from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, RawRow, Repo
 from angle_data.text import whole_characters
 
 STORE_NAME = "crawl.sqlite"
@@ -74,7 +74,7 @@ _TABLES: dict[type[Any], str] = {
     Cursor: "cursors",
 }
 
-Record = TypeVar("Record", Repo, Issue, Comment, Event, Cursor)
+Entry = TypeVar("Entry", Repo, Issue, Comment, Event, Cursor)
 
 # How a field comes back from its column, by its type.
 _DECODE: dict[Any, Callable[[Any], Any]] = {
@@ -213,7 +213,7 @@ class Store:
         row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else None
 
-    def save(self, records: Iterable[Row | Repo | Cursor]) -> None:
+    def save(self, records: Iterable[RawRow | Repo | Cursor]) -> None:
         """Write a page, and the cursor behind it, in one transaction.
 
         A row that is there already is replaced unless the stored version is younger (`updated_at`).
@@ -264,23 +264,22 @@ class Store:
         """Note the site of `page`, which goes into the store; an `InputError` if the store is of another."""
         parts = urlsplit(page.lower())
         port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-        site, noted = f"{parts.scheme}://{parts.netloc.removesuffix(port)}", self.meta("web")
+        site = f"{parts.scheme}://{parts.netloc.removesuffix(port)}"
+        noted = self.meta("web")
         if noted is None:
             self.set_meta("web", site)
         elif site != noted:
             said = f"holds issues from {noted}, but these are from {site}"
             raise InputError(f"{self.path} {said}; give another --out")
 
-    def _thread(
-        self, record: type[Record], repo_id: int | None, number: int | None = None
-    ) -> Iterator[Record]:
+    def _thread(self, record: type[Entry], repo_id: int | None, number: int | None = None) -> Iterator[Entry]:
         wanted = {"repo_id = ?": repo_id, "number = ?": number}
         given = [text for text, value in wanted.items() if value is not None]
         where = f"WHERE {' AND '.join(given)} " if given else ""
         values = [value for value in wanted.values() if value is not None]
         return self._read(record, f"{where}ORDER BY repo_id, number, created_at, id", *values)
 
-    def _read(self, record: type[Record], where: str, *values: Any) -> Iterator[Record]:
+    def _read(self, record: type[Entry], where: str, *values: Any) -> Iterator[Entry]:
         for row in self.database.execute(f"SELECT * FROM {_TABLES[record]} {where}", values):
             yield _record(record, row)
 
@@ -293,7 +292,8 @@ class Round:
     """
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
-        self._db, made_for = store.database, json.dumps(list(options))
+        self._db = store.database
+        made_for = json.dumps(list(options))
         self.entries: dict[str, str] = dict(self._db.execute("SELECT entry, value FROM round"))
         if self.entries.get("options") != made_for:
             self.complete()
@@ -323,7 +323,7 @@ def _upsert(record: type[Any]) -> str:
 _UPSERTS = {record: _upsert(record) for record in _TABLES}
 
 
-def _record(kind: type[Record], row: Iterable[Any]) -> Record:
+def _record(kind: type[Entry], row: Iterable[Any]) -> Entry:
     values = list(row)
     for place, decode in _CODED[kind]:
         values[place] = decode(values[place])

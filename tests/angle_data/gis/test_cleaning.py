@@ -2,7 +2,7 @@
 
 import pytest
 
-from angle_data.gis.build.clean import CUT, LONGEST, clean_text
+from angle_data.gis.build.clean import CUT, LONGEST_TEXT, clean_text
 from angle_data.gis.build.forms import FormLines
 from angle_data.gis.build.scrub import scrub
 
@@ -48,7 +48,7 @@ def test_what_becomes_of_a_body(body, text):
 
 def test_a_text_that_is_too_long_ends_with_a_line_and_says_so():
     text = clean_text("T", "\n".join(f"line {n} of the log" for n in range(5_000)))
-    assert LONGEST - 100 < len(text) <= LONGEST + len(CUT)
+    assert LONGEST_TEXT - 100 < len(text) <= LONGEST_TEXT + len(CUT)
     assert text.endswith(f" of the log{CUT}")
     assert clean_text("T", "x" * 100) == "T\n\n" + "x" * 100
 

@@ -5,7 +5,7 @@ from fake_gis_store import make_comment, make_event, make_issue, write_store
 
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import pack, scan_store
-from angle_data.gis.build.links import REASONS, judge
+from angle_data.gis.build.links import REASONS, judge_links
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
@@ -36,7 +36,7 @@ def links_of(folder, *comments, events=(), issues=(), repos=(), cross_repo=False
     }
     path = write_store(folder, repos=repos or [Repo(1, "org/one", "org/one")], **rows)
     with Store.open(path, read_only=True) as store:
-        links = judge(scan_store(store), Texts(store), cross_repo=cross_repo)
+        links = judge_links(scan_store(store), Texts(store), cross_repo=cross_repo)
     for link in links:
         assert link.reason in ("", *REASONS)
         assert (link.status == "tentative") == (link.reason in ("guess", "unbacked", "disputed"))
@@ -241,7 +241,7 @@ def test_logins_are_not_in_the_audit(tmp_path):
     comments = [make_comment(100, 7, "Duplicate of #3", DAY, author="secretlogin")]
     with Store.open(write_store(tmp_path, issues=issues, comments=comments)) as store:
         scan = scan_store(store)
-        (link,) = judge(scan, Texts(store))
+        (link,) = judge_links(scan, Texts(store))
     row = link.to_dict(scan)
     assert "secretlogin" not in str(row)
     assert row["facts"]["association"] == "MEMBER"

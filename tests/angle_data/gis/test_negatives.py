@@ -8,7 +8,7 @@ from fake_gis_store import make_comment, make_event, make_issue, write_store
 from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import scan_store
-from angle_data.gis.build.links import denied_pairs, judge, unordered
+from angle_data.gis.build.links import denied_pairs, judge_links, unordered
 from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
 from angle_data.gis.build.positives import find_clusters, positive_pairs
@@ -46,7 +46,7 @@ class World:
     def __init__(self, store):
         self.scan = scan_store(store)
         texts = Texts(store)
-        self.links = judge(self.scan, texts)
+        self.links = judge_links(self.scan, texts)
         self.clusters = find_clusters(self.links)
         pairs, _, _ = positive_pairs(self.clusters, texts, most=10, seed=0)
         self.near = near_texts(texts, [])

@@ -42,7 +42,7 @@ def test_what_went_wrong_is_one_line(monkeypatch, error, line):
     ("status", "line"),
     [
         (401, "someone/model: the hub refuses the access token (401); check HF_TOKEN"),
-        (500, "someone/model is no local directory and not in the cache, and the hub cannot be reached"),
+        (500, "someone/model is not a local directory and not in the cache, and the hub cannot be reached"),
     ],
 )
 def test_a_refused_token_is_told_apart_from_a_hub_that_is_away(monkeypatch, status, line):

@@ -1,54 +1,13 @@
-"""Which kind of labels training pairs have, and what a recipe takes for it."""
+"""Which kind of labels training pairs have."""
 
-import logging
 import random
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 from train_runs import pair_set, write
 
-from angle_data.errors import InputError
-from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, nearness_of_negatives, settle
+from angle_train.data.kinds import kind_of, nearness_of_negatives
 from angle_train.data.pairs import join, load_pairs
-from angle_train.data.splits import load_run_data
-from angle_train.recipe import Recipe, find_recipe
-
-
-@pytest.mark.parametrize(
-    ("given", "said", "recipe", "reason"),
-    [
-        (None, ["opposites"], "opposites", "recipe opposites: ensemble --purpose made 0 for opposites"),
-        (None, ["topics", None, "topics"], "topics", "ensemble --purpose made 0 for topics and 2 for topics"),
-        (None, [None, "shopping"], "default", ""),
-        (None, [], "default", ""),
-        ("topics", ["topics"], "topics", ""),
-        ("topics", [None], "topics", ""),
-        ("default", ["topics"], "default", ""),
-        ("topics", ["topics", "opposites"], "topics", "recipe topics, as given, although ensemble --purpose"),
-    ],
-)
-def test_what_the_pairs_are_for_names_the_recipe_unless_one_is_given(tmp_path, given, said, recipe, reason):
-    chosen, why = choose_recipe(given, for_purposes(tmp_path, said))
-    assert chosen == Recipe.from_toml(find_recipe(recipe))
-    assert reason in why
-    assert bool(reason) == bool(why)
-
-
-def test_pairs_for_different_purposes_leave_the_recipe_to_the_user(tmp_path):
-    data = for_purposes(tmp_path, ["topics", "opposites"])
-    with pytest.raises(
-        InputError, match=r"disagree: 0 for topics and 1 for opposites; --recipe opposites or"
-    ):
-        choose_recipe(None, data)
-    assert choose_recipe(Recipe(), data) == (Recipe(), "")
-
-
-def for_purposes(folder, purposes):
-    """A file of pairs for each purpose, or without the column."""
-    row = {"text1": "a", "text2": "b", "score": 1}
-    rows = [row | ({"purpose": purpose} if purpose else {}) for purpose in purposes]
-    return [write(folder / f"{number}.jsonl", [row]) for number, row in enumerate(rows)]
 
 
 def pairs_of(scores, supervision=None):
@@ -120,7 +79,6 @@ def test_binary_labels_whose_negatives_are_near_misses_take_the_cosine_term_alon
     assert kind_of(pairs)[0] == kind
     said = f"beyond chance, the lower share {nearness_of_negatives(pairs):.0%} as many words as the higher"
     assert (said in kind_of(pairs)[1]) == (kind == "near_misses")
-    assert (settle(Recipe(), pairs).objective.in_batch_weight > 0) == (kind == "binary")
 
 
 def test_a_handful_of_near_misses_decides_nothing():
@@ -136,47 +94,6 @@ def test_words_that_say_nothing_leave_binary_labels_binary():
         pairs = pair_set(texts, [dice.randrange(2) for _ in range(size)])
         assert nearness_of_negatives(pairs) == 0
         assert kind_of(pairs)[0] == "binary"
-
-
-def test_what_is_open_is_chosen_and_what_is_stated_stays(caplog):
-    recipe = Recipe().with_overrides({"in_batch_weight": 0.3, "epochs": 5})
-    with caplog.at_level(logging.INFO, logger="angle"):
-        settled = settle(recipe, pairs_of([0.0, 1.0, 1.0]))
-    values = asdict(settled.objective) | asdict(settled.training)
-    expected = PRESETS["binary"] | {"in_batch_weight": 0.3, "epochs": 5.0, "loss": "binary"}
-    assert {key: values[key] for key in expected} == expected
-    (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("labels: binary (3 pairs have two scores); chosen for them: cosine_weight ")
-    assert line.endswith("; the recipe states in_batch_weight 0.3, epochs 5")
-    assert settle(settled, pairs_of([0.2, 0.3, 1.0])) == settled
-    # As run and read back it is the same recipe, whatever the pairs.
-    assert len(caplog.records) == 1
-
-
-@pytest.mark.parametrize("kind", ["degrees", "mixed"])
-def test_degrees_5_and_4_are_positives_and_only_0_is_a_negative(kind):
-    taken = settle(Recipe().with_overrides({"loss": kind}), pairs_of([0.0, 0.4, 1.0])).objective
-    assert [degree for degree in range(6) if degree / 5 >= taken.positive_score] == [4, 5]
-    assert [degree for degree in range(6) if degree / 5 <= taken.negative_score] == [0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "pairs", "epochs"),
-    [("degrees", 3000, 3), ("degrees", 300, 13), ("polarity", 900, 5), ("mixed", 30, 20), ("graded", 30, 3)],
-)
-def test_few_pairs_of_an_llm_train_for_more_epochs(kind, pairs, epochs):
-    recipe = Recipe().with_overrides({"loss": kind, "batch_size": 64})
-    settled = settle(recipe, pairs_of([0.0, 0.3, 1.0] * (pairs // 3)))
-    assert settled.training.epochs == epochs
-    accumulated = settle(recipe.with_overrides({"gradient_accumulation": 2}), pairs_of([0.0, 0.3, 1.0] * 100))
-    assert accumulated.training.epochs == (3 if kind == "graded" else 20)
-    assert settle(recipe.with_overrides({"epochs": 2}), pairs_of([0.0, 1.0])).training.epochs == 2
-
-
-def test_values_that_do_not_go_with_the_kind_are_refused():
-    recipe = Recipe().with_overrides({"loss": "positives", "in_batch_weight": 0})
-    with pytest.raises(InputError, match="at least one of the three weights must be above 0"):
-        settle(recipe, pairs_of([1.0, 1.0]))
 
 
 @pytest.mark.parametrize("column", ["supervision", "polarity"])
@@ -214,21 +131,3 @@ def test_people_and_llms_have_a_scale_each_and_random_pairs_are_the_low_end_of_b
         assert same.sha256() == pairs_of([1.0, 0.5, 0.0]).sha256()
     two = pairs_of([1.0, 0.5, 0.0], ["degrees", "human", "random"])
     assert two.sha256() != pairs_of([1.0, 0.5, 0.0]).sha256()
-
-
-def test_a_run_settles_its_recipe_on_all_its_training_pairs(tmp_path):
-    llm = [
-        {"text1": f"a{i}", "text2": f"b{i}", "score": i % 2, "polarity": ("antonym", "synonym")[i % 2]}
-        for i in range(20)
-    ]
-    human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i % 6} for i in range(16)]
-    data, graded = write(tmp_path / "llm.jsonl", llm), write(tmp_path / "human.jsonl", human)
-    recipe = Recipe().with_overrides({"learning_rate": 1e-3})
-
-    def kind(*given):
-        settled = load_run_data(*given, (), (), recipe=recipe).recipe
-        assert settled.training.learning_rate == 1e-3
-        return settled.objective.loss
-
-    assert kind([data], [graded]) == "polarity"
-    assert kind([], [graded]) == "graded"

@@ -85,14 +85,14 @@ def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, c
 @pytest.mark.parametrize(
     ("scores", "stated", "message"),
     [
-        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 is on no scale .* state it with --scale LOW-HIGH"),
-        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 is on no scale"),
+        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 fits no known scale .* give it with --scale LOW-HIGH"),
+        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 fits no known scale"),
         ([0, 2, 1], None, r"pairs.jsonl:2: scores 0 to 2 may be classes or grades; .* --scale 0-2"),
         ([0, 6], "0-5", r"pairs.jsonl:2: score 6 is outside the scale 0-5"),
         ([0, 2], "1-5", r"pairs.jsonl:1: score 0 is outside the scale 1-5"),
         ([0, 1], "5-1", r"scale '5-1' must be LOW-HIGH with LOW below HIGH"),
         ([0, 1], "five", r"scale 'five' must be LOW-HIGH"),
-        ([3, 3, 3], None, r"all 3 scores are 3; nothing can be ranked"),
+        ([3, 3, 3], None, r"all 3 scores are 3; a ranking needs different scores"),
         ([1], None, r"all 1 scores are 1"),
         ([0, float("nan")], None, r"pairs.jsonl:2: score must be a number, got nan"),
         ([0, "high"], None, r"pairs.jsonl:2: score must be a number, got 'high'"),
@@ -107,7 +107,7 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"x.jsonl: no pairs in it"),
+        ("", r"x.jsonl holds no pairs"),
         ("{not json}", r"x.jsonl:1: not valid JSON"),
         (
             '{"hash1": "ab", "hash2": "cd", "label": 1}',
@@ -120,7 +120,7 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         (
             '{"text1": "a", "score": 1}',
             r"no text columns text1, text2 or sentence1, sentence2 or .* \(with a score or label\), nor "
-            r"anchor, positive and perhaps negative; found: text1, score",
+            r"anchor, positive and optionally negative; found: text1, score",
         ),
         ('{"text1": "a", "text2": "b"}', r"no column score, .*label or is_duplicate; found: text1, text2"),
         (
@@ -158,7 +158,7 @@ def test_dataset_directories_are_read_by_split(tmp_path, inside):
         assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
     with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
         load_pairs(str(tmp_path / "run"), split="validation")
-    with pytest.raises(InputError, match=r"is no dataset directory"):
+    with pytest.raises(InputError, match=r"is not a dataset directory"):
         load_pairs(str(folder / "data"))
 
 

@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from train_runs import dataset, pair_set, write
+from train_runs import dataset, pair_set, run_data, write
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.hold_out import cut, hold_out
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.recipe import Recipe
+from angle_train.data.splits import run_leaks
 
 
 def load(data, dev=(), test=(), **options):
-    return load_run_data(data, (), dev, test, recipe=Recipe(), **options)
+    return run_data(data, (), dev, test, **options)
 
 
 def sizes(data):
@@ -52,9 +51,9 @@ def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
     files = [[write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()]
     told = [leak.sentence() for leak in run_leaks(load(*files)) if leak.pairs]
     assert told == ["4 of 30 test pairs of test are dev pairs too"]
-    human = load_run_data((), files[2], files[1], files[2], recipe=Recipe(), scale="0-5")
+    human = run_data((), files[2], files[1], files[2], scale="0-5")
     assert [leak.pairs for leak in run_leaks(human)] == [4, 30, 4]
-    human = load_run_data((), files[2], (), files[1], recipe=Recipe(), scale="0-5", drop_leaks=True)
+    human = run_data((), files[2], (), files[1], scale="0-5", drop_leaks=True)
     assert (len(human.train), human.dropped) == (26, {"leaks": 4})
 
 
@@ -110,7 +109,7 @@ def test_mined_pairs_carry_no_text_from_the_training_part_into_the_held_out_one(
     assert 0.05 * len(pairs) <= len(dev) <= 0.11 * len(pairs)
     lost = len(pairs) - len(train) - len(dev)
     assert 0 < lost < 0.3 * 120  # of the mined pairs alone, and of these a fifth
-    assert f"made: {lost} pairs of a held-out text and another are left out" in caplog.text
+    assert f"made: {lost} pairs join held-out and training texts; left out" in caplog.text
     assert {kind for kind in dev.supervision} >= {"degrees"}
 
 
@@ -145,12 +144,12 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
         (data, {"degrees", "human"}),
         (write(tmp_path / "old.jsonl", rows[:40]), {"", "human"}),
     ):
-        train = load_run_data([source], [human], (), (), recipe=Recipe()).train
+        train = run_data([source], [human], (), ()).train
         assert set(train.supervision) == names
         assert len(set(train.scales())) == 2
         assert "human grades are ranked among themselves and against random pairs" in caplog.text
         caplog.clear()
-    assert set(load_run_data((), [human], (), (), recipe=Recipe()).train.scales()) == {1}
+    assert set(run_data((), [human], (), ()).train.scales()) == {1}
     assert "ranked among themselves" not in caplog.text
 
 
@@ -159,7 +158,7 @@ def test_hold_out_falls_back_to_single_pairs(caplog):
     pairs = pair_set([("hub", f"b{i}") for i in range(29)] + [("c", "d")])
     train, dev = hold_out(pairs, 0.1, seed=1)
     assert (len(train), len(dev)) == (27, 3)
-    assert "single pairs are held out" in caplog.text
+    assert "pairs are held out one by one" in caplog.text
 
 
 @settings(deadline=None)
@@ -187,18 +186,18 @@ def test_pairs_that_share_a_text_stay_together():
 def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
     pairs = pair_set([("hub", f"b{i}") for i in range(24)])
     assert sorted(map(len, cut(pairs, 3, seed=1))) == [8, 8, 8]
-    assert "too many pairs share texts, so single pairs are dealt" in caplog.text
+    assert "too many pairs share texts, so the parts are cut pair by pair" in caplog.text
 
 
 def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
     # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
     pairs = pair_set([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
     assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
-    assert "single pairs are dealt" in caplog.text
+    assert "the parts are cut pair by pair" in caplog.text
 
 
 def test_too_few_pairs_are_refused():
-    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps on"):
+    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps"):
         cut(single(5), 5, seed=0)
 
 

@@ -53,19 +53,25 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     ("arguments", "message"),
     [
         ("--pairs PAIRS --split train", "eval_natural.jsonl: no rows with split train; found: dev 100, test"),
-        ("--pairs PLAIN --split nope", "plain.csv has no split column; measure it without --split"),
+        (
+            "--pairs PLAIN --split nope",
+            "plain.csv has no split column; evaluate it on its own, without",
+        ),
         ("--pairs PAIRS --scale 0-3", "score 5 is outside the scale 0-3"),
-        ("--pairs PAIRS --baseline some/unknown", "some/unknown is no local directory and not in the cache"),
-        ("--pairs PAIRS --device gpu", "--device gpu: torch finds no such device here; there is cpu"),
+        (
+            "--pairs PAIRS --baseline some/unknown",
+            "some/unknown is not a local directory and not in the",
+        ),
+        ("--pairs PAIRS --device gpu", "--device gpu: torch finds no such device; available: cpu"),
         ("--pairs PAIRS --report x.jsonl", "x.jsonl: give the name of a page, such as report.html"),
         ("--pairs PAIRS --report .", "--report .: give the name of a page, such as report.html"),
         ("--pairs PAIRS --data-dir .", "--data-dir goes with --task only; leave it out"),
         ("--pairs PAIRS --task stsb", "give either --pairs FILE or --task NAME"),
         ("", "give either --pairs FILE or --task NAME"),
-        ("--task nope", "no task 'nope'"),
+        ("--task nope", "unknown task 'nope'"),
         ("--task bug-duplicates-retrieval", "bug-duplicates has no split issues-validation on the hub; give"),
         ("--task stsb --scale 0-5", "--scale goes with --pairs only; leave it out"),
-        ("--task stsb --data-dir nowhere", "--data-dir nowhere is no folder"),
+        ("--task stsb --data-dir nowhere", "--data-dir nowhere is not a folder"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, tmp_path, arguments, message):
@@ -202,7 +208,7 @@ def test_a_damaged_model_folder_is_one_line(run, tiny_model_dir, examples, tmp_p
     code, out, err = run("--model", model, "--pairs", examples / "eval_natural.jsonl", "--quiet")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"angle-train: error: {model} ")
-    assert "fetch or save it again" in err
+    assert "download or save it again" in err
 
 
 def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):

@@ -61,7 +61,7 @@ def test_duplicates_are_searched_among_all_reports(tmp_path):
     with pytest.raises(InputError, match="no two reports are in one cluster"):
         task.load(Source(tmp_path))
     write_jsonl(tmp_path / "bugs" / "test.jsonl", [{"text": "x"}])
-    with pytest.raises(InputError, match="no cluster; a report without duplicates has one of its own"):
+    with pytest.raises(InputError, match="no cluster; a report without duplicates needs its own"):
         task.load(Source(tmp_path))
 
 

@@ -48,6 +48,6 @@ def test_gold_scores_are_found_by_all_their_names(tmp_path, column):
 def test_scores_that_say_the_same_are_refused(tmp_path, scores):
     rows = [{"text1": "a", "text2": f"b {i}", "score": score} for i, score in enumerate(scores)]
     write_jsonl(tmp_path / "stsb" / "test.jsonl", rows)
-    message = f"stsb/test: all {len(scores)} scores are {scores[0]}; a correlation needs different ones"
+    message = f"stsb/test: all {len(scores)} scores are {scores[0]}; a correlation needs others too"
     with pytest.raises(InputError, match=message):
         load_task("stsb").load(Source(tmp_path))

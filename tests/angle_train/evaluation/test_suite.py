@@ -107,7 +107,7 @@ def some(count):
 @pytest.mark.parametrize(("count", "told"), [(19, True), (20, False)])
 def test_very_few_pairs_are_told(tmp_path, caplog, count, told):
     own_pairs([dataset(tmp_path, test=some(count))])
-    assert (f"has {count} pairs only: its figures and intervals say little" in caplog.text) == told
+    assert (f"has only {count} pairs: figures and intervals are unreliable" in caplog.text) == told
 
 
 def test_pairs_to_train_on_are_not_measured_on_unasked(tmp_path):

@@ -89,5 +89,5 @@ def test_names_and_groups_are_expanded_once_in_order():
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
-    with pytest.raises(InputError, match="no task 'zzz'; there are sts, all and sts12"):
+    with pytest.raises(InputError, match="unknown task 'zzz'; choose from sts, all and sts12"):
         expand_names(["zzz"])

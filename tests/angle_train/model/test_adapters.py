@@ -93,7 +93,7 @@ def test_layers_are_chosen_by_name(tiny_model_dir):
     layers = {name.split(".lora_")[0].split(".")[-1] for name in model.state_dict() if "lora_" in name}
     assert layers == {"query", "key"}
     with pytest.raises(
-        InputError, match=r"lora_targets 'q_proj' does not fit: .*q_proj.* not found"
+        InputError, match=r"lora_targets 'q_proj' does not match the model: .*q_proj.* not found"
     ) as caught:
         load_for_training(str(tiny_model_dir), replace(LORA, lora_targets="q_proj"), device="cpu")
     assert "\n" not in str(caught.value)
@@ -132,6 +132,15 @@ def test_frozen_weights_keep_their_type_in_half_precision(llama):
     assert {p.dtype for p in training_weights(half, "fp32").parameters()} == {torch.float32}
     whole = load_backbone(str(llama), device="cpu").to(torch.bfloat16)
     assert {p.dtype for p in training_weights(whole, "bf16").parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
+def test_adapters_train_on_the_processor_in_bf16_whatever_the_type_of_the_frozen_weights(directory, stored):
+    model = training_weights(load_for_training(str(directory), LORA, device="cpu").to(stored), "bf16")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        embeddings = model(model.preprocess(TEXTS))["sentence_embedding"]
+    embeddings.float().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.requires_grad)
 
 
 def test_four_bits_are_those_of_qlora(monkeypatch):

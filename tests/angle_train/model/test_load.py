@@ -37,11 +37,9 @@ def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
     with caplog.at_level("INFO", logger="angle"):
         load_backbone(str(checkpoint), device="cpu")
         model = load_backbone(str(checkpoint), device="cpu")
-        assert caplog.text.count("its token embeddings are averaged") == 1  # a run loads it several times
+        assert caplog.text.count("read with mean pooling") == 1  # a run loads it several times
         load_for_training(str(checkpoint), BackboneConfig(pooling="cls"), device="cpu")
-    assert caplog.messages[1:] == [
-        f"{checkpoint}: what is trained on it is pooled by cls, as the recipe says"
-    ]
+    assert caplog.messages[1:] == [f"{checkpoint}: tuned with cls pooling, as the recipe says"]
     reference = load_backbone(str(tiny_model_dir), device="cpu")  # the same weights, mean pooling spelt out
     texts = ["the node failed", "a much longer text about the api and its latency"]
     assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
@@ -60,7 +58,7 @@ def test_weights_that_are_cut_off_or_none_are_one_line(tmp_path, name, content):
     whole = (directory / "model.safetensors").read_bytes()
     (directory / "model.safetensors").unlink()
     (directory / name).write_bytes(whole[:content] if isinstance(content, int) else content)
-    with pytest.raises(InputError, match=r"bert cannot be loaded as .*; take .* save it again$"):
+    with pytest.raises(InputError, match=r"bert cannot be loaded as .*; use .* save it again$"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -72,7 +70,7 @@ def test_a_model_that_lacks_weights_is_refused_but_for_an_unused_pooler(tmp_path
     load_backbone(str(directory), device="cpu")
     weights = {name: weight for name, weight in weights.items() if "layer.0.output" not in name}
     save_file(weights, file, metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"bert lacks .*layer\.0\.output.*; fetch or save it again"):
+    with pytest.raises(InputError, match=r"bert has missing .*layer\.0\.output.*; download or save it again"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -97,13 +95,13 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
 @pytest.mark.parametrize(
     ("device", "gpus", "message"),
     [
-        ("cuda", 0, "--device cuda: torch finds no such device here; there is cpu$"),
-        ("gpu", 0, "--device gpu: torch finds no such device here"),
-        ("meta", 0, "torch finds no such device here"),
+        ("cuda", 0, "--device cuda: torch finds no such device; available: cpu$"),
+        ("gpu", 0, "--device gpu: torch finds no such device"),
+        ("meta", 0, "torch finds no such device"),
         (
             "cuda:2",
             2,
-            "--device cuda:2: torch finds .*; there is cpu, cuda, cuda:0, cuda:1$",
+            "--device cuda:2: torch finds .*; available: cpu, cuda, cuda:0, cuda:1$",
         ),
     ],
 )
@@ -119,7 +117,7 @@ def test_devices_that_are_there_are_taken(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for device in (None, "cpu", "cuda", "cuda:1", "mps"):
         check_device(device)
-    with pytest.raises(InputError, match="there is cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
+    with pytest.raises(InputError, match="available: cpu, cuda, mps; CUDA_VISIBLE_DEVICES chooses the GPU"):
         check_device("cuda:1", numbered=False)
 
 
@@ -128,7 +126,7 @@ def test_a_tokenizer_without_any_end_is_refused(tmp_path):
     settings = json.loads((directory / "tokenizer_config.json").read_text())
     settings = {name: value for name, value in settings.items() if name != "eos_token"}
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))
-    with pytest.raises(InputError, match=r"has neither a padding token nor one for the end of texts"):
+    with pytest.raises(InputError, match=r"has no padding token and no end-of-text token; set one"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -149,7 +147,7 @@ def test_code_that_a_model_brings_is_not_run(tmp_path):
     own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}
     (directory / "config.json").write_text(json.dumps(config | own))
     (directory / "own.py").write_text("raise SystemExit('run')")
-    with pytest.raises(InputError, match=r"it needs code of its own, never run here"):
+    with pytest.raises(InputError, match=r"it needs its own code, which is never run here"):
         load_backbone(str(directory), device="cpu")
 
 
@@ -161,7 +159,7 @@ def test_code_that_a_model_brings_is_not_run(tmp_path):
         ("runs/one/model", r"model directory runs/one/model does not exist"),
         (
             "someone/model",
-            r"no local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
+            r"not a local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
         ),
         ("no such model", r"'no such model' is neither a local directory nor a hub id"),
     ],
@@ -178,7 +176,7 @@ def test_directories_without_a_model_are_refused(tmp_path):
         load_backbone(str(tmp_path))
     (tmp_path / ".angle").mkdir()
     (tmp_path / ".angle" / "fit_state.json").touch()
-    with pytest.raises(InputError, match=r"; give the .*, or run fit again if it was cut off here$"):
+    with pytest.raises(InputError, match=r"; give the .*, or run fit again if it was interrupted here$"):
         load_backbone(str(tmp_path))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "abacus"}))
     with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*abacus"):

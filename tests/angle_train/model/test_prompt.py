@@ -75,8 +75,8 @@ def test_prefixes_are_the_libraries_own(tiny_model, prompt):
 
 
 def test_prompts_that_cannot_be_are_refused(tiny_model):
-    with pytest.raises(InputError, match=r"has \{text\} more than once; once is enough"):
+    with pytest.raises(InputError, match=r"has \{text\} more than once; write it once"):
         set_prompt(tiny_model, "{text} and {text} again")
     del tiny_model[0]
-    with pytest.raises(InputError, match="needs a transformer; this model takes a prefix only"):
+    with pytest.raises(InputError, match="needs a transformer; this model takes only a prefix"):
         set_prompt(tiny_model, PAPER)

@@ -12,6 +12,7 @@ from train_runs import pair_set
 
 from angle_train.objective.loss import CombinedLoss, encode_cached, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
+from angle_train.train.presets import settle
 from angle_train.train.trainer import DevEvaluator, train
 
 PROGRAM = Path(__file__).with_name("two_processes.py")
@@ -266,7 +267,13 @@ def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tin
         config = TrainingConfig(
             epochs=2, batch_size=6, evals_per_epoch=1, chunking=chunking, learning_rate=1e-3
         )
-        train(model, pairs, Recipe(training=config), tmp_path / chunking, evaluator=DevEvaluator([pairs]))
+        train(
+            model,
+            pairs,
+            settle(Recipe(training=config), pairs),
+            tmp_path / chunking,
+            evaluator=DevEvaluator([pairs]),
+        )
         ends[chunking] = weight.detach().clone()
     assert seen == [False, False, True, True]
     torch.testing.assert_close(ends["adaptive"], ends["fixed"], rtol=1e-3, atol=1e-5)

@@ -27,7 +27,7 @@ from angle_train.recipe import Recipe
 from angle_train.report.result import (
     FitReport,
     Trained,
-    make_report,
+    make_fit_report,
 )
 from angle_train.report.text import command_line, portable, results_table
 from angle_train.train.choosing import TOO_FEW
@@ -211,7 +211,7 @@ def reported(data, training, dev_before, dev_after, **details):
     like = [pairs.score]
     trained = Trained(training, sets, like, like, dev_before, dev_after, details)
     model = SimpleNamespace(device=torch.device("cpu"))
-    return make_report(Recipe(), data, trained, "some/model", {"leaks": []}, model)
+    return make_fit_report(Recipe(), data, trained, "some/model", {"leaks": []}, model)
 
 
 @pytest.mark.parametrize(

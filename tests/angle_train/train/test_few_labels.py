@@ -6,18 +6,29 @@ import numpy as np
 import pytest
 import torch
 from cut_runs import CutOff, cut_off
-from train_runs import changed, evaluate_model, now, run_of, same_weights, saved_score, state, weights, write
+from train_runs import (
+    changed,
+    evaluate_model,
+    now,
+    run_data,
+    run_of,
+    same_weights,
+    saved_score,
+    state,
+    weights,
+    write,
+)
 
 from angle_data.errors import InputError
 from angle_train import run as fit_module
-from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
-from angle_train.data.splits import load_run_data, run_leaks
+from angle_train.data.splits import run_leaks
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import fit
 from angle_train.train import folds as cross_fitting
 from angle_train.train import trainer
+from angle_train.train.presets import settle
 
 SHORT = {
     "loss": "papers",
@@ -152,7 +163,7 @@ def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_pa
     heavier = replace(changed(given, human_weight=5.0), out=tmp_path / "five")
     assert fit(heavier).report.data[1].sha256 != report.data[1].sha256
     assert weights(heavier.out) != weights(given.out)
-    data = load_run_data(given.data, given.human, given.dev, (), recipe=heavier.recipe)
+    data = run_data(given.data, given.human, given.dev, (), recipe=heavier.recipe)
     assert sorted(set(data.train.weight.tolist())) == [1.0, 5.0]
 
 
@@ -183,9 +194,7 @@ def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, ca
     run = replace(changed(config, epochs=4), human=[human], out=tmp_path / "out")
     with caplog.at_level("INFO", logger="angle"):
         report = fit(run).report
-    assert (
-        "20 graded pairs cannot say how long to train (30 could): the planned length is kept" in caplog.text
-    )
+    assert "20 graded pairs are too few to choose the training length (30 are enough)" in caplog.text
     assert "20 held-out pairs show a gain of about 30 points of Spearman 8 times in 10;" in caplog.text
     assert report.details["choice"]["compared"] == 1
     assert report.details["folds"]["sizes"] == [10, 10]
@@ -222,7 +231,10 @@ def test_positive_pairs_alone_train_what_learns_from_the_batch(config, rows, tmp
     run = replace(changed(config, epochs=1, **settings), data=[data], human=(), dev=config.test, test=())
     report = fit(replace(run, out=tmp_path / "out")).report
     assert report.data[0].pairs == 24
-    with pytest.raises(InputError, match="pairs of one score cannot choose the weights; give --dev pairs"):
+    with pytest.raises(
+        InputError,
+        match="training pairs of one score cannot choose the checkpoint; give --dev pairs",
+    ):
         fit(replace(run, dev=(), out=tmp_path / "none"))
 
 
@@ -232,7 +244,7 @@ def test_positive_pairs_alone_are_refused_where_they_teach_nothing(config, rows,
     with pytest.raises(InputError, match=r"ones: all 12 training pairs have score 1 .* set in_batch_weight"):
         fit(run)
     zeros = write(tmp_path / "zeros.jsonl", [row | {"score": 0} for row in rows[12:24]])
-    data = load_run_data([data, zeros], (), run.dev, (), recipe=run.recipe)  # together they rank
+    data = run_data([data, zeros], (), run.dev, (), recipe=run.recipe)  # together they rank
     assert len(data.train) == 24
 
 
@@ -253,16 +265,16 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):
         assert fit(cut).report.details["lengths"]["truncated"] > 0.5
-    assert "longer than 4 tokens and are cut; --max-seq-length reads more where the model can" in caplog.text
+    assert "longer than 4 tokens and are cut; raise --max-seq-length if the model allows more" in caplog.text
 
 
 def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
     half = [row | {"sentence2": "another text"} for row in rows[24:26]]
     dev = write(tmp_path / "dev.jsonl", [*rows[16:24], *half, *rows[76:86]])
-    leak, *_ = run_leaks(load_run_data(config.data, (), [dev], (), recipe=config.recipe))
+    leak, *_ = run_leaks(run_data(config.data, (), [dev], (), recipe=config.recipe))
     assert (leak.role, leak.pairs, leak.count) == ("dev", 8, 20)
     assert 0.4 < leak.texts < 0.6
-    without = load_run_data(config.data, (), [dev], (), recipe=config.recipe, drop_leaks=True)
+    without = run_data(config.data, (), [dev], (), recipe=config.recipe, drop_leaks=True)
     assert without.dropped == {"leaks": 8}
     assert len(without.train) == 40
     leak, *_ = run_leaks(without)

@@ -8,7 +8,7 @@ from process_runs import check_alike, differences, run_program
 from train_runs import write
 
 from angle_data.errors import InputError
-from angle_train.train.processes import any_process, connect, is_first, process_count, rank_zero
+from angle_train.train.processes import any_process, connect_processes, is_first, process_count, rank_zero
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 
@@ -67,10 +67,10 @@ def test_a_sharded_model_is_refused(monkeypatch, processes):
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("WORLD_SIZE", processes)
     refused = pytest.raises(InputError, match=r"ACCELERATE_USE_FSDP: .* start .* \(DDP\) with torchrun")
-    with refused as caught, connect("cpu"):
+    with refused as caught, connect_processes("cpu"):
         pass
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "false")
     monkeypatch.setenv("WORLD_SIZE", "1")
-    with connect("cpu"):
+    with connect_processes("cpu"):
         pass

@@ -66,7 +66,7 @@ def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
     (tmp_path / ".angle" / ".fit_state.json.x1y2").write_text("{")
     assert RunDirectory(tmp_path, PARTS).status(overwrite=False) == "new"
     (tmp_path / ".thesis.x1y2").write_text("mine")
-    with pytest.raises(InputError, match="is not empty and holds no earlier run"):
+    with pytest.raises(InputError, match="is not empty and holds no run to resume"):
         RunDirectory(tmp_path, PARTS).status(overwrite=False)
 
 

@@ -19,6 +19,7 @@ from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train import arguments, trainer
 from angle_train.train.arguments import resolve_precision, training_arguments
 from angle_train.train.merging import snapshot
+from angle_train.train.presets import settle
 from angle_train.train.trainer import (
     DevEvaluator,
     choose_chunking,
@@ -53,7 +54,7 @@ def test_every_setting_changes_what_is_learned(tiny_model, tmp_path):
         kinds = ["human" if human and i else "" for i in first]
         pairs = [(texts[i], texts[j]) for i, j, _ in rows]
         made = pair_set(pairs, score, source_ids=[str(i) for i in first], supervision=kinds)
-        train(model, made, recipe, tmp_path / "run")
+        train(model, made, settle(recipe, made), tmp_path / "run")
         return torch.cat([weights.detach().flatten() for weights in model.parameters()])
 
     plain = learned()
@@ -89,7 +90,7 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
 def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
     monkeypatch.setattr(trainer, "process_number", lambda: number)
     monkeypatch.setattr(SentenceTransformerTrainer, "train", lambda self, **given: None)
-    train(tiny_model, few_pairs(), Recipe(), tmp_path)
+    train(tiny_model, few_pairs(), settle(Recipe(), few_pairs()), tmp_path)
     assert torch.initial_seed() == TrainingConfig().seed + number
 
 
@@ -106,7 +107,7 @@ def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_
         epochs=3, batch_size=4, evals_per_epoch=1, learning_rate=0.02, scheduler="constant", swap=False
     )
     evaluator = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl")
-    recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
+    recipe = settle(Recipe(ObjectiveConfig(loss="papers"), training=training), few_pairs())
     done = train(tiny_model, opposite, recipe, tmp_path, evaluator=evaluator)
     scores, measured = [point["dev"] for point in done.curve], evaluator.measured()
     assert scores.index(max(scores)) == done.best_step - 1 < 2
@@ -178,7 +179,7 @@ def test_auto_is_adaptive_for_one_thread_of_a_cpu(monkeypatch, chunking, device,
 def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog):
     """Five steps with an evaluation every two: the fifth is logged for the evaluation at the end."""
     training = TrainingConfig(epochs=2.5, batch_size=2, evals_per_epoch=1, learning_rate=1e-3)
-    recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
+    recipe = settle(Recipe(ObjectiveConfig(loss="papers"), training=training), few_pairs())
     with caplog.at_level("INFO", logger="angle"):
         train(tiny_model, few_pairs(), recipe, tmp_path, evaluator=DevEvaluator([few_pairs()]))
     found = re.findall(r"step (\d)/5, epoch [\d.]+: (loss .*); dev Spearman", caplog.text)
@@ -189,7 +190,9 @@ def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog)
 def test_a_single_step_has_a_rate_above_zero(tiny_model, tmp_path):
     before = snapshot(tiny_model)
     recipe = Recipe(ObjectiveConfig(loss="papers"), training=TrainingConfig(epochs=1, batch_size=8))
-    assert train(tiny_model, few_pairs(), recipe, tmp_path).steps == 1
+    with pytest.raises(ValueError, match="settle the recipe first"):
+        train(tiny_model, few_pairs(), recipe, tmp_path)
+    assert train(tiny_model, few_pairs(), settle(recipe, few_pairs()), tmp_path).steps == 1
     assert any(not torch.equal(before[name], weight) for name, weight in tiny_model.state_dict().items())
 
 
@@ -200,6 +203,7 @@ def test_dropout_follows_the_seed(tiny_model_dir, tmp_path, caplog):
         model = load_backbone(str(tiny_model_dir), device="cpu")
         # One batch, and no text swapped: what dropout draws is all that is left to vary.
         recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
+        recipe = settle(recipe, few_pairs())
         caplog.clear()
         train(model, few_pairs(), recipe, tmp_path / out, evaluator=DevEvaluator([few_pairs()]))
         return float(re.search(r"loss ([\d.]+)", caplog.text)[1])

@@ -117,7 +117,7 @@ def raising(error):
 )
 def test_memory_errors_name_the_settings_that_need_less(action, place):
     with (
-        pytest.raises(InputError, match=f"{place} has not enough memory") as caught,
+        pytest.raises(InputError, match=f"{place} does not have enough memory") as caught,
         memory_errors_in_one_line(),
     ):
         action()
