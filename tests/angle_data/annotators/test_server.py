@@ -456,7 +456,9 @@ def test_servers_that_cannot_be_reached_are_named(count):
     assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server, ")
 
 
-@pytest.mark.parametrize("told", ["86400", "1e9", str(int(time.time()) + 5000)])
+@pytest.mark.parametrize(
+    "told", ["86400", "1e9", str(int(time.time()) + 5000)], ids=["a day", "a billion", "a moment"]
+)  # ids that do not hold the time: each process of the tests must find the same tests
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_wait_of_more_than_ten_minutes_ends_the_run_and_says_until_when(status, told):
     with FakeOpenAI(always=Fault(status, {"Retry-After": told})) as fake:
