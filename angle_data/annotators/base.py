@@ -99,6 +99,10 @@ Beside `TEXT_KINDS`, a field that it does not know, say. A service set up wrongl
 """
 
 
+NOT_RECORDED = "not_recorded"
+"""Kind of the failure of a request whose reply a file of recorded replies does not hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """Requests that earlier runs have paid for, and the tokens they may take in all."""
