@@ -189,7 +189,7 @@ def check_options(engine: str, options: Mapping[str, Any], *known: str) -> None:
     """Raise an `InputError` for an option that was left, because it is not one of those `known`."""
     if options:
         raise InputError(
-            f"--engine {engine} knows no option {min(options)!r}; it has: {', '.join(sorted(known))}"
+            f"--engine {engine} has no option {min(options)!r}; it has: {', '.join(sorted(known))}"
         )
 
 

@@ -148,6 +148,7 @@ def _split_inline(item: str, sign: str, source: str) -> list[str]:
 _GREETING = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely)!", re.IGNORECASE)
 _STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.IGNORECASE)
 _HEADED = re.compile(rf"({_GREETING.pattern}(?=[ \t])|[^\n]{{1,400}}?[:：])[ \t]{{0,4}}(\S.*)", re.IGNORECASE)
+_MOST_HEADINGS = 3  # on one line
 _OPEN_END = re.compile(r"[:：][\s*_]{0,8}$")
 _SLASH = re.compile(r"[ \t]{1,4}[/|][ \t]{1,4}")
 _QUOTATIONS = re.compile(r'"[^"]+"')
@@ -155,7 +156,10 @@ _QUOTATIONS = re.compile(r'"[^"]+"')
 
 def _broken_at_headings(line: str, source: str) -> Iterator[str]:
     """Yield a line, its greeting and heading ("Sure! Output: The pod …") each on a line of its own."""
-    while not _MARK.match(line) and (match := _HEADED.match(line.strip())) is not None:
+    for _ in range(_MOST_HEADINGS):
+        match = None if _MARK.match(line) else _HEADED.match(line.strip())
+        if match is None:
+            break
         talk = _GREETING.fullmatch(match[1]) or (is_heading(match[1]) and _STRONG.search(match[1]))
         if not talk or source.casefold().startswith(match[1].casefold()):
             break
