@@ -50,9 +50,7 @@ REASONS: dict[str, str] = {
 }
 """Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
 
-CUT = ("cut", "failed")
-"""How a reply ended whose last piece may be half a sentence."""
-
+_CUT = ("cut", "failed")  # how a reply ended whose last piece may be half a sentence
 # A reply's few sentences are compared with each other and with the source several times.
 _normalised = lru_cache(maxsize=32)(normalise)
 _NEW_TASK = re.compile(r"^[ \t*]{0,8}input(?: sentence)?[ *]{0,4}:", re.IGNORECASE | re.MULTILINE)
@@ -106,7 +104,7 @@ def parse_reply(
         return [Part(raw, "blocked")]
     text, next_turn = only_answer(raw, source)
     if not text.strip():
-        return [Part(raw, "truncated" if finish in CUT else "empty")]
+        return [Part(raw, "truncated" if finish in _CUT else "empty")]
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))
     bare = unquoted(without_fences(text))
@@ -123,7 +121,7 @@ def parse_reply(
     if new_task:
         parts.append(Part(new_task, "echo_prompt"))
     unread = Part(text.strip(), "unparseable") if split else Part(raw, "empty")
-    return parts or [unread._replace(reason="truncated") if finish in CUT else unread]
+    return parts or [unread._replace(reason="truncated") if finish in _CUT else unread]
 
 
 def _judge(pieces: list[Piece], source: str, size: int, prompt: str, finish: str) -> list[Part]:
@@ -153,7 +151,7 @@ def _judge(pieces: list[Piece], source: str, size: int, prompt: str, finish: str
     for index, part in enumerate(parts):
         if part.reason is None and len(degrees[_normalised(part.text)]) > 1:
             parts[index] = Part(pieces[index].text.strip(), "duplicate", part.degree)
-        elif finish in CUT and not kept and part.reason in ("empty", "unparseable"):
+        elif finish in _CUT and not kept and part.reason in ("empty", "unparseable"):
             parts[index] = part._replace(reason="truncated")
     return parts
 
@@ -193,7 +191,7 @@ def _cut_off(pieces: list[Piece], source: str, finish: str) -> int | None:
     is_open = (bare[:1] == '"' and bare.count('"') == 1) or (bare[:1] == "“" and "”" not in bare)
     if not is_open and finish == "done":
         return None
-    if not is_open and finish not in CUT:  # nobody says how the reply ended: a guess
+    if not is_open and finish not in _CUT:  # nobody says how the reply ended: a guess
         fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
         expected = fellows and all(map(is_complete, [source, *(p.text for p in fellows)]))
         guessed = expected and _SENTENCE_START.match(_clean(last.text, source))
