@@ -99,6 +99,10 @@ Beside `TEXT_KINDS`, a field that it does not know, say. A service set up wrongl
 """
 
 
+NOT_RECORDED = "not_recorded"
+"""Kind of the failure of a request whose reply a file of recorded replies does not hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """Requests that earlier runs have paid for, and the tokens they may take in all."""
@@ -185,7 +189,7 @@ def check_options(engine: str, options: Mapping[str, Any], *known: str) -> None:
     """Raise an `InputError` for an option that was left, because it is not one of those `known`."""
     if options:
         raise InputError(
-            f"--engine {engine} knows no option {min(options)!r}; it has: {', '.join(sorted(known))}"
+            f"--engine {engine} has no option {min(options)!r}; it has: {', '.join(sorted(known))}"
         )
 
 

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.annotators")
 
-_POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
+_POLL_GROWTH = 1.5
+_LONGEST_POLL_S = 120.0
 _DONE = ("completed", "expired", "cancelled")
 _TOKEN_LIMIT = "token_limit_exceeded"
 _SHOWN_ERRORS = 3
@@ -244,7 +245,7 @@ class OpenAIBatch(Annotator):
                     kept.append(key)
         except InputError as error:
             raise AnnotatorError(
-                f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
+                f"the results of batch {part.batch} arrived damaged ({error}); run the same command again to "
                 "fetch them once more"
             ) from None
         status = "completed" if part.fetched else self._looks[part.name].status
@@ -311,7 +312,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
         if row is None and not line.endswith("\n") and line.strip(" \0"):
-            raise InputError(f"{path}:{number}: it ends within a row")
+            raise InputError(f"{path}:{number}: the file ends in the middle of a row")
         if line.strip():
             yield row if isinstance(row, dict) else {}
 

@@ -137,7 +137,7 @@ class BatchService:
 
         return await self._call(
             attempt,
-            f"{self.address} knows no batch {batch}: use the API key of the project that submitted it, or "
+            f"{self.address} has no batch {batch}: use the API key of the project that submitted it, or "
             "remove its part from batches.jsonl to pay for its requests again",
         )
 

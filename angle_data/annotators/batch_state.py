@@ -73,7 +73,9 @@ class BatchState:
     def __init__(self, directory: Path) -> None:
         self.folder, self._path = directory / "batch", directory / "batches.jsonl"
         self.parts: dict[str, Part] = {}
-        self.run, self.full, self._torn = "", False, 0
+        self.run = ""
+        self.full = False
+        self._torn = 0  # bytes of a last line that a crash cut off
         lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
         for number, line in enumerate(lines, start=1):
             if not line.endswith(b"\n"):

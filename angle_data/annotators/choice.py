@@ -147,7 +147,9 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
     services = {service_of(url) for url in base_urls or (DEFAULT_URL,)}
     dialects = {service.dialect if service else "openai" for service in services}
     if len(dialects) > 1:
-        raise InputError("the servers of one run must speak alike; give other services their own runs")
+        raise InputError(
+            "the --base-url of one run must be services of one kind; use separate runs for GLM and others"
+        )
     if engine == "batch" and (len(base_urls) > 1 or "glm" in dialects):
         raise InputError("--engine batch works with one --base-url that has OpenAI's Batch API")
     # The key of a public service goes there alone.

@@ -132,10 +132,10 @@ class Endpoints:
         """Note a failure of a server, see `Endpoint.failed`; True when no address has worked for too long."""
         now = time.monotonic()
         if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
-            then = "the other addresses go on"
+            then = "continuing with the other addresses"
             if not self.others_work(endpoint):
                 then = f"waiting for it up to {self._patience.total_s / 60:.0f} minutes"
-            log.warning("%s is away (%s); %s", endpoint.name, message, then)
+            log.warning("%s does not respond (%s); %s", endpoint.name, message, then)
         down = [other.down_since for other in self.all if other.is_down]
         return len(down) == len(self.all) and now - max(down) >= self._patience.total_s
 
@@ -164,7 +164,7 @@ class Endpoints:
         paused = endpoint.limiter.paused_until
         wait = endpoint.limiter.refused(place.ticket, now, told_s)
         if wait >= _LONG_WAIT_S and paused < now:
-            log.info("%s asks for patience (%s): waiting %.0f s", endpoint.name, message, wait)
+            log.info("%s limits requests (%s): waiting %.0f s", endpoint.name, message, wait)
         self._returned(place)
 
     def end(self, *, retries: bool) -> None:

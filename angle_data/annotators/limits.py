@@ -26,29 +26,42 @@ from collections import deque
 from dataclasses import dataclass
 
 # The first requests go out a few at a time, so that a service with a small allowance refuses a few, not all.
-_WINDOW, _WINDOW_BY_REPLIES, _WINDOW_PER_S = 8, 24, 130.0
-_PAUSE_S, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.15, 0.05, 60.0
+_WINDOW = 8
+_WINDOW_BY_REPLIES = 24
+_WINDOW_PER_S = 130.0
+_PAUSE_S = 0.15
+_SHORTEST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 60.0
 _LONGEST_POLITE_S = 0.5
 _PAUSE_REQUESTS = 4.0  # a short pause lasts until the service takes about so many again
 # How far a late wake-up may be made good by sending faster: what the user's limit brings in some time, or a
 # share of the burst that the service takes, since its bucket filled meanwhile.
-_CATCH_UP_S, _CATCH_UP_SHARE = 0.1, 0.6
-_TOKENS_AT_FIRST, _AVERAGE_OVER = 500.0, 20
+_CATCH_UP_S = 0.1
+_CATCH_UP_SHARE = 0.6
+_TOKENS_AT_FIRST = 500.0
+_AVERAGE_OVER = 20
 
 _REMEMBERED = 4096
 _RECENT_S = 10.0  # how far back the first refusal looks
 # The search begins at a share of what was accepted until then, and doubles every moment. Where refusals are
 # dear (long pauses) it is slower and so tells the limit more exactly.
-_FIRST_SHARE, _SLOWEST = 0.15, 0.5
-_DOUBLES_S, _DOUBLES_PAUSES, _SLOWEST_DOUBLES_S = 0.7, 1.5, 3.0
+_FIRST_SHARE = 0.15
+_SLOWEST = 0.5
+_DOUBLES_S = 0.7
+_DOUBLES_PAUSES = 1.5
+_SLOWEST_DOUBLES_S = 3.0
 # A bound is in doubt by the requests that overtook each other, as a share of those it was counted from.
-_NOISE, _NARROWEST, _WIDEST = 4.0, 0.02, 0.25
+_NOISE = 4.0
+_NARROWEST = 0.02
+_WIDEST = 0.25
 _FEWEST = 6
-_EMPTY_MOMENTS, _COUNTED_AGAIN = 8, 3
+_EMPTY_MOMENTS = 8
+_COUNTED_AGAIN = 3
 _UNDER = 0.5  # how far under the bound the rate goes back, as a share of the doubt
 _FALL = 0.85  # the least share of the last limit that one refusal leaves
 # How long the way back up takes with the least doubt, in requests and in pauses; with more, it is shorter.
-_PATIENCE_REQUESTS, _PATIENCE_PAUSES = 250.0, 25.0
+_PATIENCE_REQUESTS = 250.0
+_PATIENCE_PAUSES = 25.0
 _SPARE = 0.8  # the share of a filled bucket that is sent at once after a pause
 
 
@@ -206,9 +219,13 @@ class Pace:
         self._base = math.inf
         self.limit: float | None = None
         self._doubt = _WIDEST
-        self._doubles_s, self._creep_s = _DOUBLES_S, 1.0
+        self._doubles_s = _DOUBLES_S
+        self._creep_s = 1.0
         self._first_reacted_at = 0.0
-        self._began, self._first_count, self._first_span = 0.0, 0, 0.0
+        # The first burst: when it began, how many requests passed, and in how many seconds.
+        self._began = 0.0
+        self._first_count = 0
+        self._first_span = 0.0
 
     @property
     def limited(self) -> bool:
@@ -268,8 +285,10 @@ class Pace:
 
     def _first(self, passed: list[float], sent_at: float, now: float) -> None:
         recent = [at for at in passed if at >= sent_at - _RECENT_S]
-        self._began, self._first_reacted_at = recent[0] if recent else sent_at, now
-        self._first_count, self._first_span = len(recent), sent_at - self._began
+        self._began = recent[0] if recent else sent_at
+        self._first_reacted_at = now
+        self._first_count = len(recent)
+        self._first_span = sent_at - self._began
         seen = max(len(recent), 1) / max(self._first_span, now - sent_at, 1e-3)
         self._base = max(seen * _FIRST_SHARE, _SLOWEST)
 

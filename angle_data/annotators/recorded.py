@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.answers import reply_of, wrong_with_text
-from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, breathing
+from angle_data.annotators.base import NOT_RECORDED, Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import InputError
@@ -22,9 +22,6 @@ from angle_data.http import CallError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise
-
-NOT_RECORDED = "not_recorded"
-"""The kind of the failure of a request without a recorded reply."""
 
 _TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
 

@@ -91,7 +91,8 @@ class OpenAIServer(Annotator):
         self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
-        self._refusal, self._refusals = "", 0
+        self._refusal = ""  # the last one, and how often it came in a row
+        self._refusals = 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Answer the requests as replies come in; the module's docstring says what ends the stream, and how.
@@ -188,7 +189,9 @@ class OpenAIServer(Annotator):
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
             else:
-                self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
+                self._replied = True
+                self._failed_in_a_row = 0
+                self._refusals = 0
                 self._limited_until = math.inf
                 return replace(reply, usage=dict(tokens + Counter(reply.usage))) if tokens else reply
             with suppress(TimeoutError):
@@ -218,8 +221,11 @@ class OpenAIServer(Annotator):
 
     def _judge(self, place: Place, error: CallError) -> None:
         """Tell an address what a failure says about it; give the place back; raise if all are long away."""
-        endpoint, message, lost = place.endpoint, one_line(error), False
-        status, told_s = error.status_code, retry_after(error.headers)
+        endpoint = place.endpoint
+        message = one_line(error)
+        status = error.status_code
+        told_s = retry_after(error.headers)
+        lost = False
         too_long = asks_to_wait(endpoint.name, error)
         if too_long and not self._endpoints.others_work(endpoint):
             self._endpoints.dropped(place)
@@ -280,7 +286,7 @@ class OpenAIServer(Annotator):
             raise credentials_error(self._spec, address, status, message)
         if status == 404:
             raise AnnotatorError(
-                f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
+                f"{address} has no model {request.model!r}, or its address lacks /v1: {message}"
             )
         if said := out_of_money(address, error):
             raise StoppedError(one_line(said))

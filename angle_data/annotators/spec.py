@@ -183,7 +183,7 @@ class EngineConfig:
     def __post_init__(self) -> None:
         check_values(self)
         if ours := sorted(_OURS.keys() & self.params):
-            raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
+            raise InputError(f"--param {ours[0]} cannot be set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):
             raise InputError(f"--price must hold two prices, got {self.price}")
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:

@@ -84,7 +84,7 @@ class EnsembleConfig:
                 "--purpose topics is for --labels ordinal or graded; binary labels keep opposites apart"
             )
         if self.antonym_score is not None and not 0 <= self.antonym_score <= 1:
-            raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
+            raise InputError(f"--antonym-score must be between 0 and 1, got {self.antonym_score:g}")
         if self.labels == "binary" and self.antonym_score is not None:
             raise InputError(
                 "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"

@@ -54,7 +54,8 @@ _SPREAD, _GRADER_STRENGTH = 1.0, 5.0  # the variance of grades about these
 _CLAIM_CORRELATION = 0.5
 _CORRELATION, _CORRELATION_STRENGTH = 0.3, 20.0
 _SURE = 0.9  # least probability of the side of a pair that teaches how graders err together
-_ROUNDS, _TOLERANCE = 40, 5e-4
+_ROUNDS = 40
+_TOLERANCE = 5e-4
 
 
 @dataclass(frozen=True, slots=True)

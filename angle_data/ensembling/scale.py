@@ -12,22 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
+
+import numpy as np
 
 from angle_data.ensembling.evidence import USUAL_MEANS, Evidence, shrink
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.strategies import Choice
 from angle_data.records import TOP_GRADE, Candidate
 
-# Before anything is seen: variances of the levels of pairs of one kind, and of the grades of one pair; and
-# how many pairs a mean or a variance is worth then.
-_SPREAD, _NOISE = 0.5, 0.15
-_STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
+# Before anything is seen: the variance of the levels of pairs of one kind, and of the grades of one pair;
+# each is worth so many pairs.
+_SPREAD = 0.5
+_STRENGTH = 5.0
+_NOISE = 0.15
+_NOISE_STRENGTH = 20.0
 _LEAST_SPREAD = 0.05
 
-_Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
-
+_Knots = tuple[list[float], list[float]]  # rising grades, and what they are read as
 _Kind = tuple[str, str]  # an annotator and what was asked for
 
 
@@ -110,11 +112,12 @@ class Scale:
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
-        return [_interpolate(grade, self._knots.get(name, ())) for name, grade in row.items()]
+        knots = self._knots
+        return [float(np.interp(g, *knots[name])) if name in knots else g for name, g in row.items()]
 
 
 def grades_alike(evidence: Evidence) -> dict[str, _Knots]:
-    """Return some grades of each grader and what they are read as, rising.
+    """Return by grader some grades and what they are read as; between these it is interpolated.
 
     Graders are read as the one who makes most of a difference: the mean grade of pairs that mean the same is
     read as the most generous grader's, the mean grade of others as the strictest's. With a strict one, too,
@@ -123,14 +126,7 @@ def grades_alike(evidence: Evidence) -> dict[str, _Knots]:
     high, low = evidence.sides.means.tolist()
     most, least = max([USUAL_MEANS[0], *high]), min(low, default=USUAL_MEANS[1])
     return {
-        name: sorted({0.0: 0.0, 5.0: 5.0, below: least, above: most}.items())
+        name: ([0.0, below, above, TOP_GRADE], [0.0, least, most, TOP_GRADE])
         for name, below, above in zip(evidence.sides.graders, low, high, strict=True)
         if below < above
     }
-
-
-def _interpolate(value: float, knots: _Knots) -> float:
-    for (x0, y0), (x1, y1) in pairwise(knots):
-        if value <= x1:
-            return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
-    return value

@@ -19,9 +19,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from angle_data.annotators.answers import answer_of, words_of
-from angle_data.annotators.base import ChatRequest
+from angle_data.annotators.base import NOT_RECORDED, ChatRequest
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.calling.options import check_named_once
 from angle_data.errors import InputError

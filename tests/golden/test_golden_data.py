@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,13 @@ from fake_gis_store import make_comment, make_event, make_issue, store_world, wr
 from fake_github_world import make_world
 from labelling_runs import read_rows
 
+from angle_data.annotators.thinking import split_thinking
 from angle_data.gis.crawl.rows import Repo
 from angle_data.jsonl import write_jsonl
+from angle_data.labelling.replies.degrees import parse_degrees
+from angle_data.labelling.replies.parse import parse_reply
 
+REPO = Path(__file__).resolve().parents[2]
 FIXTURES = "tests/fixtures/gis"
 WHOLE_CARDS = ("vote-ordinal", "principled-graded", "gis-world-cluster", "gis-written-both")
 ROLES = ("MEMBER", "NONE", "CONTRIBUTOR", "OWNER", "COLLABORATOR")
@@ -59,6 +64,36 @@ def test_odd_replies_are_parsed_the_same(check, run, prompts):
         for row in found["rejected"]
     ]
     return check(f"label-odd-{prompts}", found)
+
+
+def test_every_recorded_reply_is_read_the_same(check):
+    """The sentences and the reasons of each file of replies, for each way in which a reply may end."""
+    files = (*REPO.glob("examples/*/replies/*.jsonl"), *REPO.glob("benchmarks/*/annotator-*.jsonl"))
+    found = {}
+    for path in sorted(files):
+        rows = read_rows(path)
+        said = {}
+        for finish in ("unknown", "done", "cut"):
+            parts = [part for row in rows for part in read_reply(row, finish)]
+            sentences = [[part.text, part.degree] for part in parts if part.reason is None]
+            reasons = Counter(part.reason for part in parts if part.reason is not None)
+            said[finish] = {
+                "sentences": len(sentences),
+                "sha256": hashlib.sha256(json.dumps(sentences).encode()).hexdigest(),
+                "reasons": dict(sorted(reasons.items())),
+            }
+        found[path.relative_to(REPO).as_posix()] = {"replies": len(rows), **said}
+    check("replies", found)
+
+
+def read_reply(row, finish):
+    """The parts of a recorded reply; where a file holds no sources, they are unknown."""
+    reply = row["reply"] if isinstance(row["reply"], str) else json.dumps(row["reply"])
+    about = {"source": row.get("text", "").strip(), "finish": finish}
+    answer, _ = split_thinking(reply)
+    if polarity := row.get("polarity"):
+        return parse_reply(answer, **about, size=2, polarity=polarity)
+    return parse_degrees(answer, **about)
 
 
 def pairs_folder(run, folder, said):

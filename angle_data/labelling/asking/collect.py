@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from angle_data.annotators.base import (
+    NOT_RECORDED,
     REFUSED_KINDS,
     TEXT_KINDS,
     Annotator,
@@ -23,7 +24,6 @@ from angle_data.annotators.base import (
     Failure,
     Reply,
 )
-from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.calling.interrupts import caught
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens

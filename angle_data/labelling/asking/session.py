@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.base import Annotator, Failure
+from angle_data.annotators.base import NOT_RECORDED, Annotator, Failure
 from angle_data.annotators.choice import load_annotator
 from angle_data.annotators.models import is_reasoning, price_of
-from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl

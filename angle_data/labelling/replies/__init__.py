@@ -9,7 +9,7 @@ In reading order:
 - `degrees`: the sentences of a reply to a request for degrees
 - `overlap`: what a run tells: answers that come again, sentences and shared words by degree
 - `grades`: the grades that a reply gives
-- `layout`: takes off reasoning, special tokens, fences and tags; splits into marked lists or plain lines
-- `structured`: splits JSON, whole or broken
+- `layout`: takes off special tokens and fences; splits into marked lists or plain lines
+- `structured`: finds JSON, whole or broken, and the sentences in it
 - `chatter`: recognises talk around an answer, refusals and repeated prompts
 """

@@ -11,7 +11,11 @@ import re
 from angle_data.records import Polarity
 from angle_data.text import words
 
-_OPENINGS = words("sure certainly absolutely okay ok yes alright great gladly")
+_OPENINGS = words("sure certainly absolutely okay ok yes alright great gladly understood")
+_OPENING_PAIRS = (
+    ["of", "course"], ["here", "you"], ["got", "it"], ["let", "me"], ["no", "problem"], ["as", "requested"],
+)  # fmt: skip
+_OFFERING = words("help assist happy glad")
 _TASK = words(
     """
     sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
@@ -25,7 +29,7 @@ _GLUE_WORDS = """a an the of for to in with and or as by on at be am is are was 
     provided requested go glad happy help came come up have has one two three four five six some possible more
     other different another each both course thing no problem same similar mean means say saying express
     expressing convey conveying version variation alternative way option options text original system highly
-    smart single what asked wanted will find"""
+    smart single what asked wanted will find got let think see about assist"""
 _VOCABULARY = _OPENINGS | _TASK | frozenset(_GLUE_WORDS.split())
 _TALK = _VOCABULARY | {"know", "need", "hope", "please", "note"}
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -33,14 +37,6 @@ _QUOTED = re.compile(r'"[^"]{8,}"|“[^”]{8,}”')
 _POINTS = re.compile(r"\b(?:here(?:'s)?|below|following|these)\b")
 _CHINESE_HEADING = re.compile(r"(?:好的|当然|没问题|以下|下面|输出|答案|同义|反义|句子).{0,60}[：:！!。]?")
 
-_GREETING = re.compile(
-    r"""\W*(?:(?:okay|ok|sure|hi|hello|well|alright)[,!.]?\ )?
-    (?:got\ it|understood|will\ do|my\ pleasure|no\ problem|good\ question|let\ me\ (?:think|see|try|help)
-      |(?:i(?:'m|\ am|'d\ be)\ )?(?:happy|glad|pleased)\ to\ (?:help|assist|do\ (?:so|that))
-      |here\ (?:goes|you\ go|it\ is|they\ are)|let's\ (?:see|go|start)|as\ (?:you\ )?(?:requested|asked))
-    (?:\ (?:about\ (?:this|that|it)|at\ all|with\ (?:this|that)|you|this|that|it))*\W*""",
-    re.VERBOSE,
-)
 _CLOSING = re.compile(
     r"""(?:i\ )?(?:sincerely\ )?hope\ (?:this|that|it|these|you)\b
     | (?:please\ )?(?:let\ me\ know|feel\ free)\b.*\b(?:you|this|these|else|me)\b
@@ -153,19 +149,17 @@ def is_heading(line: str) -> bool:
         return _CHINESE_HEADING.fullmatch(plain) is not None
     about_task = any(token in _TASK for token in tokens)
     points = _POINTS.search(plain) is not None
-    opens = tokens[0] in _OPENINGS or tokens[:2] in (["of", "course"], ["here", "you"])
+    opens = tokens[0] in _OPENINGS or tokens[:2] in _OPENING_PAIRS
     if plain.endswith((":", "：")) or line.lstrip().startswith("#"):
         return about_task or points or opens
     offers = tokens[0] in ("i", "i'd", "i'm", "i'll")
-    return opens or (about_task and (points or offers))
+    return opens or (about_task and (points or offers)) or (offers and not _OFFERING.isdisjoint(tokens))
 
 
 def is_chatter(line: str, source: str) -> bool:
     """Whether the line is talk around the answer: a heading, a closing remark or a note on the sentences."""
     if is_heading(line):
-        return True
-    if _GREETING.fullmatch(_plain(line)):
-        return not _GREETING.fullmatch(_plain(source))
+        return not is_heading(source)
     plain = _plain(line).lstrip("([ ")
     return bool(_REMARK.match(plain) or _CLOSING.match(plain)) and not _shares_content(line, source)
 

@@ -6,11 +6,13 @@ Every pattern is bounded or begins at a mark of its own, so that the work grows 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from angle_data.labelling.replies.chatter import is_chatter, is_heading
+from angle_data.labelling.replies.chatter import is_heading
 from angle_data.labelling.replies.structured import Piece, json_pieces, without_numbers
 from angle_data.records import Polarity
+
+_END_MARKS = (".", "!", "?", "…", "。", "！", "？")
 
 
 def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None = None) -> list[Piece]:
@@ -18,91 +20,89 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
 
     With `polarity`, of JSON that holds sentences of both, the others are `beside`.
     """
-    pieces = json_pieces(text, source, polarity)
-    if pieces is not None:
+    if pieces := json_pieces(text, source, polarity):
         return pieces
     if "|" not in source and _TABLE.search(text):
         return [Piece(text, "data")]
-    lines = _break_headings(text.splitlines(), source)
+    lines = [part for line in text.splitlines() for part in _broken_at_headings(line, source)]
     return _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text ends as a sentence does, with any marks that close it."""
+    return text.rstrip(" \t\r\n\"”'’»」*_)]`").endswith(_END_MARKS)
 
 
 # --- marked lists -------------------------------------------------------------------------------------
 
+# A mark of each kind: "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A";
+# "一、A"; "① A"; "- A". After a number comes white space, or what no number or identifier goes on with.
 _NAME = (
     r"(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|option|version|alternative|example|"
     r"variation|rephrasing)s?"
 )
-_LEAD = r"[ \t]{0,12}(?:[-*•][ \t]{1,4})?[*_#]{0,4}[ \t]{0,2}"
-# After a number comes white space; without one, only what no number or identifier goes on with.
-_NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
-_LETTERS, _CHINESE, _CIRCLED = "abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨"
-# "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A", "一、A", "① A"; "- A".
-_MARKERS = (
-    re.compile(
-        rf"{_LEAD}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])[*_]{{0,3}}{_NEXT}",
-    ),
-    re.compile(
-        rf"{_LEAD}{_NAME}(?:[ \t]sentence)?[ \t]?#?(?P<n>\d{{1,2}})[ \t]?[*_]{{0,3}}"
-        r"(?:[ \t]?[:.)]|$)[*_]{0,3}",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        rf"{_LEAD}\(?(?:(?P<n>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<m>[{_CHINESE}])[、.]|(?P<o>[{_CIRCLED}]))"
-        r"\s{0,8}"
-    ),
-    re.compile(r"[ \t]{0,12}(?:[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{1,8}(?=\S)"),
+_MARK = re.compile(
+    rf"""[ \t]{{0,12}}[*_#]{{0,4}}[ \t]{{0,2}}
+    (?: \#?(?:\(?(?P<number>\d{{1,2}})[.)．、] | \[(?P<square>\d{{1,2}})\])[*_]{{0,3}}
+            (?=\s|$|["“'*\[A-Z\u4e00-\u9fff])
+      | (?i:{_NAME})(?:[ \t](?i:sentence))?[ \t]?\#?(?P<named>\d{{1,2}})[ \t]?[*_]{{0,3}}
+            (?:[ \t]?[:.)]|$)[*_]{{0,3}}
+      | \(?(?:(?P<letter>[a-hA-H])\)[*_]{{0,3}}[ \t]
+             |(?P<chinese>[一二三四五六七八九])[、.]|(?P<circled>[①-⑨]))\s{{0,8}})
+    | [ \t]{{0,12}}(?P<bullet>[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{{1,8}}(?=\S)""",
+    re.VERBOSE,
 )
-_SIGNS = (_LETTERS, _CHINESE, _CIRCLED)
-_ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]{0,4}$")
+_FIRST = ("0", "1", "a", "一", "①")
+_SECOND = ("2", "b", "二", "②")
 
 
 def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
-    """Return the pieces of a list whose markers open lines; empty when there is no such list."""
-    found = _markers(lines)
-    if not found:
+    """Return the pieces of a list whose marks open lines; empty when there is no such list."""
+    marks = _marks(lines)
+    if not marks:
         return []
-    first = min(found)
-    is_bullet, from_two = not found[first].groups(), _value(found[first]) == 2
-    items = list_items(lines, {number: match.end() for number, match in found.items()})
-    if len(found) == 1:
-        parts = _split_inline(items[0].text, _value(found[first]), source)
+    first = min(marks)
+    kind, sign = _sign(marks[first])
+    items = _list_items(lines, {number: match.end() for number, match in marks.items()})
+    if len(marks) == 1:
+        parts = _split_inline(items[0].text, sign, source)
         items[:1] = [Piece(part, "marked") for part in parts]
     texts = [item.text for item in items]
-    texts = without_numbers(texts) if is_bullet else texts
-    before: list[Piece] = []
-    for line in filter(str.strip, lines[:first]):
-        talk = is_chatter(line, "") or line.rstrip().endswith((":", "："))
-        # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
-        offered = (from_two or is_bullet) and not talk and len(texts) < size
-        before.append(Piece(line, "line" if offered else "around"))
+    if kind == "bullet":
+        texts = without_numbers(texts)
+    # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
+    offered = (sign in _SECOND or kind == "bullet") and len(texts) < size
+    before = [
+        Piece(line, "line" if offered and not line.rstrip().endswith((":", "：")) else "around")
+        for line in filter(str.strip, lines[:first])
+    ]
     return before + [Piece(text, item.kind) for text, item in zip(texts, items, strict=True)]
 
 
-def _value(match: re.Match[str]) -> int:
-    sign = match[match.lastindex] if match.lastindex else "0"
-    if sign.isdecimal():
-        return int(sign)
-    return next(signs.index(sign.casefold()) + 1 for signs in _SIGNS if sign.casefold() in signs)
+def _sign(match: re.Match[str]) -> tuple[str, str]:
+    """Return the kind of a mark and its sign."""
+    kind = match.lastgroup or ""
+    return kind, match[kind].casefold()
 
 
-def _markers(lines: list[str]) -> dict[int, re.Match[str]]:
-    """Return line number -> marker, of the kind that starts first; a list begins with 1 (or 0).
+def _marks(lines: list[str]) -> dict[int, re.Match[str]]:
+    """Return line number -> mark, of the kind that starts first; a list begins with 1 (or 0).
 
     Where it begins with 2, something stands before it.
     """
-    best: dict[int, re.Match[str]] = {}
-    for pattern in _MARKERS:
-        hits = {number: match for number, line in enumerate(lines) if (match := pattern.match(line))}
-        if not hits or (best and min(hits) >= min(best)):
-            continue
-        value = _value(next(iter(hits.values())))
-        if value <= 1 or (value == 2 and any(map(str.strip, lines[: min(hits)]))):
-            best = hits
-    return best
+    kinds: dict[str, dict[int, re.Match[str]]] = {}
+    for number, line in enumerate(lines):
+        if match := _MARK.match(line):
+            kinds.setdefault(match.lastgroup or "", {})[number] = match
+    for kind, found in kinds.items():
+        begin = min(found)
+        sign = _sign(found[begin])[1]
+        if kind == "bullet" or sign in _FIRST or (sign in _SECOND and any(map(str.strip, lines[:begin]))):
+            return found
+    return {}
 
 
-def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
+def _list_items(lines: list[str], starts: dict[int, int]) -> list[Piece]:
     """Return the list items and the lines between and after them.
 
     `starts` says where the text of an item begins, by the number of its line.
@@ -117,7 +117,7 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
             gap = True
         else:
             item = pieces[-1].text
-            wraps = not gap and not _ENDS.search(item[-8:]) and (line[0].isspace() or line[0].islower())
+            wraps = not gap and not is_complete(item) and (line[0].isspace() or line[0].islower())
             within = within and (wraps or not item.strip("*_ "))
             if within:
                 pieces[-1] = Piece(f"{item} {line.strip()}".strip(), "marked")
@@ -129,15 +129,15 @@ def list_items(lines: list[str], starts: Mapping[int, int]) -> list[Piece]:
 _INLINE = re.compile(r"[ \t]{1,4}\(?(\d{1,2})[.)][ \t]{1,4}(?=\S)")
 
 
-def _split_inline(item: str, value: int, source: str) -> list[str]:
+def _split_inline(item: str, sign: str, source: str) -> list[str]:
     """Split "A. 2. B." where the list stands on one line.
 
-    A number is a marker after the end of a sentence, or where the source has no such number ("version 2.").
+    A number is a mark after the end of a sentence, or where the source has no such number ("version 2.").
     """
     parts, start, mentioned = list[str](), 0, set(re.findall(r"\d+", source))
-    for match in _INLINE.finditer(item):
-        ends = _ENDS.search(item[max(match.start() - 8, 0) : match.start()].rstrip(";,"))
-        if int(match[1]) == value + len(parts) + 1 and (ends or match[1] not in mentioned):
+    for match in _INLINE.finditer(item) if sign.isdecimal() else ():
+        ends = is_complete(item[max(match.start() - 8, 0) : match.start()].rstrip(";,"))
+        if int(match[1]) == int(sign) + len(parts) + 1 and (ends or match[1] not in mentioned):
             parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[start : match.start()]))
             start = match.end()
     return [*parts, item[start:]]
@@ -145,32 +145,27 @@ def _split_inline(item: str, value: int, source: str) -> list[str]:
 
 # --- plain lines --------------------------------------------------------------------------------------
 
+_GREETING = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely)!", re.IGNORECASE)
 _STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.IGNORECASE)
-_GREETED = re.compile(
-    r"((?:sure(?: thing)?|certainly|of course|absolutely)!)[ \t]{1,4}(\S.*)", re.IGNORECASE | re.DOTALL
-)
-_HEADED = re.compile(r"([^\n]{1,400}?[:：])[ \t]{0,4}(\S.*)", re.DOTALL)
+_HEADED = re.compile(rf"({_GREETING.pattern}(?=[ \t])|[^\n]{{1,400}}?[:：])[ \t]{{0,4}}(\S.*)", re.IGNORECASE)
+_MOST_HEADINGS = 3  # on one line
 _OPEN_END = re.compile(r"[:：][\s*_]{0,8}$")
 _SLASH = re.compile(r"[ \t]{1,4}[/|][ \t]{1,4}")
 _QUOTATIONS = re.compile(r'"[^"]+"')
 
 
-def _break_headings(lines: list[str], source: str) -> list[str]:
-    """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
-    broken: list[str] = []
-    for line in lines:
-        is_item = any(pattern.match(line) for pattern in _MARKERS)
-        greeting = None if is_item else _GREETED.match(line.strip())
-        if greeting is not None and not source.casefold().startswith(greeting[1].casefold()):
-            broken.append(greeting[1])
-            line = greeting[2]
-        match = None if is_item else _HEADED.match(line.strip())
-        repeats = match is not None and source.casefold().startswith(match[1].casefold())
-        if match is None or repeats or not (is_heading(match[1]) and _STRONG.search(match[1])):
-            broken.append(line)
-        else:
-            broken += [match[1], match[2]]
-    return broken
+def _broken_at_headings(line: str, source: str) -> Iterator[str]:
+    """Yield a line, its greeting and heading ("Sure! Output: The pod …") each on a line of its own."""
+    for _ in range(_MOST_HEADINGS):
+        match = None if _MARK.match(line) else _HEADED.match(line.strip())
+        if match is None:
+            break
+        talk = _GREETING.fullmatch(match[1]) or (is_heading(match[1]) and _STRONG.search(match[1]))
+        if not talk or source.casefold().startswith(match[1].casefold()):
+            break
+        yield match[1]
+        line = match[2]
+    yield line
 
 
 def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
@@ -219,9 +214,8 @@ def only_answer(text: str, source: str) -> tuple[str, str]:
         turns = turns[1:]
     if not turns:
         return "", ""
-    role = _ROLE.match(turns[0])
-    if role is not None and "assistant" not in source.casefold():
-        turns[0] = turns[0][role.end() :]
+    if "assistant" not in source.casefold():
+        turns[0] = turns[0].removeprefix(match[0] if (match := _ROLE.match(turns[0])) else "")
     # What another role says is made up, and so is all that does not begin a line of the same turn.
     own = 1
     while own < len(turns) and turns[own].startswith("\n") and not _NEXT_TURN.match(turns[own]):

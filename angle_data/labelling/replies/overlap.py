@@ -13,10 +13,12 @@ from typing import Any
 from angle_data.records import DEGREES, Candidate
 from angle_data.text import jaccard, normalise, words
 
-_HIGH, _LOW = (5, 4), (3, 2)  # a 1 shares few words in any data: it is another statement
+_HIGH = (5, 4)
+_LOW = (3, 2)  # a 1 shares few words in any data: it is another statement
 _LEAST_TEXTS = 50
 _FAIR = (0.4, 0.6)
-_LEAST_ALIKE, _ONE_IN = 5, 100
+_LEAST_ALIKE = 5
+_ONE_IN = 100
 _MOST_COUNTED = 100_000
 
 
@@ -31,7 +33,8 @@ class DegreeReport:
     def __init__(self) -> None:
         self._kept = dict.fromkeys(DEGREES, 0)
         self._shared = dict.fromkeys(DEGREES, 0.0)
-        self._texts, self._wins = 0, 0.0  # texts with a high and a low degree; their shares of wins
+        self._texts = 0  # with a high and a low degree
+        self._wins = 0.0  # the sum of their shares of wins
 
     def add(self, source: str, sentences: Mapping[int, str]) -> None:
         """Count the sentences of one source, by degree."""
@@ -71,7 +74,8 @@ class AnswerCounts:
 
     def __init__(self) -> None:
         self._texts: Counter[str] = Counter()
-        self._source, self._own = "", set[str]()  # the last text, and its sentences
+        self._source = ""  # the last text, and its sentences
+        self._own = set[str]()
         self._candidates = 0
 
     def add(self, candidate: Candidate) -> None:

@@ -4,18 +4,17 @@ What counts as cut off (`truncated`):
 
 - a JSON string or an opening quotation mark that never closes, and a JSON string without an end mark that is
   as long as a schema with lengths allows (`text.longest_answer`);
-- with `finish_reason == "length"`, the last piece unless it ends a sentence or closes its JSON string;
-  when that is the reason and no sentence was kept, everything that is empty or cannot be read;
-- with an unknown finish reason, the last of several items when it alone lacks the end mark that the source
-  and all its fellows have, and opens like a sentence (log lines and "Ticket: …" do without end marks). When
-  the service says that the model stopped by itself, nothing is guessed.
+- where the reply was cut or failed, the last piece unless it ends a sentence or closes its JSON string;
+  if no sentence was kept then, everything that is empty or cannot be read;
+- where nobody says how the reply ended, the last of several items when it alone lacks the end mark that the
+  source and all its fellows have, and opens like a sentence (log lines and "Ticket: …" do without end marks).
+  When the service says that the model stopped by itself, nothing is guessed.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -29,7 +28,7 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import only_answer, split_reply, without_fences
+from angle_data.labelling.replies.layout import is_complete, only_answer, split_reply, without_fences
 from angle_data.labelling.replies.structured import Piece, unquoted
 from angle_data.records import Polarity
 from angle_data.text import longest_answer, normalise, whole_characters
@@ -51,6 +50,7 @@ REASONS: dict[str, str] = {
 }
 """Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
 
+_CUT = ("cut", "failed")  # how a reply ended whose last piece may be half a sentence
 # A reply's few sentences are compared with each other and with the source several times.
 _normalised = lru_cache(maxsize=32)(normalise)
 _NEW_TASK = re.compile(r"^[ \t*]{0,8}input(?: sentence)?[ *]{0,4}:", re.IGNORECASE | re.MULTILINE)
@@ -69,7 +69,6 @@ _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»",
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S{0,40}(?: \S{1,40}){0,2}?:\s)""")
 _BUT = re.compile(r"\b(?:but|however|instead|still|here are(?!.{0,80}\breasons?\b))\b", re.IGNORECASE)
 _APOSTROPHE = re.compile(r"(?<=\w)'|'(?=\w)")
-_END_MARKS = (".", "!", "?", "…", "。", "！", "？")
 _LONGEST_TAIL = 400
 _TAIL = re.compile(r"(?<=[.!?\"”])\s{1,8}(\(?[A-Z][^.!?]{0,400}[.!?)]{0,8}(?: ?:\))?)$")
 
@@ -100,13 +99,12 @@ def parse_reply(
     in which they need a degree; sentences of high degrees come first. Halves of surrogate pairs become
     U+FFFD.
     """
-    raw, cut = whole_characters(raw), finish in ("cut", "failed")
+    raw = whole_characters(raw)
     if finish == "blocked":
         return [Part(raw, "blocked")]
-    finish_reason = "length" if cut else "stop" if finish == "done" else None
     text, next_turn = only_answer(raw, source)
     if not text.strip():
-        return [Part(raw, "truncated" if cut else "empty")]
+        return [Part(raw, "truncated" if finish in _CUT else "empty")]
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))
     bare = unquoted(without_fences(text))
@@ -117,34 +115,28 @@ def parse_reply(
     spoken = pieces or [Piece(line, "line") for line in text.splitlines() if line.strip()]
     if _is_refused(spoken, source, size):
         return [Part(text.strip(), "refusal")]
-    parts = list(_judge(pieces, source, size, prompt, None if new_task else finish_reason or ""))
+    # What goes on after the answer did not cut it off.
+    parts = _judge(pieces, source, size, prompt, "done" if new_task else finish)
     parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
     if new_task:
         parts.append(Part(new_task, "echo_prompt"))
     unread = Part(text.strip(), "unparseable") if split else Part(raw, "empty")
-    return parts or [unread._replace(reason="truncated") if cut else unread]
+    return parts or [unread._replace(reason="truncated") if finish in _CUT else unread]
 
 
-def _judge(
-    pieces: list[Piece], source: str, size: int, prompt: str, finish_reason: str | None
-) -> Iterator[Part]:
-    """Yield what the pieces of a reply are worth, in their order.
-
-    `finish_reason` is empty where the service did not say it, None where the reply ended by itself for sure.
-    A sentence that is given for two degrees has none.
-    """
-    cut = None if finish_reason is None else _cut_off(pieces, source, finish_reason)
-    judged: list[tuple[str, str | None, Piece]] = []
+def _judge(pieces: list[Piece], source: str, size: int, prompt: str, finish: str) -> list[Part]:
+    """Return what the pieces of a reply are worth, in their order; a sentence of two degrees has none."""
+    cut = _cut_off(pieces, source, finish)
+    parts: list[Part] = []
     kept: dict[str, int | None] = {}  # sentences, normalised, and their degrees
+    degrees: dict[str, set[int | None]] = {}  # of each sentence
     longest = longest_answer(source)  # what schemas allow
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
         known = _normalised(sentence)
-        why = _reason(sentence, piece, source)
-        full = piece.kind == "structured" and len(piece.text) == longest
-        if index == cut or (full and not _is_complete(piece.text)):
-            why = "truncated"
-        elif why is None:
+        full = piece.kind == "structured" and len(piece.text) == longest and not is_complete(piece.text)
+        why = "truncated" if index == cut or full else _reason(sentence, piece, source)
+        if why is None:
             if known in kept:
                 why = "duplicate"
             elif _is_of_prompt(sentence, prompt, source):
@@ -153,15 +145,15 @@ def _judge(
                 why = "surplus"
             else:
                 kept[known] = piece.degree
-        judged.append((sentence, why, piece))
-    given = {(_normalised(sentence), p.degree) for sentence, why, p in judged if why in (None, "duplicate")}
-    often = Counter(sentence for sentence, _ in given)
-    for sentence, why, piece in judged:
-        if finish_reason == "length" and not kept and why in ("empty", "unparseable"):
-            why = "truncated"
-        elif why is None and often[_normalised(sentence)] > 1:
-            why = "duplicate"
-        yield Part(sentence if why is None else piece.text.strip(), why, piece.degree)
+        if why in (None, "duplicate"):
+            degrees.setdefault(known, set()).add(piece.degree)
+        parts.append(Part(sentence if why is None else piece.text.strip(), why, piece.degree))
+    for index, part in enumerate(parts):
+        if part.reason is None and len(degrees[_normalised(part.text)]) > 1:
+            parts[index] = Part(pieces[index].text.strip(), "duplicate", part.degree)
+        elif finish in _CUT and not kept and part.reason in ("empty", "unparseable"):
+            parts[index] = part._replace(reason="truncated")
+    return parts
 
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
@@ -181,35 +173,31 @@ def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
     # Fewer pieces than sentences were asked for: what might be one of the domain is none.
     if len(spoken) < max(size, 2) and may_be_refusal(opening.text, source):
         return True
-    # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
+    # Not after "I cannot …, but here are two:", nor before JSON.
     offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
     return not (opening.kind == "around" and offers) and is_refusal(opening.text, source)
 
 
-def _cut_off(pieces: list[Piece], source: str, finish_reason: str) -> int | None:
+def _cut_off(pieces: list[Piece], source: str, finish: str) -> int | None:
     """Return the index of the piece that was cut off, if any; see the module's docstring."""
     if not pieces:
         return None
     *others, last = pieces
-    index = len(others)
     if last.kind == "open":
-        return index
-    if last.kind not in ("marked", "line") or _is_complete(last.text):
+        return len(others)
+    if last.kind not in ("marked", "line") or is_complete(last.text):
         return None
     bare = last.text.strip(" *_")
-    opens = (bare[:1] == '"' and bare.count('"') == 1) or (bare[:1] == "“" and "”" not in bare)
-    if finish_reason == "length" or opens:
-        return index
-    if finish_reason:
+    is_open = (bare[:1] == '"' and bare.count('"') == 1) or (bare[:1] == "“" and "”" not in bare)
+    if not is_open and finish == "done":
         return None
-    fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
-    expected = fellows and all(map(_is_complete, [source, *(p.text for p in fellows)]))
-    guessed = expected and _SENTENCE_START.match(_clean(last.text, source))
-    return index if guessed and not is_chatter(last.text, source) else None
-
-
-def _is_complete(text: str) -> bool:
-    return text.rstrip(" \t\r\n\"”'’»」*_)]`").endswith(_END_MARKS)
+    if not is_open and finish not in _CUT:  # nobody says how the reply ended: a guess
+        fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
+        expected = fellows and all(map(is_complete, [source, *(p.text for p in fellows)]))
+        guessed = expected and _SENTENCE_START.match(_clean(last.text, source))
+        if not guessed or is_chatter(last.text, source):
+            return None
+    return len(others)
 
 
 def _split_tail(pieces: list[Piece], source: str) -> None:

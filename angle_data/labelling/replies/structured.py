@@ -1,12 +1,12 @@
-"""Splits a reply that is, or holds, JSON into its pieces; the JSON may be broken or cut off."""
+"""Finds the JSON in a reply, whole, amid words, broken or cut off, and the sentences in it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -33,9 +33,15 @@ class Piece:
     degree: int | None = None
 
 
-def around(text: str) -> list[Piece]:
-    """Return the lines of `text` that hold more than punctuation, as talk around the answer."""
-    return [Piece(line, "around") for line in text.splitlines() if line.strip(" \t,.;")]
+class Field(NamedTuple):
+    """A string in a JSON value: the names of the fields that lead to it, and the object that holds it.
+
+    `within` is empty for an item of a list.
+    """
+
+    names: tuple[str, ...]
+    text: str
+    within: Mapping[str, Any]
 
 
 _ANSWER = (
@@ -48,6 +54,15 @@ _ANSWER_KEY = re.compile(_ANSWER, re.IGNORECASE)
 _NUMBERED = re.compile(r"[ _-]?\d{1,4}$")
 _LIST_INSIDE = re.compile(r"\n[ \t]{0,8}(?:\d{1,2}[.)]|[-*•])\s")
 _MOST_WITHIN = 5
+_STARTS = re.compile(r"""^[ \t]{0,8}(?=[\[{])|(?=\{\s{0,20}["']|\[\s{0,20}["'{])""", re.MULTILINE)
+_MOST_STARTS = 30  # each costs an attempt at decoding, and a hostile reply has thousands
+_NUMBER = re.compile(r"[ \t]{0,8}\(?(\d{1,2})[.)][ \t]{1,8}(?=\S)")
+_BROKEN = re.compile(r"""(?:\{\s{0,20}"[^"\n]{1,40}"\s{0,20}:\s{0,20}\[?|\[)\s{0,20}["']""")
+_OPENS = re.compile(r"""\s{0,20}\{\s{0,20}["']""")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)("?)(?=\s{0,20}(:?))', re.DOTALL)
+
+
+# --- any JSON -----------------------------------------------------------------------------------------
 
 
 def unquoted(text: str) -> str:
@@ -58,57 +73,9 @@ def unquoted(text: str) -> str:
     return text
 
 
-def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece] | None:
-    """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None.
-
-    Of several values with lists of sentences the last counts: what comes before it is a draft.
-    """
-    if (whole := _whole(text)) is not None:
-        sentences, others = _sentences(whole, source, polarity)
-        empty = whole == [] or (isinstance(whole, dict) and whole and not any(whole.values()))
-        if not (sentences or empty) or any(map(_LIST_INSIDE.search, sentences)):
-            return None if source.startswith(("{", "[")) else [Piece(text, "data")]
-        return _of_value(sentences, others)
-    found: list[Piece] = []
-    done = 0
-    for start, end, value in values_in(text) if not ("{" in source or "[" in source) else ():
-        sentences, others = _sentences(value, source, polarity)
-        if start < done or not sentences or not _is_answer(value):
-            continue
-        if len(sentences) > 1:
-            found = [Piece(piece.text, "beside") if piece.kind == "structured" else piece for piece in found]
-        found += around(text[done:start]) + _of_value(sentences, others)
-        done = end
-    if done:
-        return found + around(text[done:])
-    return _broken_json(text, source)
-
-
-def _of_value(sentences: list[str], others: list[str]) -> list[Piece]:
-    offered = [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
-    return offered + [Piece(other, "beside") for other in others]
-
-
-def _whole(text: str) -> list[Any] | dict[str, Any] | None:
-    with suppress(ValueError, RecursionError):
-        if text.lstrip()[:1] in ("{", "[") and isinstance(
-            found := json.loads(text, strict=False), list | dict
-        ):
-            return found
-    return None
-
-
-def _is_answer(value: Any) -> bool:
-    """Whether JSON is the answer, rather than a part of a sentence that quotes some."""
-    if isinstance(value, dict):
-        return any(key and TEXT_KEY.fullmatch(key) for key in value)
-    if all(isinstance(item, str) for item in value):
-        return all(len(item.split()) > 2 for item in value)
-    return all(isinstance(item, dict) and _is_answer(item) for item in value)
-
-
-_STARTS = re.compile(r"""^[ \t]{0,8}(?=[\[{])|(?=\{\s{0,20}["']|\[\s{0,20}["'{])""", re.MULTILINE)
-_MOST_STARTS = 30  # each costs an attempt at decoding, and a hostile reply has thousands
+def around(text: str) -> list[Piece]:
+    """Return the lines of `text` that hold a word, as talk around the answer."""
+    return [Piece(line, "around") for line in text.splitlines() if re.search(r"\w", line)]
 
 
 def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
@@ -120,15 +87,23 @@ def values_in(text: str) -> Iterator[tuple[int, int, Any]]:
                 yield match.end(), end, value
 
 
-class Field(NamedTuple):
-    """A string in a JSON value: the names of the fields that lead to it, and the object that holds it.
+def pieces_of_values(text: str, read: Callable[[Any], list[Piece]]) -> list[Piece]:
+    """Return what `read` makes of the JSON values in `text`, and the talk around them; empty without any.
 
-    `within` is empty for an item of a list.
+    A value with several sentences that answers again what one before it answered replaces it: that was a
+    draft.
     """
-
-    names: tuple[str, ...]
-    text: str
-    within: Mapping[str, Any]
+    found: list[Piece] = []
+    done = 0
+    for start, end, value in values_in(text):
+        if start < done or not (pieces := read(value)):
+            continue
+        answers = [piece.degree for piece in pieces if piece.kind == "structured"]
+        if len(answers) > 1 and any(p.kind == "structured" and p.degree in answers for p in found):
+            found = [replace(p, kind="beside", degree=None) if p.kind == "structured" else p for p in found]
+        found += around(text[done:start]) + pieces
+        done = end
+    return found and found + around(text[done:])
 
 
 def fields_of(
@@ -145,17 +120,56 @@ def fields_of(
             yield from fields_of(item, names, depth=depth + 1)
 
 
-def _sentences(value: Any, source: str, polarity: Polarity | None) -> tuple[list[str], list[str]]:
-    """Return the sentences in a JSON value (those with the most telling names), and its other strings.
+def strings(text: str) -> Iterator[tuple[str, Literal["key", "structured", "open"]]]:
+    """Yield the strings of JSON that does not parse: names of fields, closed ones, and one that is open."""
+    for match in _STRING.finditer(text):
+        string = match[1]
+        with suppress(ValueError):
+            string = json.loads(f'"{string}"', strict=False)
+        yield string, "key" if match[3] else "structured" if match[2] else "open"
 
-    `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
+
+# --- sentences ----------------------------------------------------------------------------------------
+
+
+def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece]:
+    """Return the pieces of a reply that is JSON, or holds JSON answers; empty for other replies."""
+    with suppress(ValueError, RecursionError):
+        whole = json.loads(text, strict=False)
+        if isinstance(whole, list | dict):
+            pieces = _of_value(whole, source, polarity)
+            if pieces and not any(p.kind == "structured" and _LIST_INSIDE.search(p.text) for p in pieces):
+                return pieces
+            return [] if source.startswith(("{", "[")) else [Piece(text, "data")]
+    found: list[Piece] = []
+    if not ("{" in source or "[" in source):
+        found = pieces_of_values(text, lambda v: _of_value(v, source, polarity) if _is_answer(v) else [])
+    return found or _broken_json(text, source)
+
+
+def _of_value(value: Any, source: str, polarity: Polarity | None) -> list[Piece]:
+    """Return the sentences in a JSON value (those with the most telling names), then its other strings.
+
+    Empty if there is no sentence. `{"sentence": …, "paraphrase": …}` repeats the source before it answers.
     """
     placed = [(_place(field, polarity), field.text) for field in fields_of(value)]
     known = normalise(source)
     new = [place for place, text in placed if place and normalise(text) != known]
     best = min(new or [place for place, _ in placed if place], key=lambda place: place[0], default=())
-    sentences = [text for place, text in placed if place == best]
-    return sentences, [text for place, text in placed if place != best]
+    sentences = without_numbers([text for place, text in placed if place == best])
+    if not sentences:
+        return []
+    others = [Piece(text, "beside") for place, text in placed if place != best]
+    return [*(Piece(sentence, "structured") for sentence in sentences), *others]
+
+
+def _is_answer(value: Any) -> bool:
+    """Whether JSON is the answer, rather than a part of a sentence that quotes some."""
+    if isinstance(value, dict):
+        return any(key and TEXT_KEY.fullmatch(key) for key in value)
+    if all(isinstance(item, str) for item in value):
+        return all(len(item.split()) > 2 for item in value)
+    return all(isinstance(item, dict) and _is_answer(item) for item in value)
 
 
 def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], tuple[str, ...]] | None:
@@ -169,9 +183,6 @@ def _place(field: Field, polarity: Polarity | None) -> tuple[tuple[bool, ...], t
     return (*rank, not TEXT_KEY.fullmatch(name)), tuple(_NUMBERED.sub("", name) for name in holder)
 
 
-_NUMBER = re.compile(r"[ \t]{0,8}\(?(\d{1,2})[.)][ \t]{1,8}(?=\S)")
-
-
 def without_numbers(sentences: list[str]) -> list[str]:
     """Strip "1. ", "2. " … when every sentence of a list carries its own number as well."""
     numbered = [_NUMBER.match(sentence) for sentence in sentences]
@@ -180,24 +191,10 @@ def without_numbers(sentences: list[str]) -> list[str]:
     return sentences
 
 
-_BROKEN = re.compile(r"""(?:\{\s{0,20}"[^"\n]{1,40}"\s{0,20}:\s{0,20}\[?|\[)\s{0,20}["']""")
-_OPENS = re.compile(r"""\s{0,20}\{\s{0,20}["']""")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)("?)(?=\s{0,20}(:?))', re.DOTALL)
-
-
-def _broken_json(text: str, source: str) -> list[Piece] | None:
+def _broken_json(text: str, source: str) -> list[Piece]:
     """Return the closed strings of JSON that does not parse, and the string at its end if that is open."""
     start = _BROKEN.search(text)
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
-        return [Piece(text, "data")] if _OPENS.match(text) and "{" not in source else None
+        return [Piece(text, "data")] if _OPENS.match(text) and "{" not in source else []
     found = strings(text[start.start() :])
     return around(text[: start.start()]) + [Piece(string, kind) for string, kind in found if kind != "key"]
-
-
-def strings(text: str) -> Iterator[tuple[str, Literal["key", "structured", "open"]]]:
-    """Yield the strings of JSON that does not parse: names of fields, closed ones, and one that is open."""
-    for match in _STRING.finditer(text):
-        string = match[1]
-        with suppress(ValueError):
-            string = json.loads(f'"{string}"', strict=False)
-        yield string, "key" if match[3] else "structured" if match[2] else "open"

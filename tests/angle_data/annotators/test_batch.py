@@ -384,7 +384,7 @@ def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
     with connected(tmp_path) as (server, client):
         client.run(requests(1))
         server.batches.clear()
-        assert "knows no batch batch_1" in str(client.run(requests(1)))
+        assert "has no batch batch_1" in str(client.run(requests(1)))
         assert server.batches == {}
 
 

@@ -223,10 +223,10 @@ SECONDS, WHOLE = "must be a number of seconds, 0 or more, got ", "must be a whol
 @pytest.mark.parametrize(
     ("engine", "options", "message"),
     [
-        ("server", {"a": 1}, "--engine server knows no option 'a'; it has: timeout_s"),
+        ("server", {"a": 1}, "--engine server has no option 'a'; it has: timeout_s"),
         ("batch", {"wait_s": "9"}, f"--engine-option wait_s {SECONDS}'9'"),
         ("server", {"timeout_s": 0}, f"--engine-option timeout_s {SECONDS.replace('0 or more', 'above 0')}0"),
-        ("batch", {"wait": 3}, "--engine batch knows no option 'wait'; it has: batch_size, wait_s"),
+        ("batch", {"wait": 3}, "--engine batch has no option 'wait'; it has: batch_size, wait_s"),
         ("batch", {"wait_s": -1}, f"--engine-option wait_s {SECONDS}-1"),
         ("batch", {"wait_s": float("nan")}, f"--engine-option wait_s {SECONDS}nan"),
         ("batch", {"batch_size": 0}, f"--engine-option batch_size {WHOLE}"),

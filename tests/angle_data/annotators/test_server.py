@@ -134,7 +134,7 @@ def test_a_server_that_goes_away_and_comes_back_costs_no_request(caplog, concurr
     outcomes, ended = ask(spec, requests(60), short_patience(60.0), seen)
     back.__exit__()
     all_replied(outcomes, ended, 60)
-    assert caplog.text.count(f"{server.url} is away (") == 1
+    assert caplog.text.count(f"{server.url} does not respond (") == 1
     assert caplog.text.count(f"{server.url} answers again") == 1
 
 
@@ -288,10 +288,10 @@ def test_a_server_that_fails_is_set_aside_while_another_works(caplog, unreachabl
         url = closed_port() if unreachable else broken.url
         all_replied(*ask(server_spec(url, base_urls=(url, server.url)), requests(60)), 60)
     assert len(broken.seen) < 20
-    assert caplog.text.count(f"{url} is away (") == 1
+    assert caplog.text.count(f"{url} does not respond (") == 1
 
 
-@pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "refuses access")])
+@pytest.mark.parametrize(("status", "words"), [(404, "has no model"), (401, "refuses access")])
 def test_a_fatal_answer_names_its_server(status, words):
     with FakeOpenAI(latency_s=0.05) as works, FakeOpenAI(always=Fault(status)) as lacks:
         spec = server_spec(works.url, base_urls=(works.url, lacks.url))
@@ -337,7 +337,7 @@ NO_QUOTA = {
 @pytest.mark.parametrize(
     ("server", "words", "attempts"),
     [
-        ({"model": "other"}, "URL knows no model 'tiny', or its address lacks /v1: ", 1),
+        ({"model": "other"}, "URL has no model 'tiny', or its address lacks /v1: ", 1),
         *(({"always": f}, f"URL: the account has no quota left: {f.message}", 1) for f in NO_QUOTA.values()),
         ({"always": PAGE}, "URL: the answer is a web page; does --base-url end in /v1?", 3),
         ({"always": ELSEWHERE}, "URL: it redirects to https://else.example/v1; give that", 1),
@@ -388,7 +388,7 @@ AWAY = Fault(502, {"retry-after-ms": "5"}, message="bad gateway")
         ([None, Fault(400, message="no good")], ["ok", "http_400: no good", "ok"], 3, None),
         ([None, TOO_LARGE], ["ok", f"http_429: {TOO_LARGE.message}", "ok"], 3, None),
         ([None, None, Fault(401)], ["ok", "ok"], 3, "URL refuses access"),
-        ([None, Fault(404, message="no such model")], ["ok"], 2, "URL knows no model 'tiny', or its"),
+        ([None, Fault(404, message="no such model")], ["ok"], 2, "URL has no model 'tiny', or its"),
     ],
     ids=["does not pass", "never survived", "refused", "too large", "no key", "no model"],
 )

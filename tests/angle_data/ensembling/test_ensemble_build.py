@@ -227,7 +227,7 @@ def test_build_refuses_bad_runs(runs, tmp_path):
         ({"pairs": (Path("p"),)}, "--pairs needs grades: make some with `angle-data llm-score --pairs FILE"),
         ({"purpose": "search"}, "unknown purpose 'search'; choose one of opposites, topics"),
         ({"labels": "binary", "purpose": "topics"}, "--purpose topics is for --labels ordinal or graded"),
-        ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
+        ({"antonym_score": 1.5}, "--antonym-score must be between 0 and 1, got 1.5"),
         ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "--random-per-source must be at least 0, got -1"),
         ({"max_per_source": 0}, "--max-per-source must be at least 1, got 0"),

@@ -364,7 +364,7 @@ def test_a_finished_run_refuses_engine_options_that_cannot_be_used(tmp_path, run
     write_texts(tmp_path, 1)
     with FakeOpenAI(about) as server:
         label(config(tmp_path, server))
-        with pytest.raises(InputError, match="--engine batch knows no option 'n_ctx'; it has: "):
+        with pytest.raises(InputError, match="--engine batch has no option 'n_ctx'; it has: "):
             run(config(tmp_path, server, engine="batch", engine_options={"n_ctx": 512}))
 
 

@@ -55,28 +55,6 @@ LAYOUTS = {
     "missing commas": json.dumps(KEYS, indent=1).replace('",\n', '"\n'),
     "trailing comma": json.dumps(KEYS)[:-1] + ",}",
     "trailing comma, then talk": json.dumps(KEYS)[:-1] + ",}\n",
-    "colon": lines("{d}: {s}"),
-    "dot": lines("{d}. {s}"),
-    "bracket": lines("{d}) {s}"),
-    "both brackets": lines("({d}) {s}"),
-    "dash": lines("{d} - {s}"),
-    "bold": lines("**{d}**: {s}"),
-    "bold with colon": lines("**{d}:** {s}"),
-    "bold with meaning": lines("**{d} ({m})**: {s}"),
-    "bold, no colon": lines("**{d}** {s}"),
-    "bullets": lines("- {d}: {s}"),
-    "bold bullets": lines("* **{d}** – {s}"),
-    "meaning in brackets": lines("{d} ({m}): {s}"),
-    "word": lines("Degree {d}: {s}"),
-    "word and dash": lines("Degree {d} - {s}"),
-    "word, upwards": lines("Level {d}: {s}", dict(reversed(SENTENCES.items()))),
-    "of five": lines("{d}/5: {s}"),
-    "headings": lines("### {d}\n{s}", between="\n\n"),
-    "headings with word": lines("## Degree {d}\n\n{s}", between="\n\n"),
-    "wrapped": lines("{d}: {s}").replace(" backup", "\n   backup"),
-    "quoted": lines('{d}: "{s}"'),
-    "table": lines("| {d} | {s} |"),
-    "windows lines": lines("{d}: {s}", between="\r\n"),
 }
 
 
@@ -86,35 +64,30 @@ def test_every_layout_gives_the_sentence_of_each_degree(raw):
     assert parse(raw, finish="done") == (SENTENCES, [])
 
 
-@pytest.mark.parametrize("body", [json.dumps(KEYS, indent=1), lines("{d}: {s}"), lines("**{d}** ({m}): {s}")])
+@pytest.mark.parametrize("body", [json.dumps(KEYS), json.dumps(KEYS, indent=1)])
 def test_talk_around_the_sentences_is_kept_as_chatter(body):
     said = [(None, "chatter", "Sure! Here are five sentences:"), (None, "chatter", "I hope this helps!")]
     assert parse(f"Sure! Here are five sentences:\n\n{body}\n\nI hope this helps!") == (SENTENCES, said)
 
 
 NAMELESS = {
+    "a list": lines("{d}: {s}"),
+    "a list with words": lines("**Degree {d}** - {s}"),
+    "headings": lines("### {d}\n{s}", between="\n\n"),
+    "a table": lines("| {d} | {s} |"),
     "numbered upwards": lines("{i}. {s}"),
-    "numbered upwards, colons": lines("{i}: {s}"),
-    "upwards, and no word": lines("{d}: {s}", dict(reversed(SENTENCES.items()))),
     "plain lines": lines("{s}"),
     "bullets": lines("- {s}"),
-    "all of one number": lines("1. {s}"),
-    "a number, then a list": "5:\n" + lines("{i}. {s}"),
-    "one line": lines("{d}: {s}", between=" "),
     "one label alone": f"5: {SENTENCES[5]}",
-    "a label beside two": f"{lines('{d}: {s}')}\n0: Rain fell.",
     "a number that is no degree": json.dumps(KEYS | {"0": "Rain fell."}),
     "labels in a list of strings": json.dumps([f"{d}: {s}" for d, s in SENTENCES.items()]),
     "numbers for names": str(SENTENCES),
-    "meaning in brackets, upwards": lines("{d} ({m}): {s}", dict(reversed(SENTENCES.items()))),
     "a list in json": json.dumps(list(SENTENCES.values())),
     "a list in a field": json.dumps({"sentences": list(SENTENCES.values())}),
     "names that are places": json.dumps({f"sentence_{i}": s for i, s in enumerate(KEYS.values(), start=1)}),
     "counted from nought": json.dumps(dict(enumerate(SENTENCES.values()))),
     "of ten": json.dumps({2 * d: s for d, s in SENTENCES.items()}),
     "of one": json.dumps([{"score": d / 5, "sentence": s} for d, s in SENTENCES.items()]),
-    "numbered upwards, with other words in brackets": lines("{i} (AP): {s}"),
-    "turned round": lines("{i} ({m}): {s}"),
     "turned round, json": json.dumps({f"{6 - d} ({MEANING[d]})": s for d, s in SENTENCES.items()}),
     "one sentence": SENTENCES[5],
     "one numbered sentence": f"1. {SENTENCES[5]}",
@@ -139,12 +112,9 @@ def without(*degrees):
     ("raw", "kept", "dropped"),
     [
         (json.dumps({"5": SENTENCES[5], "2": SENTENCES[2]}), without(4, 3, 1), []),
-        (lines("{d}: {s}", without(1, 3)), without(1, 3), []),
-        (lines("Degree {d}: {s}", without(5, 4, 3)), without(5, 4, 3), []),
         (json.dumps(KEYS | {"3": None}), without(3), []),
         (json.dumps(KEYS | {"3": " "}), without(3), [(3, "empty", "")]),
         (json.dumps(KEYS | {"4": SOURCE}), without(4), [(4, "echo_source", SOURCE)]),
-        (lines("{d}: {s}", SENTENCES | {5: SOURCE}), without(5), [(5, "echo_source", SOURCE)]),
         (
             json.dumps(KEYS | {"4": f"“{SENTENCES[2]}”"}),
             without(4, 2),
@@ -152,11 +122,8 @@ def without(*degrees):
         ),
         (json.dumps(KEYS | {"5": [SENTENCES[5]] * 2}), SENTENCES, [(5, "duplicate", SENTENCES[5])]),
         (json.dumps(KEYS | {"5": [SENTENCES[5], "A b c."]}), SENTENCES, [(5, "surplus", "A b c.")]),
-        (f"{lines('{d}: {s}')}\n5: Other words.", SENTENCES, [(5, "surplus", "Other words.")]),
         (json.dumps(KEYS | {"note": "Why so."}), SENTENCES, [(None, "other_data", "Why so.")]),
         (json.dumps({"notes": ["Why."], "sentences": KEYS}), SENTENCES, [(None, "other_data", "Why.")]),
-        (lines("{d}: {s}") + "\n\n" + lines("{d}: {m}."), SENTENCES,
-         [(d, "surplus", f"{MEANING[d]}.") for d in SENTENCES]),
         (json.dumps([OBJECTS[0] | {"why": "So."}]), without(4, 3, 2, 1), [(None, "other_data", "So.")]),
         (json.dumps(KEYS | {"3": REFUSAL}), without(3), [(3, "refusal", REFUSAL)]),
         ("", {}, [(None, "empty", "")]),
@@ -175,8 +142,6 @@ def test_partial_replies_and_reasons(raw, kept, dropped):
         (cut(json.dumps({"a": KEYS}, indent=1)), "cut", without(1), [(1, "truncated", "Backups are ke")]),
         (cut(json.dumps(OBJECTS)), "cut", without(1),
          [(None, "chatter", cut(json.dumps(OBJECTS)).split("}")[-1])]),
-        (cut(lines("{d}: {s}")), "cut", without(1), [(1, "truncated", "Backups are ke")]),
-        (cut(lines("{d}: {s}")), None, without(1), [(1, "truncated", "Backups are ke")]),
         (json.dumps(KEYS)[:-37], "cut", without(1), []),
         ("", "cut", {}, [(None, "truncated", "")]),
         ('{"5": "", "4": ""', "cut", {}, [(5, "truncated", ""), (4, "truncated", "")]),
@@ -201,5 +166,5 @@ def test_sentences_of_the_domain_survive(sentence):
     for degree in (5, 2):
         given = SENTENCES | {degree: sentence}
         keys = json.dumps({str(d): s for d, s in given.items()})
-        for raw in (keys, lines("{d}: {s}", given), lines("**Degree {d}** - {s}", given)):
+        for raw in (keys, keys[:-1] + ",}"):
             assert parse(raw, finish="done") == (given, [])

@@ -243,7 +243,7 @@ def test_cut_off_sentences(raw, finish, kept, cut):
         (" \n ", (), [("empty", " \n ")]),
         ("1.\n2.", (), [("empty", ""), ("empty", "")]),
         ("...", (), [("empty", "...")]),
-        ('{"sentences": []}', (), [("empty", '{"sentences": []}')]),
+        ('{"sentences": []}', (), [("unparseable", '{"sentences": []}')]),
         ('{"error": {"code": 3}}', (), [("unparseable", '{"error": {"code": 3}}')]),
         ('{"sentences": [}', (), [("unparseable", '{"sentences": [}')]),
         (f"{A}\n| {B} |", (A,), [("unparseable", f"| {B} |")]),
