@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
+import io
 import json
 import os
 import uuid
@@ -27,17 +29,23 @@ def dumps(row: Any) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield `(line number, line)` of a UTF-8 text file (perhaps `.gz`), lazily, with line ends as they are.
+    """Yield `(line number, line)` of a text file (perhaps `.gz`), lazily, with line ends as they are.
 
-    A byte order mark is skipped. An `InputError` names the file, and the line that is not UTF-8.
+    It is in UTF-8, or in UTF-16 if it begins with the byte order mark of that; the mark is skipped. An
+    `InputError` names the file, and the line that is not UTF-8.
     """
     number = 0
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            if (start := stream.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                stream.seek(0)
+                yield from _utf16_lines(path, stream)
+                return
             # Spreadsheets on a Mac may end lines with \r alone.
-            lines = chain.from_iterable(line.splitlines(keepends=True) for line in stream)
+            blocks = chain([start + stream.readline()], stream)
+            lines = chain.from_iterable(line.splitlines(keepends=True) for line in blocks)
             for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
@@ -48,6 +56,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+def _utf16_lines(path: Path, stream: Any) -> Iterator[tuple[int, str]]:
+    try:
+        with io.TextIOWrapper(stream, encoding="utf-16", newline="") as lines:
+            yield from enumerate(lines, start=1)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: damaged UTF-16 text; write it again, in UTF-8") from None
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -70,6 +86,11 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if error.__cause__ is None:  # JSON, but no object
                 found = type(json.loads(error.line)).__name__
                 raise InputError(f"{path}:{number}: expected a JSON object, got {found}") from None
+            if not str(error.line).endswith(("\n", "\r")):  # as only the last line of a file can
+                raise InputError(
+                    f"{path}:{number}: not valid JSON ({error.__cause__}); the file ends within this line, "
+                    "so it is not whole: write it again, or remove the line"
+                ) from None
             raise InputError(f"{path}:{number}: not valid JSON ({error.__cause__})") from None
         except RecursionError as error:  # brackets in brackets in brackets
             raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
