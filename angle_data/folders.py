@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
 from angle_data.errors import InputError
+from angle_data.jsonl import loads
 
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
 _NAMED = re.compile(r"(train|training|validation|valid|val|dev|test|testing)(?![a-z])")
@@ -83,11 +83,11 @@ def _saved(folder: Path) -> dict[str, tuple[Path, ...]]:
     if (folder / _SAVED).is_file():
         return {"": (folder,)}
     try:
-        content = json.loads((folder / _SAVED_SPLITS).read_text(encoding="utf-8"))
+        content = loads((folder / _SAVED_SPLITS).read_text(encoding="utf-8"))
         return {name: (folder / name,) for name in sorted(content["splits"])}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):
         raise InputError(f"{folder / _SAVED_SPLITS} is damaged; save the data set again") from None
 
 

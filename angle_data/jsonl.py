@@ -28,6 +28,14 @@ def dumps(row: Any) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
+def loads(text: str | bytes) -> Any:
+    """Return decoded JSON; a ValueError for what is none, also where it is nested too deep to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:  # brackets in brackets in brackets
+        raise ValueError("nested too deep") from None
+
+
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield `(line number, line)` of a text file (perhaps `.gz`), lazily, with line ends as they are.
 
@@ -76,7 +84,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             number = place
             yield line
 
-    reader = jsonlines.Reader(lines())
+    reader = jsonlines.Reader(lines(), loads=loads)
     while True:
         try:
             row = reader.read(type=dict, skip_empty=True)
@@ -92,8 +100,6 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     "so it is not whole: write it again, or remove the line"
                 ) from None
             raise InputError(f"{path}:{number}: not valid JSON ({error.__cause__})") from None
-        except RecursionError as error:  # brackets in brackets in brackets
-            raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
         yield number, row
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.folders import split_files
-from angle_data.jsonl import read_jsonl, read_lines
+from angle_data.jsonl import loads, read_jsonl, read_lines
 from angle_data.text import whole_characters
 
 TABLE_KINDS = ".jsonl, .json, .csv, .tsv (also .gz), .parquet or a data set folder"
@@ -39,7 +39,7 @@ _SUFFIXES = (
 )
 _MARKS = {".csv": ",;\t", ".tsv": "\t,;"}  # what the fields may stand between, the likeliest first
 _BATCH_ROWS = 4096
-_FORMULA = ("=", "+", "-", "@", "\t")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less than a log can have
 _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -178,10 +178,10 @@ def _json_rows(path: Path) -> Rows:
             raise InputError(f"{error}; a .json file holds a list of objects, or an object a line") from None
         return
     try:
-        rows = json.loads("".join(line for _, line in read_lines(path)))
+        rows = loads("".join(line for _, line in read_lines(path)))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: not valid JSON ({error}); write the file again") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error}); write the file again") from None
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):

@@ -25,7 +25,7 @@ from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
-from angle_data.text import longest_answer
+from angle_data.text import longest_answer, printable
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
 """What to do when nothing answers."""
@@ -55,11 +55,6 @@ _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,500})", re.IGNORECASE)
 _SHORTEST_KEY = 8
 _MOST_SEARCHED = 20_000  # characters of an error or a page that are read: a pattern goes through all of them
 _CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
-# Escape sequences and control characters, with which a server could write to the terminal as it likes.
-_CONTROL = re.compile(
-    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|.)?"
-    r"|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ class Form:
 
 def one_line(text: object) -> str:
     """Return the text of a message or error on one line of at most 300 characters."""
-    line = " ".join(_CONTROL.sub("", str(text)[:_MOST_SEARCHED]).split())
+    line = " ".join(printable(str(text)[:_MOST_SEARCHED]).split())
     if not line and isinstance(text, BaseException):
         line = type(text).__name__
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"

@@ -8,7 +8,6 @@ row. Imports no torch.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -19,6 +18,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.folders import splits_of
+from angle_data.jsonl import loads
 from angle_data.records import PURPOSES
 from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, Rows, is_table, number_of, read_table, text_of
 
@@ -105,7 +105,7 @@ def labels_usd(spec: str) -> float:
     folder = Path(spec)
     beside = folder if (folder / "dataset").is_dir() else folder.parent
     try:
-        report = json.loads((beside / "report.json").read_text(encoding="utf-8"))
+        report = loads((beside / "report.json").read_text(encoding="utf-8"))
         paid = [*report["runs"], *([report["scores"]] if "scores" in report else [])]
         costs = [run["usd"] for run in paid]
     except (OSError, ValueError, LookupError, TypeError):
