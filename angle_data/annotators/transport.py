@@ -386,7 +386,8 @@ def _of_events(text: str) -> Any:
             choice |= {name: value for name, value in part.items() if value is not None}
             for name, value in (part.get("delta") or part.get("message") or {}).items():
                 joins = isinstance(value, str) and name != "role"
-                message[name] = message.get(name, "") + value if joins else value
+                if value is not None:  # as the last event may say of a text that has come
+                    message[name] = message.get(name, "") + value if joins else value
     return {**whole, "choices": [{**choice, "message": message}]} if choice else whole
 
 
@@ -409,7 +410,14 @@ def _proxy_error(status: int, said: str) -> NoAnswer:
 
 def _reason(error: BaseException) -> str:
     """Return what the system says of a connection that failed, else what the error says."""
-    cause = getattr(error, "os_error", None)
+    import ssl
+
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        trust = "SSL_CERT_FILE names a file of authorities to trust"
+        return f"its certificate is not trusted: {cause.verify_message}; {trust}"
+    if isinstance(cause, ssl.SSLError):  # its number is of OpenSSL, not of the system
+        return f"no TLS connection: {cause.reason or cause}; does it speak http, not https?"
     if isinstance(cause, OSError):
         number = cause.errno or 0  # below zero: a name that no server knows
         return os.strerror(number) if number > 0 else cause.strerror or str(cause)
