@@ -7,7 +7,8 @@
 - `records`: the rows that flow from one step to the next
 - `text`: normal forms, words, overlap and stable hashes of texts
 - `jsonl`: JSON Lines in and out, and files that are replaced whole
-- `tables`: rows of .jsonl, .csv and .parquet files
+- `folders`: which files a data set folder has, by split
+- `tables`: rows of files and folders in the formats that people keep them in, and their cells
 - `locking`: one process at a time in a directory
 - `resources`: packaged folders, install commands
 - `splits`: the shares of train, validation and test, and who goes where

@@ -9,15 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+from angle_data.text import printable
+
 _LOG_EVERY_S = 10.0
 
 log = logging.getLogger("angle")
 
 
+class _Plain(logging.Formatter):
+    """Names of files and models, and the words of servers, write no escape sequences to the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
     """Send the toolkit's log lines to stderr: warnings only when `quiet`, debugging when `verbose`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Plain("%(message)s"))
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)

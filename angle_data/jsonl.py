@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
+import io
 import json
 import os
 import uuid
@@ -26,18 +28,32 @@ def dumps(row: Any) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield `(line number, line)` of a UTF-8 text file (perhaps `.gz`), lazily, with line ends as they are.
+def loads(text: str | bytes) -> Any:
+    """Return decoded JSON; a ValueError for what is none, also where it is nested too deep to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:  # brackets in brackets in brackets
+        raise ValueError("nested too deep") from None
 
-    A byte order mark is skipped. An `InputError` names the file, and the line that is not UTF-8.
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield `(line number, line)` of a text file (perhaps `.gz`), lazily, with line ends as they are.
+
+    It is in UTF-8, or in UTF-16 if it begins with the byte order mark of that; the mark is skipped. An
+    `InputError` names the file, and the line that is not UTF-8.
     """
     number = 0
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            if (start := stream.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                stream.seek(0)
+                yield from _utf16_lines(path, stream)
+                return
             # Spreadsheets on a Mac may end lines with \r alone.
-            lines = chain.from_iterable(line.splitlines(keepends=True) for line in stream)
+            blocks = chain([start + stream.readline()], stream)
+            lines = chain.from_iterable(line.splitlines(keepends=True) for line in blocks)
             for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except FileNotFoundError:
@@ -50,6 +66,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
+def _utf16_lines(path: Path, stream: Any) -> Iterator[tuple[int, str]]:
+    try:
+        with io.TextIOWrapper(stream, encoding="utf-16", newline="") as lines:
+            yield from enumerate(lines, start=1)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: damaged UTF-16 text; write it again, in UTF-8") from None
+
+
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield `(line number, object)` of every non-blank line, lazily; an `InputError` names `file:line`."""
     number = 0
@@ -60,7 +84,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             number = place
             yield line
 
-    reader = jsonlines.Reader(lines())
+    reader = jsonlines.Reader(lines(), loads=loads)
     while True:
         try:
             row = reader.read(type=dict, skip_empty=True)
@@ -70,9 +94,12 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if error.__cause__ is None:  # JSON, but no object
                 found = type(json.loads(error.line)).__name__
                 raise InputError(f"{path}:{number}: expected a JSON object, got {found}") from None
+            if not str(error.line).endswith(("\n", "\r")):  # as only the last line of a file can
+                raise InputError(
+                    f"{path}:{number}: not valid JSON ({error.__cause__}); the file ends within this line, "
+                    "so it is not whole: write it again, or remove the line"
+                ) from None
             raise InputError(f"{path}:{number}: not valid JSON ({error.__cause__})") from None
-        except RecursionError as error:  # brackets in brackets in brackets
-            raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
         yield number, row
 
 

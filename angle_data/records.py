@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.jsonl import read_jsonl
+from angle_data.jsonl import loads, read_jsonl
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -170,7 +169,7 @@ def read_run_file(run: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = loads(file.read_text(encoding="utf-8"))
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -9,6 +9,13 @@ import unicodedata
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
 _EDGE = " \t\"'.,;:!?…。！？"
 _WORD = re.compile(r"\w+")
+# Escape sequences and control characters, with which a text could write to the terminal as it likes.
+_CONTROL = re.compile(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|.)?"
+    r"|[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+
+_RETURNS = str.maketrans("\r\x0b\x0c", "   ")  # they write over a line, or leave it
 
 
 def normalise(text: str) -> str:
@@ -19,6 +26,11 @@ def normalise(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTES)
     return " ".join(folded.split()).strip(_EDGE)
+
+
+def printable(text: str) -> str:
+    """Return `text` without what would steer a terminal; tabs and line feeds are kept."""
+    return _CONTROL.sub("", text).translate(_RETURNS)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -21,8 +21,9 @@ from sentence_transformers import SentenceTransformer
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import beside
+from angle_data.tables import identity_of, text_of
 from angle_data.tables import read_texts as read_rows
-from angle_data.text import content_id, whole_characters
+from angle_data.text import content_id
 from angle_train.data.sources import names_of
 from angle_train.evaluation.similarity import check_finite
 from angle_train.model.length import choose_length
@@ -125,17 +126,8 @@ def read_ids_and_texts(
         for field in wanted:
             if field not in row:
                 raise InputError(f"{place}: no field {field!r}; fields found: {names_of(row)}{_HINT}")
-        text = row[text_field]
-        identity = row.get(name)
-        if not isinstance(text, str):
-            raise InputError(f"{place}: field {text_field!r} must be a string, got {type(text).__name__}")
-        if "\0" in text:
-            raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
-        if type(identity) not in (str, int, type(None)):
-            kind = type(identity).__name__
-            raise InputError(f"{place}: field {name!r} must be a string or integer, got {kind}")
-        text = whole_characters(text)
-        yield content_id(text) if identity is None else whole_characters(str(identity)), text
+        text = text_of(row, text_field, place) or ""  # a row keeps its position, also an empty one
+        yield identity_of(row, name, place) or content_id(text), text
 
 
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:

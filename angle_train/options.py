@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.calling.options import check_values, option
+from angle_data.tables import TABLE_KINDS
 
-_PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
 _backbone = partial(option, "Model to start from: directory or hub id.")
-_data = partial(option, f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable.")
+_data = partial(option, f"Training pairs: {TABLE_KINDS}, or hub:ID. Repeatable.")
 _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, shown="detected")
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
@@ -89,9 +89,7 @@ class EvalOptions:
     """Those of `eval`."""
 
     model: list[str] = option("Model to measure: directory or hub id. Repeatable.")
-    pairs: list[str] | None = option(
-        f"Scored pairs: {_PAIRS} file, dataset directory, or hub:ID. Repeatable.", None
-    )
+    pairs: list[str] | None = option(f"Scored pairs: {TABLE_KINDS}, or hub:ID. Repeatable.", None)
     task: list[str] | None = option(
         "Task or group to measure on, such as stsb, sick-r or sts (all seven sets). Repeatable. An unknown "
         "name lists them all.",
@@ -114,7 +112,7 @@ class EncodeConfig:
     """What to embed, with what, and how: the options of `encode`."""
 
     model: str = option("Model to embed with: directory or hub id.")
-    texts: Path = option(f"Texts: {_PAIRS}, or .txt (one per line).")
+    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")

@@ -16,10 +16,10 @@ PACKAGES = ("angle_data", "angle_train")
 
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
-    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_884),
-    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_778),
-    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_561),
-    "fit, a run": (("angle_train.run",), 8_292),
+    "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 7_286),
+    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_831),
+    "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_956),
+    "fit, a run": (("angle_train.run",), 8_668),
 }
 
 

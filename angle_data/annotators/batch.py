@@ -12,7 +12,6 @@ https://developers.openai.com/api/docs/guides/batch.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from asyncio import sleep
@@ -38,7 +37,7 @@ from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Form, api_key, request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import read_lines
+from angle_data.jsonl import loads
 from angle_data.text import counted
 
 if TYPE_CHECKING:
@@ -307,14 +306,15 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
     An `InputError` for a file that ends within a row: it did not arrive as a whole.
     """
-    for number, line in read_lines(path):
-        row = None
-        with suppress(ValueError, RecursionError):
-            row = json.loads(line)
-        if row is None and not line.endswith("\n") and line.strip(" \0"):
-            raise InputError(f"{path}:{number}: the file ends in the middle of a row")
-        if line.strip():
-            yield row if isinstance(row, dict) else {}
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            row = None
+            with suppress(ValueError):
+                row = loads(line.decode("utf-8-sig", errors="replace"))
+            if row is None and not line.endswith(b"\n") and line.strip(b" \0"):
+                raise InputError(f"{path}:{number}: the file ends in the middle of a row")
+            if line.strip():
+                yield row if isinstance(row, dict) else {}
 
 
 class _InputFile:

@@ -180,6 +180,10 @@ class BatchService:
 
         A failure is an HTTP status, an error of the batch (`batch_expired`), or an answer without a reply.
         """
+        try:
+            row = without_key(row, self._secret_of_replies)
+        except RecursionError:
+            return Failure(key, "bad_answer", "the result is JSON nested too deep")
         response, error = row.get("response"), row.get("error")
         if not isinstance(response, dict):
             said, codes = error_words(error)
@@ -187,13 +191,10 @@ class BatchService:
             return Failure(
                 key, str(code or "no_response"), self.clean(said or ", ".join(codes) or "no message")
             )
-        body, status = (
-            without_key(response.get("body"), self._secret_of_replies),
-            str(response.get("status_code")),
-        )
+        body, status = response.get("body"), str(response.get("status_code"))
         if isinstance(body, str):  # some services write it as text
             with suppress(ValueError, RecursionError):
-                body = json.loads(body)
+                body = without_key(json.loads(body), self._secret_of_replies)
         if status != "200":
             inner = body.get("error", body) if isinstance(body, dict) else body
             return Failure(key, f"http_{status}", self.clean(error_words(inner)[0] or "no message"))

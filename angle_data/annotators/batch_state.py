@@ -9,7 +9,6 @@ batches at the service then say what is true.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import dumps
+from angle_data.jsonl import dumps, loads
 
 log = logging.getLogger("angle.annotators")
 
@@ -82,7 +81,7 @@ class BatchState:
                 self._torn = len(line)
                 break
             try:
-                self._apply(json.loads(line))
+                self._apply(loads(line))
             except (ValueError, KeyError, TypeError):
                 raise InputError(
                     f"{self._path}:{number}: not an event of a batch run; repair or remove the line, "

@@ -7,7 +7,6 @@ here: a field with its default and its help.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from angle_data.annotators.base import Sampling
 from angle_data.calling.options import check_values, option
 from angle_data.errors import InputError
+from angle_data.jsonl import loads
 from angle_data.text import normalise, stable_hash
 
 Dialect = Literal["openai", "glm"]
@@ -63,7 +63,7 @@ def _fields(flag: str, example: str) -> Callable[[list[str]], dict[str, Any]]:
             if not (separator and key.isidentifier()):
                 raise InputError(f"{flag} {text!r}: give KEY=VALUE, such as {example}")
             try:
-                options[key] = json.loads(value)
+                options[key] = loads(value)
             except ValueError:
                 options[key] = value
         return options

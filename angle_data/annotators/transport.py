@@ -25,7 +25,7 @@ from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
-from angle_data.text import longest_answer
+from angle_data.text import longest_answer, printable
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
 """What to do when nothing answers."""
@@ -55,11 +55,6 @@ _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,500})", re.IGNORECASE)
 _SHORTEST_KEY = 8
 _MOST_SEARCHED = 20_000  # characters of an error or a page that are read: a pattern goes through all of them
 _CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
-# Escape sequences and control characters, with which a server could write to the terminal as it likes.
-_CONTROL = re.compile(
-    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|.)?"
-    r"|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ class Form:
 
 def one_line(text: object) -> str:
     """Return the text of a message or error on one line of at most 300 characters."""
-    line = " ".join(_CONTROL.sub("", str(text)[:_MOST_SEARCHED]).split())
+    line = " ".join(printable(str(text)[:_MOST_SEARCHED]).split())
     if not line and isinstance(text, BaseException):
         line = type(text).__name__
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
@@ -391,7 +386,8 @@ def _of_events(text: str) -> Any:
             choice |= {name: value for name, value in part.items() if value is not None}
             for name, value in (part.get("delta") or part.get("message") or {}).items():
                 joins = isinstance(value, str) and name != "role"
-                message[name] = message.get(name, "") + value if joins else value
+                if value is not None:  # as the last event may say of a text that has come
+                    message[name] = message.get(name, "") + value if joins else value
     return {**whole, "choices": [{**choice, "message": message}]} if choice else whole
 
 
@@ -414,7 +410,14 @@ def _proxy_error(status: int, said: str) -> NoAnswer:
 
 def _reason(error: BaseException) -> str:
     """Return what the system says of a connection that failed, else what the error says."""
-    cause = getattr(error, "os_error", None)
+    import ssl
+
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        trust = "SSL_CERT_FILE names a file of authorities to trust"
+        return f"its certificate is not trusted: {cause.verify_message}; {trust}"
+    if isinstance(cause, ssl.SSLError):  # its number is of OpenSSL, not of the system
+        return f"no TLS connection: {cause.reason or cause}; does it speak http, not https?"
     if isinstance(cause, OSError):
         number = cause.errno or 0  # below zero: a name that no server knows
         return os.strerror(number) if number > 0 else cause.strerror or str(cause)

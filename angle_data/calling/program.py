@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
 from angle_data.errors import AngleError, StoppedError
+from angle_data.text import printable
 
 if TYPE_CHECKING:
     import typer
+
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # they come without the name of a file, too
 
 
 def make_app(program: str, about: str) -> typer.Typer:
@@ -42,8 +45,8 @@ def run_app(app: Callable[[], Any], program: str) -> None:
     """
 
     def end(line: str, code: int) -> NoReturn:
-        with suppress(OSError):  # the terminal may be gone
-            print(f"{program}: {line}", file=sys.stderr)  # noqa: T201 - errors go here
+        with suppress(OSError, ValueError):  # the terminal may be gone, or stderr closed
+            print(printable(f"{program}: {line}"), file=sys.stderr)  # noqa: T201 - errors go here
         sys.exit(code)
 
     try:
@@ -63,9 +66,12 @@ def run_app(app: Callable[[], Any], program: str) -> None:
     except KeyboardInterrupt as stop:
         end(said_of(stop), EXIT_INTERRUPTED)
     except OSError as error:
-        # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
-        # the like carry no file name and are defects here.
-        if error.filename is None and error.errno != errno.ENOSPC:
+        # A read-only folder, a full or failing disk, a missing right: the user's to mend. Errors of
+        # connections and the like carry no file name and are defects here.
+        if error.filename is None and error.errno not in _OF_DISKS:
             raise
         place = f"{error.filename}: " if error.filename is not None else ""
-        end(f"error: {place}{error.strerror}; choose another place, or make room", AngleError.exit_code)
+        fix = "check the disk" if error.errno == errno.EIO else "choose another place, or make room"
+        end(f"error: {place}{error.strerror}; {fix}", AngleError.exit_code)
+    except MemoryError:
+        end("error: out of memory; give it more, or less to do at once", AngleError.exit_code)

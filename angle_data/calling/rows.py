@@ -58,7 +58,7 @@ def _rows(value: Any, name: str, text_field: str | None) -> Iterator[dict[str, A
 
 
 def _plain(value: Any) -> Any:
-    """Return a number of numpy as Python's, and anything else as it is; lists but of strings are dropped."""
-    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    """Return numbers and lists of numpy as Python's, others as they are; lists but of strings are dropped."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     is_list = isinstance(value, list)
     return () if is_list and not all(isinstance(item, str) for item in value) else value

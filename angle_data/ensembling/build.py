@@ -6,7 +6,6 @@ the runs are named and their rows stand.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,7 @@ from angle_data.ensembling.screen import screen
 from angle_data.ensembling.splits import place_texts
 from angle_data.ensembling.strategies import Outcome, cap
 from angle_data.errors import InputError
-from angle_data.jsonl import write_json, write_jsonl
+from angle_data.jsonl import loads, write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.card import write_dataset
 from angle_data.records import PURPOSES, LabelledPair
@@ -212,7 +211,7 @@ def _check_out(config: EnsembleConfig) -> Any:
     if not out.is_dir():
         return None
     try:
-        return _made_of(json.loads((out / "report.json").read_text(encoding="utf-8")))
+        return _made_of(loads((out / "report.json").read_text(encoding="utf-8")))
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
         names, begun = {p.name for p in out.iterdir() if p.name[0] != "."}, {"dataset", "rejected.jsonl"}
         if names <= begun and (names == begun or not any(out.glob("dataset/data/*.parquet"))):

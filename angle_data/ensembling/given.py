@@ -12,7 +12,7 @@ from angle_data.ensembling.read import Grades
 from angle_data.ensembling.screen import gate
 from angle_data.errors import InputError
 from angle_data.records import Rejection
-from angle_data.tables import PAIR_COLUMNS, read_table
+from angle_data.tables import TEXT_COLUMNS, read_table, text_of
 from angle_data.text import pair_key
 
 
@@ -41,12 +41,13 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
     for path in paths:
         before = len(pairs)
         for where, row in read_table(path):
-            one, other = next((names for names in PAIR_COLUMNS if names[0] in row), PAIR_COLUMNS[0])
-            if not (isinstance(row.get(one), str) and isinstance(row.get(other), str)):
+            names = next((names for names in TEXT_COLUMNS if names[0] in row), TEXT_COLUMNS[0])
+            one, other = (text_of(row, name, where) for name in names)
+            if one is None or other is None:
                 raise InputError(
-                    f"{where}: {one} and {other} must be strings; fields found: {', '.join(row)}"
+                    f"{where}: {names[0]} and {names[1]} must be strings; fields found: {', '.join(row)}"
                 )
-            pairs.append(GivenPair(row[one].strip(), row[other].strip(), str(row.get("kind") or "")))
+            pairs.append(GivenPair(one.strip(), other.strip(), str(row.get("kind") or "")))
         if len(pairs) == before:
             raise InputError(f"{path} holds no pairs; make some with `angle-data mine --out {path}`")
     return sorted(pairs, key=lambda pair: (pair.key, not pair.kind, pair.kind, pair.text1, pair.text2))

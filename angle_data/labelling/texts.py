@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 
 from angle_data.errors import InputError
 from angle_data.records import Text
-from angle_data.tables import PAIR_COLUMNS, read_table, read_texts
-from angle_data.text import content_id, pair_key, stable_hash, whole_characters
+from angle_data.tables import TEXT_COLUMNS, identity_of, read_table, read_texts, text_of
+from angle_data.text import content_id, pair_key, stable_hash
 
-_PAIR_COLUMNS = (*PAIR_COLUMNS, ("source", "text"))
+_PAIR_COLUMNS = (*TEXT_COLUMNS, ("source", "text"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,9 @@ class TextFile(_InputFile[Text]):
         for where, row in read_texts(self._path, field, id_field, require=[field], hint=hint):
             if field not in row:
                 raise InputError(f"{where}: no field {field!r}; fields found: {_names(row)}{hint}")
-            # None is how tables write an empty cell.
-            text = "" if row[field] is None else _clean(row, field, where)
-            identity = row.get(id_field)
-            if isinstance(identity, bool) or not isinstance(identity, str | int | None):
-                kind = type(identity).__name__
-                raise InputError(f"{where}: field {id_field!r} must be a string or integer, got {kind}")
-            given = "" if identity is None else whole_characters(str(identity).strip())
-            yield where, Text(given or content_id(text), text) if text else None
+            text = _clean(row, field, where)
+            identity = identity_of(row, id_field, where) or content_id(text)
+            yield where, Text(identity, text) if text else None
 
     def _note(self, where: str, item: Text, seen: dict[int, int]) -> None:
         content = hash(item.text)
@@ -120,7 +115,8 @@ class TextFile(_InputFile[Text]):
 class PairFile(_InputFile[TextPair]):
     """The pairs of one or more files, each unordered pair once over all of them; see `_InputFile`.
 
-    Columns are `text1, text2`, `sentence1, sentence2`, or `source, text` as in candidates.jsonl.
+    Columns are those of `tables.TEXT_COLUMNS`, or `source, text` as in candidates.jsonl. A row with null for
+    one of its texts is blank.
 
     Raises:
         InputError: A file is missing or of an unknown kind, there are no pairs at all; a row has no two
@@ -154,12 +150,5 @@ def _names(row: dict[str, Any]) -> str:
 
 
 def _clean(row: dict[str, Any], name: str, where: str) -> str:
-    """Return a text without white space at its ends and halves of surrogate pairs."""
-    value = row[name]
-    if not isinstance(value, str):
-        raise InputError(f"{where}: field {name!r} must be a string, got {type(value).__name__}")
-    if "\0" in value:
-        raise InputError(
-            f"{where}: field {name!r} holds NUL characters, as in UTF-16; convert the file to UTF-8"
-        )
-    return whole_characters(value.strip())
+    """Return a text without white space at its ends; that of an empty cell is blank."""
+    return (text_of(row, name, where) or "").strip()

@@ -117,4 +117,6 @@ def text_key(item: ShownItem) -> tuple[str, str]:
 def _write(path: Path, rows: Iterable[Sequence[str]], mark: str = "") -> None:
     with replace_file(path) as stream:
         stream.write(mark)
-        csv.writer(stream, lineterminator="\n").writerows(rows)
+        # The module puts no quotes around a lone carriage return, at which readers end a row.
+        plain = ([cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row] for row in rows)
+        csv.writer(stream, lineterminator="\n").writerows(plain)

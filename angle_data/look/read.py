@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import isfinite
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.folders import find_splits, split_of
 from angle_data.records import read_run_file
-from angle_data.tables import PAIR_COLUMNS, TABLE_KINDS, is_table, read_table
+from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, is_table, number_of, read_table
 
 _BANDS = 5  # equal parts of the range of scores
-_TEXTS = (*PAIR_COLUMNS, ("source", "text"))
+_TEXTS = (*TEXT_COLUMNS, ("source", "text"))
 _NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 
@@ -80,11 +80,10 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
         if (path / name).is_file():
             state = " (unfinished)" if read_run_file(path).get("finished") is False else ""
             return f"run of {command}{state}", (path / name, *rejected)
-    for home in (path / "dataset" / "data", path / "data", path):
-        if files := tuple(sorted(home.glob("*.parquet"))):
-            return "ensemble" if rejected else "data set", (*files, *rejected)
     if (path / "journal.jsonl").is_file():
         raise InputError(f"{path} is a run that stopped before writing its results; run its command again")
+    if files := tuple(file for part in find_splits(path).values() for file in part):
+        return "ensemble" if rejected else "data set", (*files, *rejected)
     said = f"{path} is not a run or data set"
     raise InputError(f"{said}; give a folder written by llm-label, llm-score, ensemble or gis, or a file")
 
@@ -92,7 +91,7 @@ def find(path: Path) -> tuple[str, tuple[Path, ...]]:
 def items_of(files: Iterable[Path]) -> Iterator[ShownItem]:
     """Yield every row in the order of the files; an `InputError` where one holds no two texts."""
     for file in files:
-        split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
+        split = {"split": name} if file.suffix == ".parquet" and (name := split_of(file)) else {}
         for place, row in read_table(file):
             yield _item(row, place, split)
 
@@ -174,8 +173,5 @@ def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> ShownItem:
 
 
 def _score(row: dict[str, Any]) -> float | None:
-    for name in ("score", "label"):
-        with suppress(KeyError, TypeError, ValueError):
-            if isfinite(number := float(row[name])):
-                return number
-    return None
+    numbers = (number_of(row.get(name)) for name in ("score", "label"))
+    return next((number for number in numbers if isfinite(number)), None)

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.tables import TEXT_COLUMNS, base_name, identity_of
 from angle_data.text import counted, normalise
 from angle_train.data.scores import inference_classes, scale_of, scores_of_classes
 from angle_train.data.sources import (
     HUB_PREFIX,
     SCORES,
-    TEXTS,
     Item,
     is_dataset,
     names_of,
@@ -159,20 +159,20 @@ def load_pairs(
     items = every if is_dataset(spec) else _select(spec, every, rows, split_needed=split_needed)
     classes = inference_classes(every, texts, column, scale)
     if classes:
-        items, raw, found = scores_of_classes(spec, items, classes)
+        items, raw, found = scores_of_classes(spec, items, column, classes)
     else:
         raw = np.array([number_in(row, (column,), place) for place, row in items])
         found = scale_of(spec, column, every, items, raw, scale)
     if not one_score and raw.min() == raw.max():
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; a ranking needs different scores")
-    has_source = all(row.get("source_id") is not None for _, row in items)
+    source_ids = [identity_of(row, "source_id", place) for place, row in items]
     pairs = PairSet(
         name=name_of(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
         text1=[text_in(row, texts[0], place, blank=False) for place, row in items],
         text2=[text_in(row, texts[1], place, blank=False) for place, row in items],
         score=(raw - found.low) / (found.high - found.low),
         weight=np.array([_weight(row, place) for place, row in items]),
-        source_ids=[str(row["source_id"]) for _, row in items] if has_source else None,
+        source_ids=None if None in source_ids else [str(identity) for identity in source_ids],
         scale=found.note,
         supervision=_supervision(items),
     )
@@ -198,7 +198,7 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
     if texts is None and {"source", "polarity", "key"} <= row.keys():
         raise InputError(f"{spec} holds sentences of llm-label; `angle-data ensemble RUN` makes pairs")
     if texts is None:
-        known = " or ".join(", ".join(names) for names in TEXTS)
+        known = " or ".join(", ".join(names) for names in TEXT_COLUMNS)
         raise InputError(
             f"{spec}: no text columns {known} (with a score or label), nor anchor, positive and optionally "
             f"negative; found: {found}"
@@ -250,9 +250,7 @@ def name_of(spec: str, part: str | None = None) -> str:
     """Return a short name for a source, and a part of it."""
     path = Path(spec.removeprefix(HUB_PREFIX))
     # angle-data writes DIR/dataset: there the parent's name says more.
-    base = path.resolve().parent.name if path.name == "dataset" else path.name
-    for suffix in (".gz", ".jsonl", ".csv", ".tsv", ".parquet"):
-        base = base.removesuffix(suffix)
+    base = path.resolve().parent.name if path.name == "dataset" else base_name(path)
     return f"{base}/{part}" if part else base
 
 

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.tables import INFERENCE_COLUMNS, number_of
 from angle_data.text import counted
-from angle_train.data.sources import INFERENCE, Item, dataset_splits, is_dataset, number_or_nan, read_rows
+from angle_train.data.sources import Item, dataset_splits, is_dataset, read_rows
 
 _STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 _INFERENCE_SCORES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
+_NAMED_SCORES = _INFERENCE_SCORES | {"not_entailment": 0.0}  # the latter in corpora of two classes
 _INFERENCE_NUMBERS = dict(zip("012", _INFERENCE_SCORES, strict=True))  # as SNLI and MNLI have them
+_CLASS_COLUMNS = ("label", "gold_label")
 _NO_CLASS = ("-1", "-")  # annotators did not agree
 
 
@@ -94,7 +97,7 @@ def scale_of(
     if not stated:
         if is_dataset(spec) and raw.max() > 1:
             every = [item for split in dataset_splits(spec) for item in read_rows(spec, split)]
-        others = [(number_or_nan(row.get(column)), place) for place, row in every]
+        others = [(number_of(row.get(column)), place) for place, row in every]
         others = [(number, place) for number, place in others if number >= 0]
         return detect_scale(
             np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
@@ -118,12 +121,12 @@ def inference_classes(
 
     Their names say so, or the names of the texts; numbers with a stated scale are scores.
     """
-    if column != "label":
+    if column not in _CLASS_COLUMNS:
         return None
-    written = {_written(row) for _, row in every}
-    if written & _INFERENCE_SCORES.keys():
-        return _INFERENCE_SCORES
-    if stated or texts not in INFERENCE or not written <= {*_INFERENCE_NUMBERS, *_NO_CLASS}:
+    written = {_written(row, column) for _, row in every}
+    if written & _NAMED_SCORES.keys():
+        return _NAMED_SCORES
+    if stated or texts not in INFERENCE_COLUMNS or not written <= {*_INFERENCE_NUMBERS, *_NO_CLASS}:
         return None
     if "2" not in written:
         raise InputError(
@@ -133,23 +136,23 @@ def inference_classes(
     return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
 
 
-def _written(row: dict[str, Any]) -> str:
-    number = number_or_nan(row.get("label"))
-    return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
+def _written(row: dict[str, Any], column: str) -> str:
+    number = number_of(row.get(column))
+    return str(row.get(column)).strip().lower() if np.isnan(number) else f"{number:g}"
 
 
 def scores_of_classes(
-    spec: str, items: Sequence[Item], classes: dict[str, float]
+    spec: str, items: Sequence[Item], column: str, classes: dict[str, float]
 ) -> tuple[list[Item], NDArray[np.float64], ScoreRange]:
     """Return the items that have a class, their scores, and a note on how they were read."""
-    kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
+    kept = [(place, row) for place, row in items if _written(row, column) not in _NO_CLASS]
     if not kept:
         raise InputError(f"{spec}: no row has a class label; label them {', '.join(classes)}")
     for place, row in kept:
-        if _written(row) not in classes:
-            raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")
+        if _written(row, column) not in classes:
+            raise InputError(f"{place}: {column} must be {', '.join(classes)}, got {row.get(column)!r}")
     numbers = " (written 0, 1, 2, as in SNLI)" if "0" in classes else ""
     note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
     if len(kept) < len(items):
         note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
-    return kept, np.array([classes[_written(row)] for _, row in kept]), ScoreRange(0.0, 1.0, note)
+    return kept, np.array([classes[_written(row, column)] for _, row in kept]), ScoreRange(0.0, 1.0, note)

@@ -1,14 +1,13 @@
 """Rows from files, dataset directories and the Hugging Face hub, each with its place, and their columns.
 
-A source is a .jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet file, a dataset directory, or `hub:ID`. Texts and
-score stand in columns with one of the usual names, the same for all readers: `fit` and `eval --pairs` read
-scored pairs by them, the evaluation tasks their own data. What a function does not find is an InputError
-that names the `place` of the row. Imports no torch.
+A source is a file or folder that `angle_data.tables` reads, or `hub:ID`. Texts and score stand in columns
+with one of the usual names, the same for all readers: `fit` and `eval --pairs` read scored pairs by them, the
+evaluation tasks their own data. What a function does not find is an InputError that names the `place` of the
+row. Imports no torch.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -18,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.folders import splits_of
+from angle_data.jsonl import loads
 from angle_data.records import PURPOSES
-from angle_data.tables import PAIR_COLUMNS, TABLE_KINDS, Rows, is_table, read_table
-from angle_data.text import whole_characters
+from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, Rows, is_table, number_of, read_table, text_of
 
 log = logging.getLogger("angle.pairs")
 
@@ -31,15 +31,7 @@ Row = Mapping[str, Any]
 Item = tuple[str, dict[str, Any]]
 """The place of a row, for error messages, and the row."""
 
-INFERENCE = (("premise", "hypothesis"), ("question", "sentence"))
-"""Names of texts whose labels are classes of inference, not grades: in their numbers 0 is entailment."""
-TEXTS = (
-    *PAIR_COLUMNS,
-    ("question1", "question2"),
-    ("sentence_A", "sentence_B"),
-    *INFERENCE,
-)
-SCORES = ("score", "relatedness_score", "similarity_score", "label", "is_duplicate")
+SCORES = ("score", "relatedness_score", "similarity_score", "label", "gold_label", "is_duplicate")
 """Names of the gold score, or of the class of a pair; the first that a row has counts."""
 _SHEET = {"sentence1", "sentence2", "score", "split"}  # of `angle-data grade`
 
@@ -48,9 +40,9 @@ def read_rows(spec: str, split: str) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line` or `file: row N`.
 
     Args:
-        spec: A file, a dataset directory (`DIR` or `DIR/dataset` holding `data/SPLIT-*.parquet`), or
-            `hub:ID` for a dataset on the Hugging Face hub.
-        split: Which split of a directory or hub dataset; files have none.
+        spec: A file, a dataset directory (see `angle_data.folders.splits_of`), or `hub:ID` for a dataset on
+            the Hugging Face hub.
+        split: Which split of a directory or hub dataset; files, and directories without splits, have none.
 
     Raises:
         InputError: The source is missing, damaged, of an unknown kind, or lacks the split.
@@ -61,13 +53,7 @@ def read_rows(spec: str, split: str) -> Rows:
         log.info("loading %s (split %s) from the hub", spec.removeprefix(HUB_PREFIX), split)
         rows = load_hub_dataset(spec.removeprefix(HUB_PREFIX), split)
         return ((f"{spec}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
-    if not path.is_dir():
-        return read_table(path)
-    files = sorted(_data_directory(path).glob(f"{split}-*.parquet"))
-    if not files:
-        found = ", ".join(dataset_splits(spec)) or "none"
-        raise InputError(f"{path} has no split {split!r}; splits found: {found}")
-    return (item for file in files for item in read_table(file))
+    return read_table(path, split=split)
 
 
 def check_source(spec: str) -> None:
@@ -76,7 +62,7 @@ def check_source(spec: str) -> None:
     if spec.startswith(HUB_PREFIX):
         return
     if path.is_dir():
-        _data_directory(path)
+        splits_of(path)
     elif not path.exists():
         hub = "" if is_table(path) else ", or write hub:ID for a dataset on the hub"
         raise InputError(f"{path} does not exist; check the path{hub}")
@@ -87,17 +73,15 @@ def check_source(spec: str) -> None:
 
 
 def is_dataset(spec: str) -> bool:
-    """Return whether a source has splits: whether it is a directory or a hub dataset."""
-    return spec.startswith(HUB_PREFIX) or Path(spec).is_dir()
+    """Return whether a source has splits: whether it is a hub dataset, or a directory with splits."""
+    return spec.startswith(HUB_PREFIX) or bool(dataset_splits(spec))
 
 
 def dataset_splits(spec: str) -> list[str]:
-    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file."""
+    """Return the names of the splits of a dataset directory or hub dataset, sorted; none if it has none."""
     if spec.startswith(HUB_PREFIX):
         return sorted(load_hub_dataset(spec.removeprefix(HUB_PREFIX), None))
-    if not Path(spec).is_dir():
-        return []
-    return sorted({file.name.split("-")[0] for file in _data_directory(Path(spec)).glob("*-*.parquet")})
+    return [name for name in splits_of(Path(spec)) if name] if Path(spec).is_dir() else []
 
 
 def stated_purpose(spec: str) -> str | None:
@@ -118,24 +102,15 @@ def labels_usd(spec: str) -> float:
     """
     if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
         return 0.0
+    folder = Path(spec)
+    beside = folder if (folder / "dataset").is_dir() else folder.parent
     try:
-        text = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
-        report = json.loads(text)
+        report = loads((beside / "report.json").read_text(encoding="utf-8"))
         paid = [*report["runs"], *([report["scores"]] if "scores" in report else [])]
         costs = [run["usd"] for run in paid]
     except (OSError, ValueError, LookupError, TypeError):
         return 0.0
     return float(sum(costs))
-
-
-def _data_directory(path: Path) -> Path:
-    for candidate in (path / "dataset" / "data", path / "data"):
-        if candidate.is_dir():
-            return candidate
-    if (path / "candidates.jsonl").is_file():
-        made = f"`angle-data ensemble {shlex.quote(str(path))} --out pairs` makes pairs"
-        raise InputError(f"{path} holds sentences of llm-label; {made}")
-    raise InputError(f"{path} is not a dataset directory: it has neither dataset/data nor data")
 
 
 def load_hub_dataset(
@@ -179,7 +154,7 @@ def names_of(row: Row) -> str:
 
 def text_columns(row: Row) -> tuple[str, str] | None:
     """Return the names of the columns of both texts, if the row has them."""
-    return next((names for names in TEXTS if names[0] in row and names[1] in row), None)
+    return next((names for names in TEXT_COLUMNS if names[0] in row and names[1] in row), None)
 
 
 def score_column(row: Row) -> str | None:
@@ -191,19 +166,18 @@ def pair_in(row: Row, place: str) -> tuple[str, str]:
     """Return the two texts of a row, whichever of the usual names they have."""
     names = text_columns(row)
     if names is None:
-        raise InputError(
-            f"{place}: no text columns {' or '.join(f'{a}, {b}' for a, b in TEXTS)}; found: {names_of(row)}"
-        )
+        known = " or ".join(f"{one}, {other}" for one, other in TEXT_COLUMNS)
+        raise InputError(f"{place}: no text columns {known}; found: {names_of(row)}")
     return text_in(row, names[0], place), text_in(row, names[1], place)
 
 
 def text_in(row: Row, column: str, place: str, *, blank: bool = True) -> str:
     """Return the text of a column; `blank` says whether it may be, as some texts of the standard sets are."""
-    text = row.get(column)
-    if not isinstance(text, str) or not (blank or text.strip()):
+    text = text_of(row, column, place)
+    if text is None or not (blank or text.strip()):
         kind = "a text" if blank else "a text that is not blank"
-        raise InputError(f"{place}: {column} must be {kind}, got {text!r}; fix or remove the row")
-    return whole_characters(text)
+        raise InputError(f"{place}: {column} must be {kind}, got {row.get(column)!r}; fix or remove the row")
+    return text
 
 
 def number_in(row: Row, columns: Sequence[str], place: str) -> float:
@@ -211,7 +185,7 @@ def number_in(row: Row, columns: Sequence[str], place: str) -> float:
     column = next((name for name in columns if name in row), None)
     if column is None:
         raise InputError(f"{place}: no column {' or '.join(columns)}; found: {names_of(row)}")
-    number = number_or_nan(row[column])
+    number = number_of(row[column])
     if not math.isfinite(number):
         path = place.rpartition(":")[0]
         then = f"`angle-data grade --finish {shlex.quote(path)}` makes dev and test pairs"
@@ -219,12 +193,3 @@ def number_in(row: Row, columns: Sequence[str], place: str) -> float:
         mend = f"; fill in this sheet, then {then}" if sheet else ""
         raise InputError(f"{place}: {column} must be a number, got {row[column]!r}{mend}")
     return number
-
-
-def number_or_nan(value: object) -> float:
-    """Return a value as a number; NaN where it is none, or not finite."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan

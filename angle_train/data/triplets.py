@@ -10,21 +10,22 @@ from collections.abc import Sequence
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.sources import Item, names_of, score_column, text_in
+from angle_train.data.sources import Item, Row, names_of, score_column, text_in
 
-_PAIRED = (("anchor", "positive"), ("query", "positive"))  # columns of positives alone
+_PAIRED = (("anchor", "positive"), ("query", "positive"), ("query", "pos"))  # columns of positives alone
 _ANCHORS = ("anchor", "query", "text1", "sentence1")
-_POSITIVES = ("positive", "text2", "sentence2")
-_NEGATIVE = re.compile(r"negative(?:_\d+)?")
+_POSITIVES = ("positive", "positives", "pos", "text2", "sentence2")
+_NEGATIVE = re.compile(r"neg|negatives|negative(?:_\d+)?")
 
 
 def pairs_of_triplets(items: list[Item]) -> list[Item]:
-    """Return rows `text1, text2, score, source_id`: the positive scored 1 and every negative scored 0.
+    """Return rows `text1, text2, score, source_id`: every positive scored 1 and every negative scored 0.
 
-    Rows of triplets have a column `negative` or `negative_1`, `negative_2` … and no score or label; the first
-    row decides what all are, and rows of scored pairs pass through unchanged. The pairs of one anchor have
-    one source, and a pair that several rows hold comes once. Negatives after the first may be missing; beside
-    `anchor` or `query` and `positive` there need be none at all.
+    Rows of triplets have a column `negative`, or `negative_1`, `negative_2` …, or lists of texts, as `pos`
+    and `neg` of FlagEmbedding, and no score or label; the first row decides what all are, and rows of scored
+    pairs pass through unchanged. The pairs of one anchor have one source, and a pair that several rows hold
+    comes once. Negatives after the first may be missing, and a list of them be empty; beside `anchor` or
+    `query` and positives there need be none at all.
 
     Raises:
         InputError: A row lacks its anchor, its positive or all negatives.
@@ -37,17 +38,34 @@ def pairs_of_triplets(items: list[Item]) -> list[Item]:
     anchor, positive = (_triplet_column(names, items[0]) for names in (_ANCHORS, _POSITIVES))
     found: dict[tuple[str, str, int], Item] = {}
     for place, row in items:
-        present = [name for name in negatives if row.get(name) is not None and str(row[name]).strip()]
-        if negatives and not present:
-            raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
         text = text_in(row, anchor, place, blank=False)
         shared = {"source_id": str(row.get("source_id") or normalise(text))}
         shared |= {key: row[key] for key in ("split", "weight") if key in row}
-        for name, score in [(positive, 1), *((name, 0) for name in present)]:
-            partner = text_in(row, name, place, blank=False)
+        for partner, score in _partners(row, positive, negatives, place):
             pair = {"text1": text, "text2": partner, "score": score} | shared
             found.setdefault((text, partner, score), (place, pair))
     return list(found.values())
+
+
+def _partners(row: Row, positive: str, negatives: Sequence[str], place: str) -> list[tuple[str, int]]:
+    """Return the positives of a row with 1, and then its negatives with 0."""
+    present = [
+        name for name in negatives if isinstance(row.get(name), list) or str(row.get(name) or "").strip()
+    ]
+    if negatives and not present:
+        raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
+    positives = _texts(row, positive, place)
+    if not positives:
+        raise InputError(f"{place}: {positive} holds no text; remove the row")
+    opposed = [text for name in present for text in _texts(row, name, place)]
+    return [(text, 1) for text in positives] + [(text, 0) for text in opposed]
+
+
+def _texts(row: Row, column: str, place: str) -> list[str]:
+    """Return the texts of a cell that holds one, or a list of them."""
+    cell = row.get(column)
+    cells = cell if isinstance(cell, list) else [cell]
+    return [text_in({column: text}, column, place, blank=False) for text in cells]
 
 
 def _triplet_column(names: Sequence[str], item: Item) -> str:

@@ -5,7 +5,6 @@ What a run notes for itself lies in a hidden folder, since users publish the res
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter
 
 from angle_data.errors import InputError
-from angle_data.jsonl import write_json
+from angle_data.jsonl import loads, write_json
 from angle_data.locking import LOCK_NAME, hold
 from angle_train.train.processes import rank_zero
 
@@ -214,6 +213,6 @@ def _delete(folder: Path) -> None:
 def _is_complete(checkpoint: Path) -> bool:
     """Return whether a checkpoint was written to its end, which is the trainer's own state."""
     try:
-        return isinstance(json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")), dict)
+        return isinstance(loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")), dict)
     except (OSError, ValueError):
         return False

@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 from datasets import Dataset, DatasetDict
 from fake_openai import FakeOpenAI
@@ -14,10 +17,12 @@ from labelling_runs import read_rows
 from programs import journalled, python, started
 
 from angle_data import ensemble, label, mine, score
+from angle_data.calling.rows import sources
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import write_jsonl
 from angle_data.labelling import mine as submodule  # must not take the function's place
 from angle_data.labelling.command import llm_label
+from angle_data.tables import read_table
 
 
 @pytest.fixture
@@ -220,3 +225,9 @@ def test_the_stop_button_ends_a_cell_and_keeps_the_replies(tmp_path):
     replies = read_rows(tmp_path / "run" / "journal.jsonl")
     assert 0 < len(replies) < 100
     assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["replied"] == len(replies)
+
+
+def test_lists_of_texts_in_a_data_frame_are_kept_as_lists(tmp_path):
+    frame = pandas.DataFrame({"query": ["a"], "pos": [np.array(["b", "c"], object)], "n": [np.float64(2)]})
+    [path] = sources(frame, tmp_path, "data")
+    assert [row for _, row in read_table(Path(path))] == [{"query": "a", "pos": ["b", "c"], "n": 2.0}]

@@ -9,7 +9,7 @@ from programs import python
 
 from angle_data.calling.program import run_app
 from angle_data.console import Progress, configure_logging
-from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
+from angle_data.errors import CredentialsError, InputError, MissingExtraError, StoppedError
 
 
 def raising(error):
@@ -32,6 +32,9 @@ FREE = "choose another place, or make room"
         (StoppedError("budget reached; run again"), 75, "budget reached; run again"),
         (PermissionError(13, "Permission denied", "runs/x"), 1, f"error: runs/x: Permission denied; {FREE}"),
         (OSError(28, "No space left on device"), 1, f"error: No space left on device; {FREE}"),
+        (OSError(5, "Input/output error"), 1, "error: Input/output error; check the disk"),
+        (MemoryError(), 1, "error: out of memory; give it more, or less to do at once"),
+        (InputError("a\x1b[2Jb\x1b]0;title\x07c\r\x9b31md\u202e"), 1, "error: abc 31md"),
         (KeyboardInterrupt(), 130, "interrupted; run the same command again to go on"),
         (KeyboardInterrupt("all is kept"), 130, "interrupted; all is kept"),
         (MissingExtraError("fit", "x"), 1, 'error: fit needs the "x" extra: pip install -e ".[x]"'),
@@ -115,3 +118,9 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
         progress.skip(6)
         progress.advance(2, note="1 failed")
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"
+
+
+def test_log_lines_steer_no_terminal(capsys):
+    configure_logging()
+    logging.getLogger("angle.x").warning("model %s\nsecond", "\x1b]52;c;cm0=\x07big\x1b[1A\r")
+    assert capsys.readouterr().err == "model big \nsecond\n"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.text import content_id, counted, jaccard, normalise, whole_characters, words
+from angle_data.text import content_id, counted, jaccard, normalise, printable, whole_characters, words
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,8 @@ HALVES = [
 @pytest.mark.parametrize(("text", "whole"), HALVES)
 def test_halves_of_characters_are_joined_or_replaced(text, whole):
     assert whole_characters(text) == whole
+
+
+def test_what_steers_a_terminal_is_taken_out():
+    assert printable("\x1b[31mred\x1b[0m\ta\nb\r\x07\x00\x7f\x9b\u202e!") == "red\ta\nb !"
+    assert printable("Ünï 好 – …") == "Ünï 好 – …"

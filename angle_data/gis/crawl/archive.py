@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import logging
 import zlib
 from collections import Counter
@@ -23,6 +22,7 @@ from angle_data.gis.crawl.crawl import CrawlSummary, open_store
 from angle_data.gis.crawl.rows import Event, RawRow, Repo, comment_from_rest, issue_from_rest, login_of
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
+from angle_data.jsonl import loads
 from angle_data.text import counted, stable_hash
 
 _ROWS_A_PAGE = 2_000
@@ -54,7 +54,7 @@ class _Load:
                 for line in filter(bytes.strip, stream):
                     self.counts["lines"] += 1
                     try:
-                        used = not _is_other(line) and self.take(json.loads(line.decode(errors="replace")))
+                        used = not _is_other(line) and self.take(loads(line.decode(errors="replace")))
                         self.counts["used" if used else "other"] += 1
                     except (KeyError, TypeError, ValueError, AttributeError) as error:
                         self.counts["bad"] += 1

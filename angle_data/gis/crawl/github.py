@@ -10,7 +10,6 @@ https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-gra
 from __future__ import annotations
 
 import email.utils
-import json
 import logging
 import os
 import random
@@ -25,6 +24,7 @@ from urllib.parse import urlsplit
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
 from angle_data.gis.crawl.selection import PUBLIC_API
 from angle_data.http import retry_after
+from angle_data.jsonl import loads
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -145,6 +145,11 @@ class GitHubClient:
         if self.max_requests is not None and self.max_requests < 1:
             raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
         self.authenticated = bool(token)
+
+        def without_token(text: str) -> str:  # some servers repeat it in their errors
+            return text.replace(token, "[token]") if token else text
+
+        self._without_token = without_token  # the token itself is no field of what may be shown
         github = Github(
             auth=Auth.Token(token) if token else None,
             base_url=api_url.rstrip("/"),
@@ -258,7 +263,7 @@ class GitHubClient:
             raise Refused(301, f"redirected to another server ({error})") from None
         data: Any = None
         with suppress(ValueError):
-            data = json.loads(text)
+            data = loads(self._without_token(text))
         self._answers += data is not None or status >= 300  # a web page is no answer
         with suppress(KeyError, TypeError, ValueError):
             self._skew_s = email.utils.parsedate_to_datetime(answer["date"]).timestamp() - time.time()

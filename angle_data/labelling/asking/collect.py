@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from angle_data.annotators.answers import answer_of
 from angle_data.annotators.base import (
     NOT_RECORDED,
     REFUSED_KINDS,
@@ -24,6 +25,7 @@ from angle_data.annotators.base import (
     Failure,
     Reply,
 )
+from angle_data.annotators.transport import Secret, api_key, hidden, secrets_of, without_key
 from angle_data.calling.interrupts import caught
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
@@ -77,6 +79,7 @@ class Collector:
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
+        self._secret = secrets_of(api_key(job.spec), job.spec)[1]
         self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
@@ -245,7 +248,7 @@ class Collector:
             "source_id": request.source_id,
             "source": request.source,
             **self._job.fields(request),
-            **answer,
+            **_masked(answer, self._secret),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         self._journal.append(row)
@@ -269,3 +272,17 @@ class Collector:
 
         with caught(lambda: loop.call_soon_threadsafe(interrupted)):
             yield
+
+
+def _masked(answer: dict[str, Any], secret: Secret) -> dict[str, Any]:
+    """Return an answer as it may be written, without the key, should the service repeat it.
+
+    Its strings were masked when they were read. In what they are joined to the key may stand anew; then that
+    takes the place of the message.
+    """
+    answer = without_key(answer, secret)
+    said = answer_of(answer).text if "raw" in answer else ""
+    plain = hidden(said, secret)
+    if plain == said:
+        return answer
+    return {name: value for name, value in answer.items() if name != "raw"} | {"reply": plain}

@@ -9,7 +9,6 @@ are found by a 64-bit hash of their key; of two requests with one hash the secon
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import tempfile
@@ -22,7 +21,7 @@ from typing import IO, Any
 
 from angle_data.annotators.base import Failure
 from angle_data.errors import AngleError, InputError, StoppedError
-from angle_data.jsonl import dumps
+from angle_data.jsonl import dumps, loads
 from angle_data.locking import hold
 from angle_data.text import counted
 
@@ -231,7 +230,7 @@ def _tokens_of(usage: Any) -> Tokens:
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = loads(line)
     except ValueError:
         row = None
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _FIELDS):

@@ -16,7 +16,7 @@ from typing import Any
 from angle_data.annotators.batch_state import open_requests
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
-from angle_data.jsonl import write_json
+from angle_data.jsonl import loads, write_json
 from angle_data.labelling.asking.budget import Ledger, usd_of
 from angle_data.labelling.asking.job import Job
 from angle_data.locking import LOCK_NAME
@@ -50,7 +50,7 @@ def read_run(job: Job) -> dict[str, Any]:
             raise InputError(f"--out {run} is not empty and holds no labelling run; give another directory")
         return {}
     try:
-        before: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        before: dict[str, Any] = loads(path.read_text(encoding="utf-8"))
         owner, command = before["model"], before["command"]
     except (ValueError, KeyError, TypeError):
         paid = "delete it to go on with the replies in the journal, or " if _holds_replies(run) else ""

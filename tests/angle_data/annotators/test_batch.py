@@ -488,16 +488,37 @@ def test_a_batch_that_may_have_been_created_is_not_paid_for_again_at_once(tmp_pa
         assert (client.run(requests(2)), len(server.batches)) == (None, 1)
 
 
-@pytest.mark.parametrize("bad", ["[1]", "null", "\0", "{", "[" * 3000])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *("[1]", "null", "\0", "{", "[" * 3000, "\udcff\udcfe", '{"custom_id": "\udcff"}'),
+        *(f'{{"response": {"[" * depth}{"]" * depth}}}' for depth in (300, 600, 900)),
+    ],
+    ids=lambda bad: f"{bad[:15]} {len(bad)}",
+)
 def test_one_bad_line_of_a_result_file_costs_its_own_request_only(tmp_path, bad):
     with connected(tmp_path) as (server, client):
         client.run(requests(3))
         batch, rows = rows_of(server)
         lines = [bad, *(json.dumps(row) for row in rows[1:])]
-        server.files[batch.output_file] = ("o", ("\n".join(lines) + "\n").encode())
+        content = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")  # bytes that are no UTF-8
+        server.files[batch.output_file] = ("o", content)
         assert client.run(requests(3)) is None
     assert len(client.texts()) == 2
     assert [failure.kind for failure in client.failures.values()] == ["missing"]
+
+
+@pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 3000])
+def test_a_deep_answer_of_a_batch_costs_its_own_request_only(tmp_path, depth):
+    with connected(tmp_path) as (server, client):
+        client.run(requests(3))
+        batch, rows = rows_of(server)
+        deep = "[" * depth + "]" * depth
+        rows[0]["response"]["body"] = "DEEP"
+        lines = [json.dumps(row).replace('"DEEP"', deep) for row in rows]
+        server.files[batch.output_file] = ("o", ("\n".join(lines) + "\n").encode())
+        assert client.run(requests(3)) is None
+    assert (len(client.texts()), len(client.failures)) == (2, 1)
 
 
 @pytest.mark.parametrize("status", [301, 307, 308])

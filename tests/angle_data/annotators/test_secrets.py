@@ -101,3 +101,17 @@ def test_the_key_is_in_no_exception(tmp_path, monkeypatch, server):
     assert KEY not in str(raised.value) + repr(raised.value)
     assert KEY not in "".join(traceback.format_exception(raised.value))
     assert KEY not in repr(engine) + repr(spec := choose_annotator(engine)) + repr(load_annotator(spec))
+
+
+def test_a_key_that_an_answer_holds_in_parts_is_masked_when_the_row_is_written(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("MY_KEY", KEY)
+    parts = [
+        {"type": "text", "text": text} for text in (f"1. Your key {KEY[:9]}", f"{KEY[9:]} is fine.\n2. Gone.")
+    ]
+    raw = {"choices": [{"message": {"role": "assistant", "content": parts}, "finish_reason": "stop"}]}
+    with FakeOpenAI(lambda body: raw) as fake:
+        run(tmp_path, monkeypatch, fake)
+    rows = (tmp_path / "run" / "journal.jsonl").read_text()
+    assert "Your key [key] is fine." in rows
+    assert files_with_key(tmp_path) == []
+    assert KEY not in "".join(capfd.readouterr())

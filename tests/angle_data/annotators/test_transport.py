@@ -1,6 +1,7 @@
-"""Proxies of the environment over real sockets: when they are used, and that their passwords stay hidden."""
+"""Proxies, TLS and streams of events over real sockets; passwords of proxies stay hidden."""
 
 import asyncio
+import json
 import socket
 import socketserver
 import threading
@@ -11,11 +12,12 @@ from types import SimpleNamespace
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
+from angle_data.annotators.answers import read_answer, reply_of
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Transport
 from angle_data.cli import main
 from angle_data.errors import InputError
-from angle_data.http import NoAnswer, ServiceError
+from angle_data.http import NoAnswer, NoReply, ServiceError
 
 PASSWORD = "PASSWORD9"
 
@@ -54,9 +56,9 @@ def environment(monkeypatch):
     return set_them
 
 
-def post(url):
+def post(url, **options):
     async def once():
-        async with Transport(AnnotatorSpec("m", "server", "m"), 5.0) as transport:
+        async with Transport(AnnotatorSpec("m", "server", "m", **options), 5.0) as transport:
             return await transport.post(url, {"model": "m", "messages": [{"role": "user", "content": "x"}]})
 
     return asyncio.run(once())
@@ -145,3 +147,119 @@ def test_addresses_in_the_words_of_a_service_are_masked(said, shown):
     with FakeOpenAI(always=Fault(500, message=said)) as server, pytest.raises(ServiceError) as raised:
         post(f"{server.url}/chat/completions")
     assert str(raised.value) == shown
+
+
+@contextmanager
+def server_that_says(content_type, content):
+    """A server that answers every request alike, and closes the connection; yields its address."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            head = list(iter(self.rfile.readline, b"\r\n"))
+            length = next(
+                int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length")
+            )
+            self.rfile.read(length)
+            self.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n".encode())
+            self.wfile.write(b"Connection: close\r\n\r\n" + content)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+
+
+def chunk(delta=None, **others):
+    choices = [] if delta is None else [{"index": 0, "delta": delta, **others}]
+    return {"id": "x", "object": "chat.completion.chunk", "choices": choices} | ({} if delta else others)
+
+
+DELTAS = [
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"reasoning_content": "Let me "}),
+    chunk({"reasoning_content": "think."}),
+    chunk({"content": "The disk "}, finish_reason=None),
+    chunk({"content": "is full – 满."}),
+    chunk({"content": None}, finish_reason="stop"),
+    chunk(None, usage={"prompt_tokens": 7, "completion_tokens": 3}),
+]
+WHOLE = {"choices": [{"message": {"role": "assistant", "content": "One."}, "finish_reason": "length"}]}
+
+
+def as_events(rows, mark="data: ", end="\n\n"):
+    return "".join(f"{mark}{json.dumps(row)}{end}" for row in rows)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        as_events(DELTAS) + "data: [DONE]\n\n",
+        as_events(DELTAS, "data:", "\r\n\r\n"),
+        ": OPENROUTER PROCESSING\n\n"
+        + as_events(DELTAS, "event: chunk\nid: 1\ndata: ")
+        + ": end\n\ndata: [DONE]",
+        "\ufeff\n" + as_events(DELTAS[:-1]) + "data: null\n\n" + as_events(DELTAS[-1:]),
+    ],
+    ids=["usual", "without blanks", "with comments and names", "with a mark"],
+)
+def test_a_stream_of_events_that_nobody_asked_for_is_one_message(environment, content):
+    with server_that_says("text/event-stream", content.encode()) as url:
+        answer = read_answer(post(url))
+    assert (answer.text, answer.finish, answer.thinking) == (
+        "The disk is full – 满.",
+        "done",
+        "Let me think.",
+    )
+    assert answer.usage == {"prompt_tokens": 7, "completion_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    "content", [": PROCESSING\n\n: PROCESSING\n\n" + json.dumps(WHOLE, indent=1), as_events([WHOLE])]
+)
+def test_comments_before_a_message_and_a_message_as_one_event_are_read(environment, content):
+    with server_that_says("application/json", content.encode()) as url:
+        answer = read_answer(post(url))
+    assert (answer.text, answer.finish) == ("One.", "cut")
+
+
+def test_a_stream_that_ends_early_is_cut_and_a_broken_event_is_no_reply(environment):
+    with server_that_says("text/event-stream", as_events(DELTAS[:4]).encode()) as url:
+        assert read_answer(post(url)).finish != "done"
+    broken = as_events(DELTAS[:4]) + 'data: {"id": "x", "choi'
+    broken_json = pytest.raises(NoReply, match="the answer is broken JSON")
+    with server_that_says("text/event-stream", broken.encode()) as url, broken_json:
+        post(url)
+
+
+def test_an_error_in_a_stream_is_that_error(environment):
+    error = {"error": {"code": 429, "message": "slow down"}}
+    with server_that_says("text/event-stream", as_events([*DELTAS[:3], error]).encode()) as url:
+        assert read_answer(post(url)).error.status_code == 429
+
+
+def test_a_key_is_masked_where_the_pieces_of_a_stream_are_joined(environment, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-0123456789")
+    rows = [chunk({"content": "It is sk-01234"}), chunk({"content": "56789."}, finish_reason="stop")]
+    with server_that_says("text/event-stream", as_events(rows).encode()) as url:
+        assert read_answer(post(url, api_key_env="MY_KEY")).text == "It is [key]."
+
+
+@pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 5000])
+def test_a_deep_answer_is_no_traceback(environment, depth):
+    deep = json.dumps(WHOLE).replace('"length"', '"length", "more": ' + "[" * depth + "]" * depth)
+    with server_that_says("application/json", deep.encode()) as url:
+        try:
+            reply = reply_of("k", post(url), 0.0)
+        except NoReply as error:
+            said = str(error)
+        else:
+            said = reply.text
+            json.dumps(reply.raw)
+    assert said in ("One.", "the answer is JSON nested too deep")
+
+
+def test_a_server_without_tls_is_named_as_that(environment):
+    with server_that_says("application/json", b"{}") as url, pytest.raises(NoAnswer) as failed:
+        post(url.replace("http:", "https:"))
+    assert "no TLS connection" in str(failed.value)
+    assert "does it speak http" in str(failed.value)

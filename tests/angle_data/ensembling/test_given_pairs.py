@@ -135,7 +135,7 @@ def test_the_same_bytes_in_any_order(run, tmp_path):
     ("rows", "message"),
     [
         ([], r"pairs.jsonl holds no pairs; make some with `angle-data mine --out"),
-        ([{"sentence1": "a", "sentence2": 3}], r"pairs.jsonl:1: sentence1 and sentence2 must be strings"),
+        ([{"sentence1": "a", "sentence2": 3}], r"pairs.jsonl:1: field 'sentence2' must be a string, got int"),
         ([{"text": "a"}], r"pairs.jsonl:1: text1 and text2 must be strings; fields found: text"),
     ],
 )

@@ -99,15 +99,24 @@ def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tm
 
 
 def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
-    odd = ["=1+1", "- a list", "+49 30", "@all", "'quoted'", "plain, with comma", 'with "quotes"\nand lines']
+    odd = [
+        "=1+1",
+        "- a list",
+        "+49 30",
+        "@all",
+        "'quoted'",
+        "plain, with comma",
+        'with "quotes"\nand lines',
+        "a\rb",
+    ]
     write_jsonl(tmp_path / "p.jsonl", [{"text1": text, "text2": f"other {n}"} for n, text in enumerate(odd)])
     sheet = tmp_path / "my.csv"
-    write_grading(sheet, draw_pairs(tmp_path / "p.jsonl", n=7)[0])
+    write_grading(sheet, draw_pairs(tmp_path / "p.jsonl", n=8)[0])
     assert not any(row["sentence1"].startswith(("=", "+", "-", "@")) for row in table(sheet))
     fill(sheet)
     finish_grading(sheet)
     found = [row["sentence1"] for split in ("dev", "test") for row in table(tmp_path / f"my-{split}.csv")]
-    assert sorted(found) == sorted(odd)
+    assert sorted(found) == sorted([*odd[:-1], "a\nb"])  # at a lone return a row would end
 
 
 @pytest.mark.parametrize("score", ["6", "-1", "5.5", "good", "nan", "3/5"])

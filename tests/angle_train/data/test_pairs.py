@@ -6,8 +6,9 @@ import pytest
 from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
+from angle_data.tables import TEXT_COLUMNS
 from angle_train.data.pairs import join, load_pairs
-from angle_train.data.sources import TEXTS, pair_in
+from angle_train.data.sources import pair_in
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -158,8 +159,9 @@ def test_dataset_directories_are_read_by_split(tmp_path, inside):
         assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
     with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
         load_pairs(str(tmp_path / "run"), split="validation")
+    assert len(load_pairs(str(folder / "data"))) == 3
     with pytest.raises(InputError, match=r"is not a dataset directory"):
-        load_pairs(str(folder / "data"))
+        load_pairs(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -275,8 +277,55 @@ def test_the_scale_is_that_of_all_splits_of_a_source(tmp_path, others, expected,
 
 @pytest.mark.parametrize("first", ["text1", "sentence1", "question1", "sentence_A", "premise", "question"])
 def test_pairs_and_tasks_know_the_same_names(tmp_path, first):
-    second = dict(TEXTS)[first]
+    second = dict(TEXT_COLUMNS)[first]
     rows = [{first: "a", second: f"b{i}", "relatedness_score": i} for i in range(6)]
     path = write(tmp_path / "test.jsonl", rows)
     assert load_pairs(path).score.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
     assert [pair_in(row, "here") for row in rows] == [("a", f"b{i}") for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "scores"),
+    [
+        ("t.csv", 'sentence1;sentence2;score\n"a; b";c;3,5\nd;e;0\nf;g;5\n', [0.7, 0, 1]),
+        ("t.tsv", 'text1\ttext2\tlabel\n"a\tb\tTrue\nc "d"\te\tFalse\n"f\tg"\tyes\n', [1, 0, 1]),
+        ("t.csv", "text1,text2,is_duplicate\na,b,yes\nc,d,No\n", [1, 0]),
+        ("t.tsv", "gold_label\tsentence1\tsentence2\nentailment\ta\tb\n-\tc\td\nneutral\te\tf\n", [1, 0.5]),
+        ("t.csv", "sentence1,sentence2,label\na,b,entailment\nc,d,not_entailment\n", [1, 0]),
+        (
+            "t.json",
+            '[{"text1": "a", "text2": "b", "label": true}, {"text1": "c", "text2": "d", "label": 0}]',
+            [1, 0],
+        ),
+    ],
+)
+def test_scores_are_read_as_programs_and_people_write_them(tmp_path, name, content, scores):
+    (tmp_path / name).write_text(content)
+    pairs = load_pairs(str(tmp_path / name))
+    assert pairs.score.tolist() == scores
+    assert pairs.name == "t"
+
+
+def test_ids_of_pandas_are_the_same_ids(tmp_path):
+    rows = [
+        {"text1": "a", "text2": "b", "score": s, "source_id": i} for s, i in ((1, 12.0), (0, "12"), (1, 12))
+    ]
+    assert load_pairs(write(tmp_path / "t.jsonl", rows)).source_ids == ["12"] * 3
+    rows[0]["source_id"] = float("nan")
+    assert load_pairs(write(tmp_path / "t.jsonl", rows)).source_ids is None
+
+
+def test_saved_data_sets_and_shards_without_splits_are_read_whole(tmp_path):
+    from datasets import Dataset
+
+    rows = [{"text1": "a", "text2": "b", "score": 1.0}, {"text1": "c", "text2": "d", "score": 0.0}]
+    Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
+    pairs = load_pairs(str(tmp_path / "saved"), split="validation")
+    assert (len(pairs), pairs.name) == (2, "saved")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+def test_a_missing_text_is_named(tmp_path, missing):
+    rows = [{"text1": "a", "text2": "b", "score": 1}, {"text1": "a", "text2": missing, "score": 0}]
+    with pytest.raises(InputError, match=r"t.jsonl:2: text2 must be a text that is not blank, got .*; mend"):
+        load_pairs(write(tmp_path / "t.jsonl", rows))

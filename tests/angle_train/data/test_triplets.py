@@ -1,5 +1,7 @@
 """Rows with negatives as rows of scored pairs."""
 
+import re
+
 import pytest
 from train_runs import write
 
@@ -57,15 +59,48 @@ def test_positives_need_no_negatives(anchor):
     ("row", "message"),
     [
         ({"positive": "b", "negative": "c"}, "f:1: a row with negatives needs a column anchor, query"),
-        ({"anchor": "a", "negative": "c"}, "f:1: a row with negatives needs a column positive, text2"),
+        ({"anchor": "a", "negative": "c"}, "f:1: a row with negatives needs a column positive, .*text2"),
         ({"anchor": "a", "positive": "", "negative": "c"}, "f:1: positive must be a text"),
-        ({"anchor": 3, "positive": "b", "negative": "c"}, "f:1: anchor must be a text .*, got 3"),
+        ({"anchor": 3, "positive": "b", "negative": "c"}, "f:1: field 'anchor' must be a string, got int"),
         ({"anchor": "a", "positive": "b", "negative": None}, "f:1: negative must be a text"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(row, message):
     with pytest.raises(InputError, match=message):
         made([row])
+
+
+def test_positives_and_negatives_may_be_lists_as_flagembedding_writes_them():
+    rows = [
+        {
+            "query": "Disk full.",
+            "pos": ["No space.", "The disk is full."],
+            "neg": ["All is well."],
+            "type": "x",
+        },
+        {"query": "Node lost.", "pos": ["A node left."], "neg": []},
+    ]
+    found = [(row["text1"], row["text2"], row["score"], row["source_id"]) for row in made(rows)]
+    assert found == [
+        ("Disk full.", "No space.", 1, "disk full"),
+        ("Disk full.", "The disk is full.", 1, "disk full"),
+        ("Disk full.", "All is well.", 0, "disk full"),
+        ("Node lost.", "A node left.", 1, "node lost"),
+    ]
+    assert len(made([{"query": "a", "pos": ["b", "c"]}])) == 2
+    assert len(made([{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}])) == 3
+    for row, message in [
+        ({"query": "a", "pos": [], "neg": ["c"]}, "f:1: pos holds no text; remove the row"),
+        ({"query": "a", "pos": ["b", " "], "neg": []}, "f:1: pos must be a text that is not blank, got ' '"),
+        ({"query": "a", "pos": ["b"], "neg": [3]}, "f:1: field 'neg' must be a string, got int"),
+        ({"query": "a", "pos": [["b"]], "neg": []}, "f:1: field 'pos' must be a string, got list"),
+        (
+            {"query": "a", "pos": ["b"], "neg": None},
+            "f:1: neg must be a text that is not blank; remove the row",
+        ),
+    ]:
+        with pytest.raises(InputError, match=re.escape(message)):
+            made([row])
 
 
 def test_files_of_triplets_load_as_pairs(tmp_path):

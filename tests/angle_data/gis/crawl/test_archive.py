@@ -65,11 +65,11 @@ def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplo
     good = event("IssuesEvent", "opened", item(1))
     old_shape = {**good, "payload": {"action": "opened", "issue": 123}}
     others = [{**good, "type": "PushEvent"}, {**good, "repo": {"id": 5, "name": "other/repo"}}]
-    odd = ["{not json", "[1, 2]", good, "", old_shape, {"type": "IssuesEvent"}]
+    odd = ["{not json", "[1, 2]", good, "", old_shape, {"type": "IssuesEvent"}, '{"a": ' * 99_999]
     path = write(tmp_path / "hour.json.gz", *odd, *others)
     counts = load_archives(store, [path], ["Org/Tool"])
-    assert counts == {"lines": 7, "used": 1, "bad": 4, "other": 2}
-    assert "skipped 4 lines that are not events from 2015 or later; the first: JSONDecodeError" in caplog.text
+    assert counts == {"lines": 8, "used": 1, "bad": 5, "other": 2}
+    assert "skipped 5 lines that are not events from 2015 or later; the first: JSONDecodeError" in caplog.text
     assert store.count("issues") == 1
 
 
@@ -194,8 +194,8 @@ def odd_dumps(folder):
 def test_lines_that_are_not_decoded_would_have_been_of_no_use(tmp_path, monkeypatch, names, since):
     odd_dumps(tmp_path)
     decoded = []
-    loads = json.loads
-    monkeypatch.setattr(archive.json, "loads", lambda text: decoded.append(text) or loads(text))
+    loads = archive.loads
+    monkeypatch.setattr(archive, "loads", lambda text: decoded.append(text) or loads(text))
 
     def load(name):
         with Store.open(tmp_path / name) as store:

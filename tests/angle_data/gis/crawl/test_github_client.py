@@ -93,6 +93,16 @@ def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, monkey
     assert TOKEN not in str(rejected.value) + caplog.text + repr(vars(client))
 
 
+def test_a_token_that_a_refusal_repeats_is_not_shown(world, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    faults = [Fault("status", 403, f"{TOKEN} may not see this")]
+    with FakeGitHub(world, faults=faults, token=TOKEN) as github:
+        client, _ = client_for(github, token_env="MY_TOKEN")
+        with pytest.raises(Refused, match=r"\[token\] may not see this") as refused:
+            client.get(PATH)
+    assert TOKEN not in str(refused.value)
+
+
 def test_max_requests_counts_repeated_ones(world):
     with FakeGitHub(world, faults=[None, Fault("html", 502)]) as github:
         client, _ = client_for(github, max_requests=3)
