@@ -34,7 +34,7 @@ class Places:
 
     def timely(self, created_at: str, split: str) -> bool:
         """Whether a time lies in the period of `split`; always where there are no periods."""
-        return not self.periods or split_of(self.periods, created_at) == split
+        return not self.periods or split_at_time(self.periods, created_at) == split
 
 
 def place_issues(
@@ -95,10 +95,10 @@ def _by_time(
         for pair in pairs
     )
     periods = find_periods(times, shares)
-    return Places({node: split_of(periods, latest[groups.leader(node)]) for node in nodes}, periods)
+    return Places({node: split_at_time(periods, latest[groups.leader(node)]) for node in nodes}, periods)
 
 
-def split_of(periods: Mapping[str, str | None], created_at: str) -> str:
+def split_at_time(periods: Mapping[str, str | None], created_at: str) -> str:
     """Return the split in whose period a time lies."""
     return next(split for split, last in periods.items() if last is None or created_at <= last)
 

@@ -9,7 +9,7 @@ from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import is_near, near_texts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.report import check_splits
-from angle_data.gis.build.splits import find_periods, split_of
+from angle_data.gis.build.splits import find_periods, split_at_time
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 WORDS = [f"word{n}" for n in range(200)]
@@ -20,7 +20,7 @@ def test_periods_follow_each_other_and_meet_the_shares():
     periods = find_periods(pairs, SHARES)
     kept = [0, 0, 0]
     for oldest, latest in pairs:
-        first, last = split_of(periods, oldest), split_of(periods, latest)
+        first, last = split_at_time(periods, oldest), split_at_time(periods, latest)
         if first == last:
             kept[list(periods).index(first)] += 1
     assert list(periods) == ["train", "validation", "test"]
@@ -40,7 +40,7 @@ def test_long_reaches_move_the_borders_until_the_shares_are_met():
 def test_a_border_belongs_to_the_older_period_and_few_days_make_few_periods():
     periods = find_periods([("a", "a"), ("b", "b")], SHARES)
     assert list(periods.items()) == [("train", "a"), ("validation", None)]
-    found = [split_of(periods, time) for time in ("", "a", "aa", "z")]
+    found = [split_at_time(periods, time) for time in ("", "a", "aa", "z")]
     assert found == ["train", "train", "validation", "validation"]
     assert find_periods([("a", "a")], SHARES) == {"train": None}
 

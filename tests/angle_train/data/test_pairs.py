@@ -327,5 +327,5 @@ def test_saved_data_sets_and_shards_without_splits_are_read_whole(tmp_path):
 @pytest.mark.parametrize("missing", [None, float("nan"), ""])
 def test_a_missing_text_is_named(tmp_path, missing):
     rows = [{"text1": "a", "text2": "b", "score": 1}, {"text1": "a", "text2": missing, "score": 0}]
-    with pytest.raises(InputError, match=r"t.jsonl:2: text2 must be a text that is not blank, got .*; mend"):
+    with pytest.raises(InputError, match=r"t.jsonl:2: text2 must be a text that is not blank, got .*; fix"):
         load_pairs(write(tmp_path / "t.jsonl", rows))

@@ -8,11 +8,11 @@ from angle_data.labelling.texts import PairFile, TextFile
 from angle_data.look.read import items_of
 from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import load_pairs
-from angle_train.encode import read_texts
+from angle_train.encode import read_ids_and_texts
 
 TEXTS = [
     lambda path: [text.text for text in TextFile(path)],
-    lambda path: [text for _, text in read_texts(path)],
+    lambda path: [text for _, text in read_ids_and_texts(path)],
 ]
 PAIRS = [
     lambda path: len(list(PairFile(path))),
