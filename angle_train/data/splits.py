@@ -14,6 +14,7 @@ import numpy as np
 
 from angle_data.errors import InputError
 from angle_train.data.hold_out import check_enough, hold_out
+from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
@@ -22,6 +23,8 @@ from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
 
+JUDGED = "judged"
+"""The role of pairs that only a language model graded: they make the figures of the test pairs surer."""
 HELD_OUT_FRACTION = 0.1
 """Of the training pairs, where no other pairs can choose the weights."""
 
@@ -40,6 +43,7 @@ class RunData:
             `keep.with_kept`; none if none were given.
         dropped: How many training pairs were left out, by reason.
         recipe: The recipe with all that it left open chosen for these pairs.
+        judged: What a language model says of the test pairs and of others, if it was asked.
     """
 
     train: PairSet
@@ -50,11 +54,13 @@ class RunData:
     kept: PairSet | None = None
     dropped: dict[str, int] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
+    judged: JudgedPairs | None = None
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
-        """The measured sets with their roles, dev sets first."""
-        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
+        """The measured sets with their roles: dev sets, test sets, pairs that a language model graded."""
+        judged = [(JUDGED, self.judged.rest)] if self.judged else []
+        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test), *judged]
 
 
 def load_run_data(
@@ -169,6 +175,19 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
         if not len(part) or np.ptp(part.score) == 0:
             raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
     return train, held_out
+
+
+def with_judged(data: RunData, spec: str) -> RunData:
+    """Return the data of a run with what a language model says of its test pairs, see `judged.load_judged`.
+
+    What trains or chooses is left out of the pairs that it alone graded.
+
+    Raises:
+        InputError: There is not one set of test pairs, or it has no pairs in common with what was judged.
+    """
+    if len(data.test) != 1:
+        raise InputError(ONE_SET.format("--test"))
+    return replace(data, judged=match_judged(spec, data.test[0], [data.train, *data.dev]))
 
 
 def run_leaks(data: RunData) -> list[Leak]:

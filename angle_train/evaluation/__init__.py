@@ -8,6 +8,8 @@ Read in this order:
 `statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them, and from
     resamples the intervals of a figure and of the difference of two. What chooses weights resamples by
     source text instead, see `train.choosing`.
+`sharing`: how much wider intervals are where pairs share texts.
+`judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the
     `Evaluation`.
 `task`: what a task is, where its rows are, and all by name.
