@@ -15,6 +15,7 @@ Read in this order:
 `task`: what a task is, where its rows are, and all by name.
 `sts`: the tasks of graded pairs: SemEval STS, STS Benchmark, SICK.
 `duplicates`: the task of finding a report's duplicates among all reports.
+`seeds`: models of one training with several seeds, as mean and standard deviation.
 `suite`: the user's own pairs as a task; models on tasks, from names to the `Evaluation`.
 
 The other tasks of the papers are in `benchmarks/papers`.

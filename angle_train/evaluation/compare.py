@@ -124,6 +124,41 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure of the models of several seeds.
+
+    Attributes:
+        pairs: The set or task.
+        metric: Name of the figure.
+        models: Names of the models.
+        mean: Of their figures.
+        sd: Their standard deviation, of a sample.
+        baseline: What they were compared with, if anything.
+        difference: Mean of the differences to it.
+        difference_sd: Standard deviation of these.
+    """
+
+    pairs: str
+    metric: str
+    models: list[str]
+    mean: float
+    sd: float
+    baseline: str | None = None
+    difference: float | None = None
+    difference_sd: float | None = None
+
+    def sentence(self) -> str:
+        """Return the figure in words, times 100."""
+        what = "Spearman" if self.metric == SPEARMAN else self.metric
+        said = f"{self.pairs}: {len(self.models)} seeds ({', '.join(self.models)}): {what} "
+        said += f"{100 * self.mean:.1f} ± {100 * self.sd:.1f}"
+        if self.difference is None or self.difference_sd is None:
+            return said + "."
+        gain = f"{100 * self.difference:+.1f} ± {100 * self.difference_sd:.1f}"
+        return f"{said}, difference to {self.baseline} {gain}."
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What models did on all tasks.
 
@@ -131,23 +166,29 @@ class Evaluation:
         results: In the order of the tasks, the baseline first.
         failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
         views: The pairs of tasks that are about pairs, under every model.
+        seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
     """
 
     results: list[Result]
     failed: dict[str, str] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
+    seeds: Sequence[Spread] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
+        notes = [spread.sentence() for spread in self.seeds]
         if any(result.metric == BEST_ACCURACY for result in self.results):
-            return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
-        return []
+            notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")
+        return notes
 
     def to_json(self) -> str:
         """Return the figures as JSON."""
         results = [{"metric": result.metric} | result.to_dict() for result in self.results]
-        return json.dumps({"results": results, "failed": self.failed}, ensure_ascii=False, indent=1)
+        found: dict[str, Any] = {"results": results, "failed": self.failed}
+        if self.seeds:
+            found["seeds"] = [asdict(spread) for spread in self.seeds]
+        return json.dumps(found, ensure_ascii=False, indent=1)
 
 
 def judge(pairs: PairSet, similarity: Array, ranked: Ranked | None = None) -> Outcome:

@@ -28,7 +28,7 @@ from scipy.stats import mannwhitneyu
 
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
-from angle_train.evaluation.sharing import Sharing
+from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.statistics import (
     Array,
     Difference,
@@ -226,6 +226,12 @@ def unlike(grades: Grades) -> bool:
     return bool(min(mannwhitneyu(*side).pvalue for side in sides) < _UNLIKE / len(sides))
 
 
+def counts_like(count: int, alone: Drawn, surer: Drawn, sharing: Sharing = INDEPENDENT) -> float:
+    """Return how many pairs graded by people `alone` would make a figure of `count` pairs as sure."""
+    before, after = (figure.drawn.std() * sharing.widening(figure) for figure in (alone, surer))
+    return float(count * (before / after) ** 2) if after > 0 else float(count)
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """What a language model's grades did for the figures of one set of pairs.
@@ -264,8 +270,6 @@ def with_judge(
         alone, (surer, weight) = figures.people[model], corrected[model]
         if baseline not in (None, model):
             alone, surer = alone.minus(figures.people[baseline]), surer.minus(corrected[baseline][0])
-        errors = [figure.drawn.std() * sharing.widening(figure) for figure in (alone, surer)]
-        gained = (errors[0] / errors[1]) ** 2 if errors[1] > 0 and not why else 1.0
         return Judged(
             grader=judged.grader,
             graded=len(pairs),
@@ -273,7 +277,7 @@ def with_judge(
             judged=int(grades.judged.sum()),
             agreement=figures.agreement.value,
             weight=0.0 if why else weight,
-            counts_like=float(len(pairs) * gained),
+            counts_like=float(len(pairs)) if why else counts_like(len(pairs), alone, surer, sharing),
             unused=why,
         )
 

@@ -19,6 +19,7 @@ from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Evaluation, Outcome, View, judge
+from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
     Embedder,
@@ -148,7 +149,8 @@ def evaluate(
                     outcomes[name][called] = outcome
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
-    return _compared(tasks, done, failed, Comparison(compared))
+    found = _compared(tasks, done, failed, Comparison(compared))
+    return replace(found, seeds=spreads(found.results, names))
 
 
 def _outcomes(
