@@ -233,12 +233,6 @@ def interval_around(value: float, drawn: Array) -> Interval:
     return Interval(value, float(low), float(high))
 
 
-def difference_between(delta: float, before: Array, after: Array) -> Difference:
-    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples."""
-    found = interval_around(delta, after - before)
-    return Difference(delta, found.low, found.high)
-
-
 def draw(
     statistics: Sequence[Statistic],
     resamples: int = RESAMPLES,

@@ -43,7 +43,7 @@ from angle_train.evaluation.statistics import (
 
 Array = NDArray[np.float64]
 _POPULATION = 200_000
-_RESAMPLES = 1_000
+_RESAMPLES, _JUDGED = 400, 300
 _NUMBERS = (20, 30, 50, 100, 200)
 GRADERS: dict[str, Callable[[np.random.Generator, Array, Array], Array]] = {
     "good": lambda rng, meant, new: _halves(meant + rng.normal(0, 0.5, len(meant))),
@@ -134,13 +134,13 @@ def _held(figure: Drawn, truth: float) -> tuple[bool, float]:
 
 
 def made(draws: int, numbers: tuple[int, ...] = _NUMBERS) -> Iterator[dict[str, object]]:
-    """Yield a row for every grader, distance and number of graded pairs, with 400 judged ones."""
+    """Yield a row for every grader, distance and number of graded pairs, with 300 judged ones."""
     for distance in DISTANCES:
         for grader in GRADERS:
             world = made_world(grader, distance)
             said = {"grader": grader, "distance": distance, "truth": world.truth, "judge": world.by_grader}
             for graded in numbers:
-                yield said | {"graded": graded} | measured(world, graded, 400, draws, truth=world.truth)
+                yield said | {"graded": graded} | measured(world, graded, _JUDGED, draws, truth=world.truth)
 
 
 def real(draws: int, mpnet: str | None) -> Iterator[dict[str, object]]:
@@ -204,7 +204,7 @@ def folds(draws: int) -> Iterator[dict[str, object]]:
                 before, after = draw_figures(statistics, _RESAMPLES, number)
                 rows.append(_held(after.minus(before), truth))
             coverage, width = np.mean(rows, axis=0)
-            judged = measured(world, graded, 400, draws, truth=truth)
+            judged = measured(world, graded, _JUDGED, draws, truth=truth)
             yield {
                 "behind": behind, "graded": graded, "k-fold coverage": round(float(coverage), 3),
                 "k-fold width": round(float(width), 3), "judged coverage": judged["coverage"],

@@ -7,7 +7,7 @@ from angle_train.evaluation import compare as comparison
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Outcome, compare
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
-    difference_between,
+    Difference,
     draw,
     draw_figures,
     interval_around,
@@ -46,7 +46,9 @@ def test_word_overlap_baseline_and_models_are_measured_on_one_drawing_of_resampl
         statistic = spearman_of(GOLD, column)
         assert result.score == interval_around(statistic.value(), *draw([statistic], 10_000, 0))
     old, new = (spearman_of(GOLD, COLUMNS[name]) for name in ("old", "new"))
-    expected = difference_between(new.value() - old.value(), *draw([old, new], 10_000, 0))
+    before, after = draw([old, new], 10_000, 0)
+    found = interval_around(new.value() - old.value(), after - before)
+    expected = Difference(found.value, found.low, found.high)
     assert results[2].difference == expected
     assert all(r.difference is None for r in compare(PAIRS, {"old": GOLD}))
 
