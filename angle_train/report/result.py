@@ -69,7 +69,10 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs of a run: role (train, human, keep, dev, test), size, score scale and fingerprint."""
+    """One set of pairs of a run: role, size, score scale and fingerprint.
+
+    Roles are train, human, keep, dev, test, and judged: what a language model alone graded.
+    """
 
     role: str
     name: str
