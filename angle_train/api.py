@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from angle_train.recipe import Recipe
     from angle_train.report.result import FitReport
 
-_RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
-_EVAL_OPTIONS = ("split", "scale", "data_dir", "report", "device")
+_RUN_OPTIONS = ("judged", "scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
+_EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 
 
@@ -147,7 +147,8 @@ def fit(
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
         **options: `human` (human-graded training pairs), `keep` (pairs of general text whose similarity is
-            to stay as it is), the command's other options (`scale`, `drop_leaks`, `overwrite`, `device`,
+            to stay as it is), `judged` (many pairs that a language model graded, the test pairs among them),
+            the command's other options (`scale`, `drop_leaks`, `overwrite`, `device`,
             `report_to`, `require_better`, `merge_back`), and any value of the recipe by its name: `epochs=3`,
             `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
@@ -182,6 +183,7 @@ def fit(
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
     }
+    files["judged"] = _one_judged(options.pop("judged", None), out / HIDDEN)
     from angle_train.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -202,7 +204,8 @@ def evaluate(
         pairs: Scored pairs, as for `fit`; either these or `task`.
         task: Name of a task or group, such as `sts`, or a list of names.
         baseline: Model to compare the others with.
-        **options: The command's others: `split`, `scale`, `data_dir`, `device`, and
+        **options: The command's others: `judged` (many pairs that a language model graded, the `pairs` among
+            them, as of `fit`), `split`, `scale`, `data_dir`, `device`, and
             `report="page.html"`, which also writes the page.
 
     Raises:
@@ -226,8 +229,9 @@ def evaluate(
     check_inputs([pairs], [*given["model"], *([base] if base else [])])
     with tempfile.TemporaryDirectory() as folder:
         given["pairs"] = sources(pairs, Path(folder), "pairs")
+        given["judged"] = _one_judged(given["judged"], Path(folder))
         tasks: Mapping[str, Task] = (
-            own_pairs(given["pairs"], given["split"], given["scale"])
+            own_pairs(given["pairs"], given["split"], given["scale"], given["judged"])
             if given["pairs"]
             else {name: load_task(name) for name in expand_names(given["task"])}
         )
@@ -237,7 +241,7 @@ def evaluate(
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
-        names = ("model", "baseline", "pairs", "split", "scale", "task", "data_dir")
+        names = ("model", "baseline", "pairs", "judged", "split", "scale", "task", "data_dir")
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])
@@ -276,6 +280,14 @@ def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
         check_model(model)
 
 
+def _one_judged(value: Any, folder: Path) -> str | None:
+    """Return where the pairs are that a language model graded, rows in memory in a file of `folder`."""
+    found = sources(value, folder, "judged")
+    if len(found) > 1:
+        raise InputError("give one --judged: the grades of several language models are on no common scale")
+    return found[0] if found else None
+
+
 def _several(value: Any) -> list[str]:
     """Return one path or name, or several, as strings; what is no path is a model in memory, or a slip."""
     found = [value] if is_path(value) else value if isinstance(value, list | tuple) else [value]
@@ -292,7 +304,7 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
         raise InputError("give either --pairs FILE or --task NAME")
     if not given["model"]:
         raise InputError("give at least one model")
-    for name in ("data_dir",) if pairs else ("split", "scale"):
+    for name in ("data_dir",) if pairs else ("judged", "split", "scale"):
         if given[name] is not None:
             option = name.replace("_", "-")
             way = "--task" if pairs else "--pairs"

@@ -26,6 +26,12 @@ _keep = partial(
     "with angle-data mine). Repeatable.",
     None,
 )
+_judged = partial(
+    option,
+    "Many pairs that a language model graded, the graded ones among them, to make the figures surer: run of "
+    "angle-data llm-score, or file.",
+    None,
+)
 _drop_leaks = partial(option, "Leave out training pairs that are also dev or test pairs.", False)
 _setting = partial(option, "Set any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")
 _of_recipe = partial(option, default=None, shown="recipe's")
@@ -54,6 +60,7 @@ class FitOptions:
         shown="parts of --human in turn, else validation split, else a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
+    judged: str | None = _judged()
     keep: list[str] | None = _keep()
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
@@ -90,6 +97,7 @@ class EvalOptions:
 
     model: list[str] = option("Model to measure: directory or hub id. Repeatable.")
     pairs: list[str] | None = option(f"Scored pairs: {TABLE_KINDS}, or hub:ID. Repeatable.", None)
+    judged: str | None = _judged()
     task: list[str] | None = option(
         "Task or group to measure on, such as stsb, sick-r or sts (all seven sets). Repeatable. An unknown "
         "name lists them all.",

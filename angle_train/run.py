@@ -30,7 +30,7 @@ from angle_data.locking import hold
 from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks
+from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -66,7 +66,7 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
-_REPEATED = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
+_REPEATED = ("backbone", "data", "human", "keep", "dev", "test", "judged", "scale", "drop_leaks")
 
 
 class FitResult(NamedTuple):
@@ -212,6 +212,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     )
     recipe = settle(options.recipe, given.training)
     data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
+    if options.judged:
+        data = with_judged(data, options.judged)
     if not options.keep:
         return data, recipe
     if not (recipe.objective.cosine_weight or recipe.objective.angle_weight):
@@ -229,7 +231,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
-    more = {"human-graded pairs": data.human, "pairs to keep": data.kept}
+    more = {"human-graded pairs": data.human, "pairs to keep": data.kept, "judged pairs": data.judged}
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from angle_data.calling.options import option, with_options
+from angle_data.calling.options import option, paths_option, with_options
 from angle_data.errors import InputError
 
 _SHOWN = 20
@@ -60,6 +60,9 @@ class GradeConfig:
     n: int = option("Number of pairs to draw, at least 2.", 150)
     out: Path | None = option("CSV to fill in; the page is the .html next to it.", None)  # noqa: RUF009
     dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
+    graded: tuple[Path, ...] = paths_option(
+        "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
+    )
     seed: int = option(_SEED, 0)
     verdict: bool = option(
         "Check labels: say duplicate, not or unsure. --finish then gives the error rate of the labels.", False
@@ -74,7 +77,8 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
     """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
     Grade on the page with the keyboard, or in a spreadsheet, then with --finish. No text is in two pairs,
-    and no machine's score is shown. With --verdict, a random sample of a data set with labels 0 and 1 is
+    and no machine's score is shown. From a run of llm-score the pairs are drawn at random, as
+    angle-train's --judged needs them. With --verdict, a random sample of a data set with labels 0 and 1 is
     drawn instead, to find out how many labels are wrong.
 
     Example: angle-data grade pairs --n 150 --out my.csv
@@ -83,7 +87,7 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
-    from angle_data.look.grade import SHEET_SPLITS, draw_pairs, finish_grading, write_grading
+    from angle_data.look.grade import SHEET_SPLITS, draw_pairs, finish_grading, is_judged, write_grading
 
     data = config.data
     out = config.out
@@ -96,16 +100,19 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
         return written, "\n".join(lines)
     if config.finish is not None or data is None or out is None:
         raise InputError("give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end")
-    pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share)
+    pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share, graded=config.graded)
     page = write_grading(out, pairs)
     found = {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}
-    short = "" if len(pairs) == n else f", not {n:,}: no text may be in two"
+    dev, test = (str(out.with_name(f"{out.stem}-{split}.csv")) for split in SHEET_SPLITS)
+    judged = is_judged(data)
+    why = "there are no more" if judged else "no text may be in two"
+    short = "" if len(pairs) == n else f", not {n:,}: {why}"
     lines = [
-        f"pairs   {len(pairs):,}{short}",
+        f"pairs   {len(pairs):,}{short}{', drawn at random' * judged}",
         f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
         f"or      {out}  (fill the column score, then angle-data grade --finish {quote(str(out))})",
-        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SHEET_SPLITS)),
+        _next(dev, test, judged=data if judged else None),
     ]
     return found, "\n".join(lines)
 
@@ -136,9 +143,10 @@ def _verdicts(config: GradeConfig) -> tuple[Any, str]:
     return {"pairs": len(pairs), "sheet": out, "page": page}, "\n".join(lines)
 
 
-def _next(dev: str, test: str) -> str:
+def _next(dev: str, test: str, *, judged: Path | None = None) -> str:
+    sets = f"--dev {quote(dev)} --test {quote(test)}" + (f" --judged {quote(str(judged))}" if judged else "")
     return (
-        f"then    angle-train fit --data DATA --dev {quote(dev)} --test {quote(test)} --drop-leaks\n"
+        f"then    angle-train fit --data DATA {sets} --drop-leaks\n"
         "        (these pairs must not train: --drop-leaks leaves them out of the training pairs, but not\n"
         "        other pairs of the same texts)"
     )

@@ -1,6 +1,8 @@
-"""Pairs over the range of scores for people to grade: dev and test pairs of their own.
+"""Drawn for people to grade: dev and test pairs of their own.
 
-No text is in two pairs, so none is in dev and in test.
+They are spread over the range of scores, and no text is in two pairs, so none is in dev and in test. Drawn
+that a language model graded are drawn at random instead: only a random sample says how its grades err on all
+of them, which `angle-train`'s `--judged` corrects.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.look.read import ShownItem, count, find, items_of, spread
+from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
@@ -27,17 +30,21 @@ _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 Drawn = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
 
 
-def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Drawn, dict[str, int]]:
-    """Draw `n` pairs in equal shares from each fifth of the range of scores, and deal them to dev and test.
+def draw_pairs(
+    data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5, graded: Sequence[Path] = ()
+) -> tuple[Drawn, dict[str, int]]:
+    """Draw `n` pairs and deal them to dev and test.
 
-    Within a fifth polarities, degrees or kinds alternate. The pairs come in an order that tells nothing, and
-    with how many each fifth gave.
+    Of a run of llm-score they are a random sample. Of anything else they come in equal shares from each fifth
+    of the range of scores, and within a fifth polarities, degrees or kinds alternate. The pairs come in an
+    order that tells nothing, and with how many each fifth gave. Those in files of `graded` pairs are not
+    drawn again: together with them, a random sample of the same seed stays one.
     """
     if n < 2 or not 0 < dev_share < 1:
         raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
     _, files = find(data)
     counts = count(files)
-    used: set[str] = set()
+    known = {key for path in graded for key in _keys_of(path)}
 
     def rank(item: ShownItem) -> int:
         return stable_hash("\n".join((f"{seed} grade", *text_key(item))))
@@ -46,13 +53,12 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
         return counts.band(item), item.group
 
     kept = (item for item in items_of(files) if item.kind != "rejected")
-    pairs = (item for item in kept if all(text_key(item)) and len({*text_key(item)}) == 2)
-    chosen: list[ShownItem] = []
-    free = spread(pairs, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(text_key(item)))
-    for item in islice(free, n):
-        used.update(text_key(item))
-        chosen.append(item)
-    chosen.sort(key=lambda item: (stratum(item), rank(item)))
+    pairs = (item for item in kept if all(text_key(item)) and text_key(item) not in known)
+    if is_judged(data):
+        chosen = nsmallest(n, {text_key(item): item for item in pairs}.values(), key=rank)
+    else:
+        chosen = _spread_out(pairs, stratum, rank, n)
+        chosen.sort(key=lambda item: (stratum(item), rank(item)))
     dealt = [SHEET_SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
     if missing := set(SHEET_SPLITS) - set(dealt):
         few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
@@ -60,6 +66,33 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     scores = Counter(counts.band_name(item) for item in chosen)
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
     return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)
+
+
+def is_judged(data: Path) -> bool:
+    """Return whether pairs are those that a language model graded: a run of llm-score."""
+    return (data / "scores.jsonl").is_file()
+
+
+def _keys_of(path: Path) -> set[tuple[str, str]]:
+    """Return the keys of the pairs of a file that people graded."""
+    return {text_key(item) for item in items_of([path]) if item.kind != "rejected"}
+
+
+def _spread_out(
+    pairs: Iterable[ShownItem],
+    stratum: Callable[[ShownItem], Stratum],
+    rank: Callable[[ShownItem], int],
+    n: int,
+) -> list[ShownItem]:
+    """Return `n` pairs spread over the strata, as far as no text is in two of them."""
+    used: set[str] = set()
+    chosen: list[ShownItem] = []
+    different = (item for item in pairs if len({*text_key(item)}) == 2)
+    free = spread(different, stratum, rank, _SPARE * n, lambda item: used.isdisjoint(text_key(item)))
+    for item in islice(free, n):
+        used.update(text_key(item))
+        chosen.append(item)
+    return chosen
 
 
 def write_grading(out: Path, pairs: Drawn, *, verdict: bool = False) -> Path:
@@ -83,7 +116,7 @@ def write_grading(out: Path, pairs: Drawn, *, verdict: bool = False) -> Path:
 def finish_grading(sheet: Path) -> dict[str, int]:
     """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
-    Pairs without a score are left out. No file that holds other grades is replaced.
+    Drawn without a score are left out. No file that holds other grades is replaced.
     """
     check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SHEET_SPLITS}

@@ -10,5 +10,6 @@ In reading order:
 `leaks`: what pairs that measure share with pairs that were learned from.
 `hold_out`: pairs held out of training, and parts that take turns.
 `splits`: the pairs of a run: training, dev and test.
+`judged`: pairs that a language model graded, a few of which people graded too.
 `keep`: pairs that are to keep the backbone's similarity.
 """

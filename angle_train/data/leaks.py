@@ -45,24 +45,25 @@ def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak
 
     A model that has learned one pair of a text may well be asked about another, so texts are only counted.
     """
-    keys = set(_pair_keys(seen))
+    keys = set(pair_keys(seen))
     texts, own = ({normalise(text) for text in (*one.text1, *one.text2)} for one in (seen, measured))
     return Leak(
         role=role,
         name=measured.name,
         origin=origin,
         count=len(measured),
-        pairs=sum(key in keys for key in _pair_keys(measured)),
+        pairs=sum(key in keys for key in pair_keys(measured)),
         texts=len(own & texts) / len(own) if own else 0.0,
     )
 
 
 def without_pairs_of(pairs: PairSet, others: Sequence[PairSet]) -> PairSet:
     """Return `pairs` without those that one of `others` holds too."""
-    seen = {key for other in others for key in _pair_keys(other)}
-    keep = [i for i, key in enumerate(_pair_keys(pairs)) if key not in seen]
+    seen = {key for other in others for key in pair_keys(other)}
+    keep = [i for i, key in enumerate(pair_keys(pairs)) if key not in seen]
     return pairs if len(keep) == len(pairs) else pairs.take(keep, pairs.name)
 
 
-def _pair_keys(pairs: PairSet) -> list[tuple[str, str]]:
+def pair_keys(pairs: PairSet) -> list[tuple[str, str]]:
+    """Return for each pair what it shares with the same pair elsewhere, see `text.pair_key`."""
     return [pair_key(a, b) for a, b in zip(pairs.text1, pairs.text2, strict=True)]

@@ -15,6 +15,7 @@ import numpy as np
 
 from angle_data.errors import InputError
 from angle_train.data.hold_out import check_enough, hold_out
+from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
@@ -22,6 +23,8 @@ from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
 
+JUDGED = "judged"
+"""The role of pairs that only a language model graded: they make the figures of the test pairs surer."""
 HELD_OUT_FRACTION = 0.1
 """Of the training pairs, where no other pairs can choose the weights."""
 
@@ -39,6 +42,7 @@ class RunData:
         kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
             `keep.with_kept`; none if none were given.
         dropped: How many training pairs were left out, by reason.
+        judged: What a language model says of the test pairs and of others, if it was asked.
     """
 
     train: PairSet
@@ -48,11 +52,13 @@ class RunData:
     others: PairSet | None = None
     kept: PairSet | None = None
     dropped: dict[str, int] = field(default_factory=dict)
+    judged: JudgedPairs | None = None
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
-        """The measured sets with their roles, dev sets first."""
-        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
+        """The measured sets with their roles: dev sets, test sets, pairs that a language model graded."""
+        judged = [(JUDGED, self.judged.rest)] if self.judged else []
+        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test), *judged]
 
 
 class LoadedPairs(NamedTuple):
@@ -187,6 +193,19 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
         if not len(part) or np.ptp(part.score) == 0:
             raise InputError("too few training pairs to hold out dev pairs; give --dev pairs")
     return train, held_out
+
+
+def with_judged(data: RunData, spec: str) -> RunData:
+    """Return the data of a run with what a language model says of its test pairs, see `judged.load_judged`.
+
+    What trains or chooses is left out of the pairs that it alone graded.
+
+    Raises:
+        InputError: There is not one set of test pairs, or it has no pairs in common with what was judged.
+    """
+    if len(data.test) != 1:
+        raise InputError(ONE_SET.format("--test"))
+    return replace(data, judged=match_judged(spec, data.test[0], [data.train, *data.dev]))
 
 
 def run_leaks(data: RunData) -> list[Leak]:

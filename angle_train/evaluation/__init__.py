@@ -8,11 +8,14 @@ Read in this order:
 `statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them, and from
     resamples the intervals of a figure and of the difference of two. What chooses weights resamples by
     source text instead, see `train.choosing`.
+`sharing`: how much wider intervals are where pairs share texts.
+`judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the
     `Evaluation`.
 `task`: what a task is, where its rows are, and all by name.
 `sts`: the tasks of graded pairs: SemEval STS, STS Benchmark, SICK.
 `duplicates`: the task of finding a report's duplicates among all reports.
+`seeds`: models of one training with several seeds, as mean and standard deviation.
 `suite`: the user's own pairs as a task; models on tasks, from names to the `Evaluation`.
 
 The other tasks of the papers are in `benchmarks/papers`.

@@ -2,14 +2,15 @@
 
 Pairs have the rank correlation. Those of two kinds (scores 0 and 1 alone) have the area under the ROC curve,
 average precision, and accuracy at the best threshold too, which is found on the very same pairs.
-All models of a task are measured on the same resamples, drawn once. Intervals take pairs as independent;
-where a text is in several pairs they are somewhat too narrow.
+All models of a task are measured on the same resamples, drawn once. Where pairs share a text or a source,
+intervals are as much wider as `sharing` says. With a language model's grades beside people's, `judged` makes
+rank correlations surer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,17 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.judged import Judged, with_judge
+from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
     Difference,
+    Drawn,
     Interval,
     Ranked,
     Statistic,
     area_under_curve,
     average_precision,
-    difference_between,
-    draw,
+    draw_figures,
     interval_around,
     mean_of,
     resamples_for,
@@ -52,11 +56,13 @@ class Outcome:
             All are larger for better models and at most 1.
         pairs: The scored pairs, where the task is about pairs.
         similarity: Their cosines (B,); empty elsewhere.
+        rest: The cosines of the pairs that a language model alone graded; empty without one.
     """
 
     statistics: Mapping[str, Statistic]
     pairs: PairSet | None = None
     similarity: Array = field(default_factory=lambda: np.empty(0))
+    rest: Array = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Result:
         metric: Name of the figure.
         main: Whether it is the task's main figure.
         standard_size: Whether the set has its published size; None where there is none.
+        judged: What a language model's grades of these and other pairs did for it, if there are any.
     """
 
     pairs: str
@@ -86,6 +93,7 @@ class Result:
     metric: str = SPEARMAN
     main: bool = True
     standard_size: bool | None = None
+    judged: Judged | None = None
 
     @property
     def gain(self) -> Difference:
@@ -100,7 +108,7 @@ class Result:
         found = {name: row.pop(name) for name in _ALWAYS}
         if self.difference:
             found["verdict"] = self.difference.verdict
-        usual = {"metric": SPEARMAN, "main": True, "standard_size": None}
+        usual = {"metric": SPEARMAN, "main": True, "standard_size": None, "judged": None}
         return found | {name: value for name, value in row.items() if value != usual[name]}
 
 
@@ -116,6 +124,41 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure of the models of several seeds.
+
+    Attributes:
+        pairs: The set or task.
+        metric: Name of the figure.
+        models: Names of the models.
+        mean: Of their figures.
+        sd: Their standard deviation, of a sample.
+        baseline: What they were compared with, if anything.
+        difference: Mean of the differences to it.
+        difference_sd: Standard deviation of these.
+    """
+
+    pairs: str
+    metric: str
+    models: list[str]
+    mean: float
+    sd: float
+    baseline: str | None = None
+    difference: float | None = None
+    difference_sd: float | None = None
+
+    def sentence(self) -> str:
+        """Return the figure in words, times 100."""
+        what = "Spearman" if self.metric == SPEARMAN else self.metric
+        said = f"{self.pairs}: {len(self.models)} seeds ({', '.join(self.models)}): {what} "
+        said += f"{100 * self.mean:.1f} ± {100 * self.sd:.1f}"
+        if self.difference is None or self.difference_sd is None:
+            return said + "."
+        gain = f"{100 * self.difference:+.1f} ± {100 * self.difference_sd:.1f}"
+        return f"{said}, difference to {self.baseline} {gain}."
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What models did on all tasks.
 
@@ -123,23 +166,29 @@ class Evaluation:
         results: In the order of the tasks, the baseline first.
         failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
         views: The pairs of tasks that are about pairs, under every model.
+        seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
     """
 
     results: list[Result]
     failed: dict[str, str] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
+    seeds: Sequence[Spread] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
+        notes = [spread.sentence() for spread in self.seeds]
         if any(result.metric == BEST_ACCURACY for result in self.results):
-            return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
-        return []
+            notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")
+        return notes
 
     def to_json(self) -> str:
         """Return the figures as JSON."""
         results = [{"metric": result.metric} | result.to_dict() for result in self.results]
-        return json.dumps({"results": results, "failed": self.failed}, ensure_ascii=False, indent=1)
+        found: dict[str, Any] = {"results": results, "failed": self.failed}
+        if self.seeds:
+            found["seeds"] = [asdict(spread) for spread in self.seeds]
+        return json.dumps(found, ensure_ascii=False, indent=1)
 
 
 def judge(pairs: PairSet, similarity: Array, ranked: Ranked | None = None) -> Outcome:
@@ -179,22 +228,33 @@ def best_threshold(gold: NDArray[np.bool_], similarity: Array) -> float:
 
 
 def compare(
-    pairs: PairSet, similarities: Mapping[str, Array], *, baseline: str | None = None, role: str = "test"
+    pairs: PairSet,
+    similarities: Mapping[str, Array],
+    *,
+    baseline: str | None = None,
+    role: str = "test",
+    judged: JudgedPairs | None = None,
+    rest: Mapping[str, Array] | None = None,
 ) -> list[Result]:
     """Return one result for word overlap and one for every model, by its similarities (B,) of the pairs.
 
-    In the order given; the others are compared with the `baseline`, and `role` is that of `Result`.
+    In the order given; the others are compared with the `baseline`, and `role` is that of `Result`. With
+    pairs that a language model `judged`, `rest` are the similarities of those that it alone graded.
     """
     ranked = Ranked(pairs.score)
+    columns = {WORD_OVERLAP: word_overlap(pairs), **similarities}
+    others = {WORD_OVERLAP: word_overlap(judged.rest), **(rest or {})} if judged else {}
     outcomes = {
-        name: Outcome({SPEARMAN: spearman_of(pairs.score, column, ranked)})
-        for name, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items()
+        name: Outcome(
+            {SPEARMAN: spearman_of(pairs.score, column, ranked)},
+            pairs,
+            column,
+            others.get(name, np.empty(0)),
+        )
+        for name, column in columns.items()
     }
-    return [replace(result, role=role) for result in Comparison(baseline).on_task(pairs.name, outcomes)]
-
-
-FiguresByModel = Mapping[str, tuple[float, Array]]
-"""One figure under every model: its value, and the resampled ones (R,)."""
+    results = Comparison(baseline).on_task(pairs.name, outcomes, judged=judged)
+    return [replace(result, role=role) for result in results]
 
 
 class Comparison:
@@ -204,33 +264,69 @@ class Comparison:
         self._baseline = baseline
 
     def on_task(
-        self, name: str, outcomes: Mapping[str, Outcome], published_size: int | None = None, seed: int = 0
+        self,
+        name: str,
+        outcomes: Mapping[str, Outcome],
+        published_size: int | None = None,
+        seed: int = 0,
+        judged: JudgedPairs | None = None,
     ) -> list[Result]:
         """Return the results of one task, figure by figure, the models in the order given.
 
         Word overlap may be among the `outcomes` by model, and the baseline must be. `published_size` is how
-        many items the published set has; `seed` decides the resamples.
+        many items the published set has; `seed` decides the resamples. Pairs that a language model `judged`
+        correct the rank correlation alone.
         """
         results = []
-        for number, metric in enumerate(next(iter(outcomes.values())).statistics):
+        first = next(iter(outcomes.values()))
+        sharing = Sharing([first.pairs]) if first.pairs else INDEPENDENT
+        for number, metric in enumerate(first.statistics):
             statistics = [outcome.statistics[metric] for outcome in outcomes.values()]
             count = statistics[0].size
-            drawn = draw(statistics, resamples_for(count), seed)
-            values = [statistic.value() for statistic in statistics]
             standard = None if published_size is None else count == published_size
-            columns = dict(zip(outcomes, zip(values, drawn, strict=True), strict=True))
             of = partial(Result, name, "test", count, metric=metric, main=number == 0, standard_size=standard)
-            results += self._results(of, columns)
+            drawn = draw_figures(statistics, resamples_for(count), seed)
+            found = self._results(of, dict(zip(outcomes, drawn, strict=True)), sharing)
+            if judged and first.pairs and metric == SPEARMAN:
+                found = self._surer(found, first.pairs, outcomes, judged, seed)
+            results += found
         return results
 
-    def _results(self, of: Callable[..., Result], columns: FiguresByModel) -> list[Result]:
+    def _results(
+        self, of: Callable[..., Result], figures: Mapping[str, Drawn], sharing: Sharing
+    ) -> list[Result]:
         """Return the result `of` every model, compared with the baseline."""
         results = []
-        for model, (value, drawn) in columns.items():
-            result = of(model=model, score=interval_around(value, drawn))
+        for model, figure in figures.items():
+            result = of(model=model, score=_interval(figure, sharing))
             if self._baseline and model not in (self._baseline, WORD_OVERLAP):
-                before, drawn_before = columns[self._baseline]
-                difference = difference_between(value - before, drawn_before, drawn)
+                gain = _interval(figure.minus(figures[self._baseline]), sharing)
+                difference = Difference(gain.value, gain.low, gain.high)
                 result = replace(result, baseline=self._baseline, difference=difference)
             results.append(result)
         return results
+
+    def _surer(
+        self,
+        alone: Sequence[Result],
+        pairs: PairSet,
+        outcomes: Mapping[str, Outcome],
+        judged: JudgedPairs,
+        seed: int,
+    ) -> list[Result]:
+        """Return the results with what a language model's grades say, beside those by people's `alone`."""
+        columns = {model: np.append(outcome.similarity, outcome.rest) for model, outcome in outcomes.items()}
+        found = with_judge(pairs, judged, columns, self._baseline, seed)
+        of = partial(replace, alone[0], baseline=None, difference=None)
+        results = []
+        for before, after in zip(
+            alone, self._results(of, found.figures, Sharing([pairs, judged.rest])), strict=True
+        ):
+            note = found.notes[before.model]
+            note = replace(note, alone=before.score, alone_difference=before.difference)
+            results.append(replace(before if note.unused else after, judged=note))
+        return results
+
+
+def _interval(figure: Drawn, sharing: Sharing) -> Interval:
+    return interval_around(figure.value, sharing.widened(figure))

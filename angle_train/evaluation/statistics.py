@@ -13,7 +13,7 @@ Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), percentil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,24 @@ class Statistic:
     def value(self) -> float:
         """Return the number over all items."""
         return float(self.resampled(np.ones((1, self.size)))[0])
+
+
+class Part:
+    """Some of `size` items, at `positions`, that statistics can be about."""
+
+    def __init__(self, positions: NDArray[np.int64], size: int) -> None:
+        self._positions, self._size = positions, size
+        self._last: tuple[Array, Array] | None = None
+
+    def lift(self, statistic: Statistic) -> Statistic:
+        """Return a statistic of these items as one of all items."""
+        return Statistic(self._size, lambda counts: statistic.resampled(self._among(counts)))
+
+    def _among(self, counts: Array) -> Array:
+        """Return the counts of these items; the last are kept, for `Ranked` to know them again."""
+        if self._last is None or self._last[0] is not counts:
+            self._last = (counts, counts[:, self._positions])
+        return self._last[1]
 
 
 class Ranked:
@@ -174,6 +192,33 @@ class Difference:
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no reliable difference"
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure of n items, and what it is in resamples of them.
+
+    Attributes:
+        value: Over all items.
+        drawn: In each resample (R,).
+        pull: How far each item (n,) moves it, drawn once more than it is there.
+    """
+
+    value: float
+    drawn: Array
+    pull: Array
+
+    def plus(self, other: Drawn, times: float = 1.0) -> Drawn:
+        """Return the sum with so many times another figure of the same resamples."""
+        return Drawn(
+            self.value + times * other.value,
+            self.drawn + times * other.drawn,
+            self.pull + times * other.pull,
+        )
+
+    def minus(self, other: Drawn, times: float = 1.0) -> Drawn:
+        """Return the difference to so many times another figure of the same resamples."""
+        return self.plus(other, -times)
+
+
 def resamples_for(count: int) -> int:
     """Return how many resamples `count` items get: 10,000; beyond 20,000 items fewer, at least 1,000."""
     return min(RESAMPLES, max(_FEWEST, _MOST_CELLS // count))
@@ -186,12 +231,6 @@ def interval_around(value: float, drawn: Array) -> Interval:
     """
     low, high = np.nanpercentile(drawn, _PERCENTILES)
     return Interval(value, float(low), float(high))
-
-
-def difference_between(delta: float, before: Array, after: Array) -> Difference:
-    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples."""
-    found = interval_around(delta, after - before)
-    return Difference(delta, found.low, found.high)
 
 
 def draw(
@@ -207,15 +246,54 @@ def draw(
     are drawn then, with all their items.
     """
     results: list[list[Array]] = [[] for _ in statistics]
-    group = np.arange(statistics[0].size) if groups is None else np.unique(groups, return_inverse=True)[1]
-    generator = np.random.default_rng(seed)
-    n = int(group.max()) + 1
-    block = max(1, _CELLS_AT_ONCE // n)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
-        picked = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        drawn = np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
-        counts = drawn[:, group]
+    for counts in resampled_counts(statistics[0].size, resamples, seed, groups):
         for result, statistic in zip(results, statistics, strict=True):
             result.append(statistic.resampled(counts))
     return [np.concatenate(result) for result in results]
+
+
+def draw_figures(
+    statistics: Sequence[Statistic], resamples: int, seed: int = 0, apart: int | None = None
+) -> list[Drawn]:
+    """Return every statistic of the same n items in the same resamples, see `resampled_counts`."""
+    size, values = statistics[0].size, [statistic.value() for statistic in statistics]
+    blocks: list[Array] = []
+    pulls, often = np.zeros((size, len(statistics))), np.zeros(size)
+    for counts in resampled_counts(size, resamples, seed, apart=apart):
+        block = np.stack([statistic.resampled(counts) for statistic in statistics], axis=1)
+        blocks.append(block)
+        pulls += counts.T @ (np.where(np.isnan(block), values, block) - values)
+        often += counts.sum(axis=0)
+    drawn = np.concatenate(blocks).T
+    middle = np.nanmean(drawn, axis=1) - values
+    pulls = (pulls - np.outer(often, middle)) / resamples
+    return [Drawn(*found) for found in zip(values, drawn, pulls.T, strict=True)]
+
+
+def resampled_counts(
+    size: int,
+    resamples: int,
+    seed: int,
+    groups: Sequence[str] | None = None,
+    apart: int | None = None,
+) -> Iterator[Array]:
+    """Yield how often each of `size` items is in each resample, blocks (r, size) of `resamples` in all.
+
+    `groups` and `seed` are those of `draw`. With `apart`, groups that hold one of the first so many items are
+    drawn among themselves, and so are the others: every resample has as many of either as the data. What is
+    drawn of the first does not depend on the others.
+    """
+    group = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n = int(group.max()) + 1
+    first = np.unique(group[:apart])
+    parts = [part for part in (first, np.setdiff1d(np.arange(n), first)) if len(part)]
+    generators = [np.random.default_rng(seed if number == 0 else (seed, number)) for number in (0, 1)]
+    block = max(1, _CELLS_AT_ONCE // n)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        drawn = np.empty((rows, n))
+        for part, generator in zip(parts, generators, strict=False):
+            of = len(part)
+            picked = generator.integers(of, size=(rows, of)) + of * np.arange(rows)[:, None]
+            drawn[:, part] = np.bincount(picked.ravel(), minlength=rows * of).reshape(rows, of)
+        yield drawn[:, group]

@@ -15,9 +15,11 @@ from typing import Any
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
+from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Evaluation, Outcome, View, judge
+from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
     Embedder,
@@ -36,11 +38,15 @@ _FEW = 20  # a resample of fewer repeats half of them; with five, the interval m
 
 @dataclass(frozen=True, slots=True)
 class OwnPairs:
-    """The task that a set of the user's own pairs is; `ranked` are its gold scores."""
+    """The task that a set of the user's own pairs is; `ranked` are its gold scores.
+
+    `judged` is what a language model says of them and of other pairs, if it was asked.
+    """
 
     pairs: PairSet
     ranked: Ranked
     standard_size: int | None = None
+    judged: JudgedPairs | None = None
 
     def load(self, source: Source) -> PairSet:
         """Return the pairs."""
@@ -48,23 +54,37 @@ class OwnPairs:
 
     def measure(self, data: PairSet, encode: Encode) -> Outcome:
         """Judge the cosines."""
-        return judge(data, pair_similarity(data, encode), ranked=self.ranked)
+        found = judge(data, pair_similarity(data, encode), ranked=self.ranked)
+        return replace(found, rest=pair_similarity(self.judged.rest, encode)) if self.judged else found
+
+    def word_overlap(self) -> Outcome:
+        """Return what counting the words that two texts share does."""
+        found = judge(self.pairs, word_overlap(self.pairs), ranked=self.ranked)
+        return replace(found, rest=word_overlap(self.judged.rest)) if self.judged else found
 
 
 def own_pairs(
-    sources: Sequence[str], split: str | None = None, scale: str | None = None
+    sources: Sequence[str], split: str | None = None, scale: str | None = None, judged: str | None = None
 ) -> dict[str, OwnPairs]:
     """Return the tasks that sources of scored pairs are, see `data.pairs.load_pairs`, by names that differ.
 
     `split` names the rows of files, which need a `split` column then, or the split of datasets; default all
-    rows, or test. `scale` is that of the scores, `LOW-HIGH`; default detected.
+    rows, or test. `scale` is that of the scores, `LOW-HIGH`; default detected. `judged` are pairs that a
+    language model graded, see `data.judged.load_judged`; the one source must be a sample of them.
     """
+    if judged and len(sources) > 1:
+        raise InputError(ONE_SET.format("--pairs"))
     sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
     sets = distinct_names(sets)
     for pairs in sets:
         if len(pairs) < _FEW:
             log.warning("%s has only %d pairs: figures and intervals are unreliable", pairs.name, len(pairs))
-    return {pairs.name: OwnPairs(pairs, Ranked(pairs.score)) for pairs in sets}
+    return {
+        pairs.name: OwnPairs(
+            pairs, Ranked(pairs.score), judged=match_judged(judged, pairs) if judged else None
+        )
+        for pairs in sets
+    }
 
 
 def _split_of(source: str, split: str | None) -> str | None:
@@ -129,7 +149,8 @@ def evaluate(
                     outcomes[name][called] = outcome
     done = {name: found for name, found in outcomes.items() if found and name not in failed}
     compared = names[baseline] if baseline and f"model {names[baseline]}" not in failed else None
-    return _compared(tasks, done, failed, Comparison(compared))
+    found = _compared(tasks, done, failed, Comparison(compared))
+    return replace(found, seeds=spreads(found.results, names))
 
 
 def _outcomes(
@@ -160,14 +181,13 @@ def _compared(
     views = []
     for name, found in outcomes.items():
         task = tasks[name]
-        overlap = {}
-        seed = stable_hash(name) % 2**32
         if isinstance(task, OwnPairs):
-            seed = 0
-            overlap = {WORD_OVERLAP: judge(task.pairs, word_overlap(task.pairs), ranked=task.ranked)}
-        results += comparison.on_task(name, {**overlap, **found}, task.standard_size, seed)
+            found = {WORD_OVERLAP: task.word_overlap(), **found}
+            results += comparison.on_task(name, found, judged=task.judged)
+        else:
+            results += comparison.on_task(name, found, task.standard_size, stable_hash(name) % 2**32)
         if pairs := next(iter(found.values())).pairs:
-            similarity = {model: outcome.similarity for model, outcome in found.items()}
+            similarity = {model: outcome.similarity for model, outcome in outcomes[name].items()}
             views.append(View(replace(pairs, name=name), similarity))
     return Evaluation(results, failed, views)
 

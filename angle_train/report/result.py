@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_json
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import RunData
+from angle_train.data.splits import JUDGED, RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
@@ -68,7 +69,10 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs of a run: role (train, human, keep, dev, test), size, score scale and fingerprint."""
+    """One set of pairs of a run: role, size, score scale and fingerprint.
+
+    Roles are train, human, keep, dev, test, and judged: what a language model alone graded.
+    """
 
     role: str
     name: str
@@ -202,11 +206,7 @@ def make_fit_report(
         kept="tuned" if better else "backbone",
         dev_before=trained.dev_before,
         dev_after=trained.dev_after,
-        results=[
-            result
-            for (role, pairs), column in zip(trained.sets, columns, strict=True)
-            for result in compare(pairs, column, baseline=BACKBONE, role=role)
-        ],
+        results=_results(trained.sets, columns, data.judged),
         notes=notes,
         details={
             **details,
@@ -216,3 +216,25 @@ def make_fit_report(
             "comparisons": [asdict(shares_of(view)) for view in trained.views()],
         },
     )
+
+
+def _results(
+    sets: Sequence[tuple[str, PairSet]],
+    columns: Sequence[Mapping[str, NDArray[np.float64]]],
+    judged: JudgedPairs | None,
+) -> list[Result]:
+    """Return the results on every dev and test set; those of a test set know what was `judged`."""
+    rest = next((column for (role, _), column in zip(sets, columns, strict=True) if role == JUDGED), None)
+    return [
+        result
+        for (role, pairs), column in zip(sets, columns, strict=True)
+        if role != JUDGED
+        for result in compare(
+            pairs,
+            column,
+            baseline=BACKBONE,
+            role=role,
+            judged=judged if role == "test" else None,
+            rest=rest,
+        )
+    ]

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.console import duration
-from angle_train.evaluation.compare import SPEARMAN, Result
+from angle_data.text import counted
+from angle_train.evaluation.compare import SPEARMAN, WORD_OVERLAP, Result
+from angle_train.evaluation.judged import DISAGREES, FEW, FEWEST, UNLIKE
 from angle_train.evaluation.statistics import Difference
 
 
@@ -48,7 +50,7 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
             [
                 name + (f" ({result.role})" if result.pairs in twice and not roles else ""),
                 *([result.role] if roles else []),
-                str(result.count),
+                _count(result),
                 *([] if alone else [result.metric]),
                 result.model,
                 f"{100 * result.score.value:.1f}",
@@ -63,16 +65,61 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     return Table([*columns, "95 %", "difference", "95 %", "verdict"], rows, numbers)
 
 
+def _count(result: Result) -> str:
+    """Return how many items a result rests on, such as 40, or 40+600 where a language model graded 600."""
+    judged = result.judged
+    return f"{result.count}+{judged.judged}" if judged and not judged.unused else str(result.count)
+
+
 def interval_text(difference: Difference) -> str:
     """Return the interval of a difference, times 100 and with signs."""
     return f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
 
 
 def notes_on(results: Sequence[Result]) -> list[str]:
-    """Return sentences that the table needs: on sizes of sets, where one differs."""
+    """Return sentences that the table needs: on sizes of sets, where one differs; on what an LLM judged."""
+    notes = judged_sentences(results)
     if any(result.standard_size is False for result in results):
-        return ["* not of the published size: not comparable with published figures."]
-    return []
+        notes.append("* not of the published size: not comparable with published figures.")
+    return notes
+
+
+def judged_sentences(results: Sequence[Result]) -> list[str]:
+    """Return for each set that a language model judged what its grades are worth, in a sentence."""
+    sets: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if result.judged and result.model != WORD_OVERLAP:
+            sets.setdefault((result.role, result.pairs), []).append(result)
+    compared = {place: [r for r in found if r.difference] or found for place, found in sets.items()}
+    return [f"{pairs}: {_judged_sentence(found)}." for (_, pairs), found in compared.items()]
+
+
+def _judged_sentence(results: Sequence[Result]) -> str:
+    notes = [result.judged for result in results if result.judged]
+    note, agreement = notes[0], f"Spearman {notes[0].agreement:.2f} on {counted(notes[0].both, 'pair')}"
+    if note.unused == FEW:
+        return (
+            f"{note.grader} graded {note.both} of your {note.graded} pairs; with fewer than {FEWEST} its "
+            "grades are not used"
+        )
+    if note.unused == DISAGREES:
+        return f"{note.grader} adds nothing: its grades do not go with yours ({agreement})"
+    if note.unused == UNLIKE:
+        return (
+            f"the grades of {note.grader} are not used: the pairs that you graded are no random sample of "
+            "those that it graded; draw them with angle-data grade from its run"
+        )
+    like = sorted({round(found.counts_like) for found in notes})
+    worth = " to ".join(f"{count:,}" for count in dict.fromkeys((like[0], like[-1])))
+    missing = f" ({note.graded - note.both} of yours it did not grade)" if note.both < note.graded else ""
+    said = (
+        f"{note.graded:,} graded by you and {note.judged:,} by {note.grader}{missing} count like {worth} "
+        f"graded by you ({agreement})"
+    )
+    alone = [result.judged.alone_difference for result in results if result.judged]
+    if len(alone) == 1 and alone[0]:
+        said += f"; yours alone show {100 * alone[0].delta:+.1f} {interval_text(alone[0])}"
+    return said
 
 
 def aligned(table: Table) -> list[str]:

@@ -58,7 +58,7 @@ def print_tables(
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
     from scipy.stats import ttest_rel
 
-    from angle_train.evaluation.statistics import difference_between, draw, spearman_of
+    from angle_train.evaluation.statistics import draw_figures, interval_around, spearman_of
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
@@ -66,12 +66,14 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     differences = []
     for seed in shared:
         old, new = (spearman_of(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
-        differences.append(difference_between(new.value() - old.value(), *draw([old, new], _RESAMPLES)))
+        before, after = draw_figures([old, new], _RESAMPLES)
+        gain = after.minus(before)
+        differences.append(interval_around(gain.value, gain.drawn))
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
     p_value = ""
     if len(shared) > 1:
         test = ttest_rel(*([runs[seed]["spearman"] for seed in shared] for runs in (own, other)))
         p_value = "" if np.isnan(test.pvalue) else f"{test.pvalue:.3f}"  # equal in every seed
-    spread = plus_minus([100 * difference.delta for difference in differences], "+.2f")
+    spread = plus_minus([100 * difference.value for difference in differences], "+.2f")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]

@@ -181,3 +181,51 @@ def test_the_command_says_what_to_do_next(pairs, tmp_path):
     }  # fmt: skip
     for wrong in ([pairs], ["--out", sheet], [pairs, "--finish", sheet], []):
         assert "only --finish my.csv" in str(command(*wrong).exception)
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """A run of llm-score: a hub with most low grades, and some high ones."""
+    rows = [
+        {
+            "text1": "the hub" if n % 3 else f"one {n}",
+            "text2": f"other {n}",
+            "score": 5 * (n % 10 == 0),
+            "model": "g",
+        }
+        for n in range(400)
+    ]
+    write_jsonl(tmp_path / "judged" / "scores.jsonl", rows)
+    return tmp_path / "judged"
+
+
+def test_pairs_that_a_language_model_graded_are_drawn_at_random(judged, pairs):
+    drawn, scores = draw_pairs(judged, n=200)
+    assert len(drawn) == 200
+    assert 10 <= scores["4 to 5"] <= 30  # a tenth, not half
+    assert 100 <= sum(one == "the hub" for one, *_ in drawn) <= 160  # two thirds, not one pair
+    assert [split for *_, split in drawn].count("dev") == 100
+    assert draw_pairs(pairs, n=30)[1]["0.8 to 1"] == 10  # of anything else, over the range
+
+
+def test_the_next_pairs_go_on_with_the_same_random_sample(judged, tmp_path):
+    first, both = ({row[:2] for row in draw_pairs(judged, n=n)[0]} for n in (40, 70))
+    write_jsonl(tmp_path / "my.jsonl", [{"text1": b, "text2": f"{a}.", "score": 1} for a, b in first])
+    more = {row[:2] for row in draw_pairs(judged, n=30, graded=[tmp_path / "my.jsonl"])[0]}
+    assert not first & more
+    assert first | more == both
+
+
+def test_the_command_hands_the_judged_run_on_to_fit(judged, tmp_path):
+    said = command(judged, "--n", 20, "--out", tmp_path / "a.csv").stdout
+    assert "pairs   20, drawn at random" in said
+    assert f"--judged {judged} --drop-leaks" in said
+    fill(tmp_path / "a.csv")
+    command("--finish", tmp_path / "a.csv")
+    graded = [part for split in ("dev", "test") for part in ("--graded", tmp_path / f"a-{split}.csv")]
+    command(judged, "--n", 20, "--out", tmp_path / "b.csv", *graded)
+    texts = [
+        {(row["sentence1"], row["sentence2"]) for row in table(tmp_path / f"{name}.csv")} for name in "ab"
+    ]
+    assert [len(found) for found in texts] == [20, 20]
+    assert not texts[0] & texts[1]

@@ -6,13 +6,22 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Outcome, compare
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import difference_between, draw, interval_around, mean_of, spearman_of
+from angle_train.evaluation.statistics import (
+    Difference,
+    draw,
+    draw_figures,
+    interval_around,
+    mean_of,
+    spearman_of,
+)
 from angle_train.report.text import results_table
 
 RNG = np.random.default_rng(0)
 GOLD = RNG.random(60)
 COLUMNS = {name: GOLD + RNG.normal(size=60) * noise for name, noise in [("old", 2), ("new", 0.3)]}
-PAIRS = PairSet("made", [f"a b{i % 3}" for i in range(60)], [f"a b{i}" for i in range(60)], GOLD, np.ones(60))
+PAIRS = PairSet(
+    "made", [f"a b{i % 3} {i}" for i in range(60)], [f"c b{i}" for i in range(60)], GOLD, np.ones(60)
+)
 
 
 def outcomes():
@@ -22,7 +31,9 @@ def outcomes():
 def test_word_overlap_baseline_and_models_are_measured_on_one_drawing_of_resamples(monkeypatch):
     drawings = []
     monkeypatch.setattr(
-        comparison, "draw", lambda columns, *more: drawings.append(len(columns)) or draw(columns, *more)
+        comparison,
+        "draw_figures",
+        lambda columns, *more: drawings.append(len(columns)) or draw_figures(columns, *more),
     )
     results = compare(PAIRS, COLUMNS, baseline="old", role="dev")
     assert drawings == [3]
@@ -35,7 +46,9 @@ def test_word_overlap_baseline_and_models_are_measured_on_one_drawing_of_resampl
         statistic = spearman_of(GOLD, column)
         assert result.score == interval_around(statistic.value(), *draw([statistic], 10_000, 0))
     old, new = (spearman_of(GOLD, COLUMNS[name]) for name in ("old", "new"))
-    expected = difference_between(new.value() - old.value(), *draw([old, new], 10_000, 0))
+    before, after = draw([old, new], 10_000, 0)
+    found = interval_around(new.value() - old.value(), after - before)
+    expected = Difference(found.value, found.low, found.high)
     assert results[2].difference == expected
     assert all(r.difference is None for r in compare(PAIRS, {"old": GOLD}))
 

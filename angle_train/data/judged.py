@@ -1,0 +1,125 @@
+"""Pairs that a language model graded: many, a few of which people graded too.
+
+Grades are compared by rank alone, so the grader's scale does not matter. Whether pairs are the same is judged
+by their texts, up to normalisation, in either order. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_data.records import read_run_file, results_file
+from angle_data.tables import Rows, read_table
+from angle_data.text import counted
+from angle_train.data.leaks import pair_keys
+from angle_train.data.pairs import PairSet, name_of
+from angle_train.data.sources import SCORES, number_in, pair_in, read_rows
+
+log = logging.getLogger("angle.pairs")
+
+ONE_SET = "--judged goes with one {}: the pairs that people graded must be a sample of those that it graded"
+"""What is wrong with several sets of pairs, or none; the option's name comes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPairs:
+    """What a language model says of n pairs that people graded, and of others of their kind.
+
+    Attributes:
+        grader: Its name.
+        grades: Its grades (n,) of the pairs that people graded; NaN where it has none.
+        rest: The pairs that it alone graded; their scores are its grades.
+    """
+
+    grader: str
+    grades: NDArray[np.float64]
+    rest: PairSet
+
+    def sha256(self) -> str:
+        """Return a fingerprint of all grades and of the texts that people did not grade."""
+        return hashlib.sha256(f"{self.grades.tolist()} {self.rest.sha256()}".encode()).hexdigest()
+
+
+def load_judged(spec: str) -> PairSet:
+    """Return all distinct pairs that a language model graded, under its name; the scores are its grades.
+
+    Of a pair that is there twice the first grade counts.
+
+    Args:
+        spec: The folder of an `angle-data llm-score`, or a file or data set of scored pairs.
+
+    Raises:
+        InputError: There is no such thing, or a grade is missing.
+    """
+    items = list(_rows(spec))
+    if not items:
+        raise InputError(f"--judged {spec}: no graded pairs in it")
+    first, second = map(list, zip(*(pair_in(row, place) for place, row in items), strict=True))
+    graders = sorted({str(row["model"]) for _, row in items if row.get("model")})
+    pairs = PairSet(
+        name=" and ".join(graders) or name_of(spec),
+        text1=first,
+        text2=second,
+        score=np.array([number_in(row, SCORES, place) for place, row in items]),
+        weight=np.ones(len(items)),
+        scale="as graded",
+    )
+    places = {key: number for number, key in reversed(list(enumerate(pair_keys(pairs))))}
+    return pairs.take(sorted(places.values()), pairs.name)
+
+
+def _rows(spec: str) -> Rows:
+    path = Path(spec)
+    if not (path / "run.json").is_file() and not (path / "scores.jsonl").is_file():
+        return read_rows(spec, "train")
+    if read_run_file(path).get("finished") is False:
+        log.warning("warning: %s is not finished; the pairs that it has graded so far are used", spec)
+    return read_table(results_file(path, "scores.jsonl", "llm-score"))
+
+
+def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) -> JudgedPairs:
+    """Return what a language model says of the pairs that people `graded`, and of others of their kind.
+
+    Pairs that serve `elsewhere`, to train or to choose, are left out of the others, as they would flatter.
+
+    Raises:
+        InputError: No pair has both grades, or the language model graded no others.
+    """
+    judged = load_judged(spec)
+    keys = pair_keys(judged)
+    known = dict(zip(keys, judged.score.tolist(), strict=True))
+    own = pair_keys(graded)
+    grades = np.array([known.get(key, np.nan) for key in own])
+    both = int((~np.isnan(grades)).sum())
+    draw = f"angle-data grade {shlex.quote(spec)} --out more.csv"
+    if not both:
+        said = f"none of its {len(judged):,} pairs is among the {len(graded):,} of {graded.name}"
+        raise InputError(f"--judged {spec}: {said}; grade some of its pairs: {draw}")
+    taken, used = set(own), {key for pairs in elsewhere for key in pair_keys(pairs)}
+    alone = [number for number, key in enumerate(keys) if key not in taken]
+    rest = judged.take([number for number in alone if keys[number] not in used], judged.name)
+    if left := len(alone) - len(rest):
+        log.info("%s: %s left out: they train or choose", judged.name, counted(left, "judged pair"))
+    if not len(rest):
+        raise InputError(
+            f"--judged {spec}: it grades no pairs beyond those of {graded.name} and those that train or "
+            "choose; have more pairs graded with `angle-data llm-score`"
+        )
+    log.info(
+        "%s: %s graded %d of the %d pairs, and %s more",
+        graded.name,
+        judged.name,
+        both,
+        len(graded),
+        counted(len(rest), "pair"),
+    )
+    return JudgedPairs(judged.name, grades, rest)

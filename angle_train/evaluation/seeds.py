@@ -1,0 +1,60 @@
+"""Models of one training with several seeds: their figures as mean and standard deviation."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from angle_train.evaluation.compare import Result, Spread
+
+
+def spreads(results: Sequence[Result], models: Mapping[str, str]) -> list[Spread]:
+    """Return every main figure of the models that are one training with several seeds.
+
+    `models` are their folders, or hub ids, with the names that the results call them.
+    """
+    runs: dict[str, list[str]] = {}
+    for model, name in models.items():
+        if run := _run_of(Path(model)):
+            runs.setdefault(run, []).append(name)
+    found = []
+    for names in runs.values():
+        sets: dict[tuple[str, str], list[Result]] = {}
+        for result in results:
+            if result.model in names and result.main:
+                sets.setdefault((result.pairs, result.metric), []).append(result)
+        found += [_spread(*place, of) for place, of in sets.items() if len(of) > 1]
+    return found
+
+
+def _spread(pairs: str, metric: str, results: Sequence[Result]) -> Spread:
+    values = [result.score.value for result in results]
+    gains = [result.difference.delta for result in results if result.difference]
+    compared = len(gains) == len(values)
+    return Spread(
+        pairs=pairs,
+        metric=metric,
+        models=[result.model for result in results],
+        mean=statistics.mean(values),
+        sd=statistics.stdev(values),
+        baseline=results[0].baseline if compared else None,
+        difference=statistics.mean(gains) if compared else None,
+        difference_sd=statistics.stdev(gains) if compared else None,
+    )
+
+
+def _run_of(folder: Path) -> str:
+    """Return what a saved model was trained with but for the seed; nothing where that is not known.
+
+    Pairs are named, not compared: those that a run holds out itself depend on its seed.
+    """
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        recipe = {part: dict(values) for part, values in report["recipe"].items()}
+        del recipe["training"]["seed"]
+        data = [(note["role"], note["name"]) for note in report["data"] if note["role"] != "test"]
+        return json.dumps([report["backbone"], recipe, data], sort_keys=True)
+    return ""

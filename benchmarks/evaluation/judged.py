@@ -1,0 +1,318 @@
+"""Judged evaluation: how wide and how right its intervals are, and those of pairs that share texts.
+
+    python benchmarks/evaluation/judged.py made        # grades and models that are made up
+    python benchmarks/evaluation/judged.py real --mpnet MPNET   # STS-B: people, an LLM, real models
+    python benchmarks/evaluation/judged.py folds       # beside k-fold, which `fit --human` does
+    python benchmarks/evaluation/judged.py sharing     # pairs that share texts: four ways to draw them
+
+Each row is `--draws` samples: of how many the 95 % interval holds the truth (`coverage`), how wide it is
+beside the interval by people's grades alone (`width`), and how many graded pairs would make that as sure
+(`like`). `naive` trusts the language model's grades.
+`real` needs ANGLE_BENCH_DATA (see ../README.md) with llm-stsb/grader-m-validation.jsonl in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import data_folder, minilm, options, save_results
+
+from angle_data.disjoint import DisjointSets
+from angle_train.data.pairs import PairSet
+from angle_train.evaluation.judged import Grades, correct_all, counts_like, figures_of, unused
+from angle_train.evaluation.sharing import Sharing
+from angle_train.evaluation.statistics import (
+    Drawn,
+    draw,
+    draw_figures,
+    interval_around,
+    spearman,
+    spearman_of,
+)
+
+Array = NDArray[np.float64]
+_POPULATION = 200_000
+_RESAMPLES, _JUDGED = 400, 300
+_NUMBERS = (20, 30, 50, 100, 200)
+GRADERS: dict[str, Callable[[np.random.Generator, Array, Array], Array]] = {
+    "good": lambda rng, meant, new: _halves(meant + rng.normal(0, 0.5, len(meant))),
+    "noisy": lambda rng, meant, new: _halves(meant + rng.normal(0, 1.2, len(meant))),
+    "biased": lambda rng, meant, new: _halves(meant**2 / 5 - 0.7 + rng.normal(0, 0.5, len(meant))),
+    "favours the new model": lambda rng, meant, new: _halves((meant + new) / 2),
+    "random": lambda rng, meant, new: rng.integers(0, 11, len(meant)) / 2,
+}
+"""Grades of a language model, from what people mean and what the new model says of the pairs."""
+DISTANCES = {"far": (0.9, 0.55, 0.4), "near": (0.7, 0.6, 0.8)}
+"""Noise of the old and of the new model, and the share of it that they have in common."""
+
+
+@dataclass(frozen=True)
+class World:
+    """People's grades, a language model's, and what the old and the new model say of many pairs."""
+
+    people: Array
+    grader: Array
+    models: Mapping[str, Array]
+
+    @property
+    def truth(self) -> float:
+        """The difference that all people's grades show."""
+        return spearman(self.people, self.models["new"]) - spearman(self.people, self.models["old"])
+
+    @property
+    def by_grader(self) -> float:
+        """The difference that all of the language model's grades show: what trusting it would say."""
+        return spearman(self.grader, self.models["new"]) - spearman(self.grader, self.models["old"])
+
+
+def _halves(grades: Array) -> Array:
+    """Return grades as they are given: half points from 0 to 5."""
+    result: Array = np.clip(np.round(2 * grades) / 2, 0, 5)
+    return result
+
+
+def made_world(grader: str, distance: str, size: int = _POPULATION, seed: int = 0) -> World:
+    """Return a world of that grader and that distance of the models."""
+    rng = np.random.default_rng(seed)
+    old, new, common = DISTANCES[distance]
+    meant = 5 * rng.beta(0.7, 0.9, size)
+    both = np.sqrt(common) * rng.normal(0, 1, size)
+    models = {
+        name: meant / 1.6 + noise * (both + np.sqrt(1 - common) * rng.normal(0, 1, size))
+        for name, noise in (("old", old), ("new", new))
+    }
+    people = np.clip(np.round(meant + rng.normal(0, 0.5, size)), 0, 5)
+    return World(people, GRADERS[grader](rng, meant, 1.6 * models["new"]), models)
+
+
+def measured(
+    world: World, graded: int, judged: int, draws: int, seed: int = 1, truth: float | None = None
+) -> dict[str, float]:
+    """Return how the intervals of the difference come out over samples of a world."""
+    rng, truth = np.random.default_rng(seed), world.truth if truth is None else truth
+    rows = []
+    for number in range(draws):
+        at = rng.choice(len(world.people), judged, replace=False)
+        grades = Grades(world.people[at[:graded]], world.grader[at])
+        columns = {name: column[at] for name, column in world.models.items()}
+        figures = figures_of(grades, columns, number, _RESAMPLES)
+        alone = figures.people["new"].minus(figures.people["old"])
+        found = correct_all(figures, "old")
+        surer = found["new"][0].minus(found["old"][0])
+        if why := unused(grades, figures.agreement):
+            surer = alone
+        naive = figures.many["new"].minus(figures.many["old"])
+        rows.append(
+            [
+                *(value for figure in (alone, surer, naive) for value in _held(figure, truth)),
+                counts_like(graded, alone, surer),
+                figures.agreement.value,
+                0.0 if why else found["new"][1],
+                bool(why),
+            ]
+        )
+    names = ("alone", "alone_width", "coverage", "width", "naive", "naive_width")
+    found_ = dict(zip((*names, "like", "agreement", "weight", "unused"), np.mean(rows, axis=0), strict=True))
+    found_["width"] /= found_["alone_width"]
+    return {name: round(float(value), 3) for name, value in found_.items()}
+
+
+def _held(figure: Drawn, truth: float) -> tuple[bool, float]:
+    interval = interval_around(figure.value, figure.drawn)
+    return interval.low <= truth <= interval.high, interval.high - interval.low
+
+
+def made(draws: int, numbers: tuple[int, ...] = _NUMBERS) -> Iterator[dict[str, object]]:
+    """Yield a row for every grader, distance and number of graded pairs, with 300 judged ones."""
+    for distance in DISTANCES:
+        for grader in GRADERS:
+            world = made_world(grader, distance)
+            said = {"grader": grader, "distance": distance, "truth": world.truth, "judge": world.by_grader}
+            for graded in numbers:
+                yield said | {"graded": graded} | measured(world, graded, _JUDGED, draws, truth=world.truth)
+
+
+def real(draws: int, mpnet: str | None) -> Iterator[dict[str, object]]:
+    """Yield rows on STS-B's validation pairs that a language model graded too.
+
+    The truth is what people say of all 400, so a sample of them holds a part of it; coverage is flattered by
+    that, with many graded pairs, for all kinds of intervals alike.
+    """
+    folder = data_folder()
+    rows = _lines(folder / "llm-stsb" / "grader-m-validation.jsonl")
+    models = {"three layers": str(minilm(3)), "six layers": str(minilm())}
+    models |= {"mpnet": mpnet} if mpnet else {}
+    columns = {name: _cosines(path, rows) for name, path in models.items()}
+    people, grader = (np.array([row[name] for row in rows], np.float64) for name in ("human", "grade"))
+    rng = np.random.default_rng(0)
+    others = {"grader-m": grader, "random grades": rng.integers(0, 11, len(rows)) / 2}
+    for said, grades in others.items():
+        for old, new in zip(list(models), list(models)[1:], strict=False):
+            world = World(people, grades, {"old": columns[old], "new": columns[new]})
+            for graded in (30, 50, 100):
+                yield {
+                    "grader": said, "models": f"{old}, {new}", "truth": world.truth, "graded": graded,
+                } | measured(world, graded, len(rows), draws)  # fmt: skip
+
+
+def _lines(path: Path) -> list[dict[str, object]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def _cosines(path: str, rows: list[dict[str, object]]) -> Array:
+    from sentence_transformers import SentenceTransformer
+
+    from angle_train.evaluation.similarity import cosine_rows
+
+    model = SentenceTransformer(path, device="cpu")
+    sides = ([str(row[name]) for row in rows] for name in ("sentence1", "sentence2"))
+    return cosine_rows(*(model.encode(side) for side in sides))
+
+
+def folds(draws: int) -> Iterator[dict[str, object]]:
+    """Yield rows of k-fold and of judged evaluation on as many graded pairs.
+
+    k-fold has people's grades alone, and of five models, each trained on four fifths of them. They say the
+    pairs of one fifth each, and are worse than the final model by `behind` of its noise; each has a level of
+    its own, which pooling mixes. All of that is assumed.
+    """
+    rng = np.random.default_rng(3)
+    for behind in (0.0, 0.2):
+        world = made_world("good", "far")
+        truth = world.truth
+        for graded in (30, 100):
+            rows = []
+            for number in range(draws):
+                at = rng.choice(len(world.people), graded, replace=False)
+                new = world.models["new"][at] + behind * 0.55 * rng.normal(0, 1, graded)
+                new = new + rng.normal(0, 0.1, 5)[np.arange(graded) % 5]
+                people = world.people[at]
+                statistics = [spearman_of(people, column) for column in (world.models["old"][at], new)]
+                before, after = draw_figures(statistics, _RESAMPLES, number)
+                rows.append(_held(after.minus(before), truth))
+            coverage, width = np.mean(rows, axis=0)
+            judged = measured(world, graded, _JUDGED, draws, truth=truth)
+            yield {
+                "behind": behind, "graded": graded, "k-fold coverage": round(float(coverage), 3),
+                "k-fold width": round(float(width), 3), "judged coverage": judged["coverage"],
+                "judged width": round(judged["width"] * judged["alone_width"], 3),
+            }  # fmt: skip
+
+
+STRUCTURES: dict[str, Callable[[np.random.Generator, int], tuple[NDArray[np.int64], NDArray[np.int64]]]] = {
+    "a question, ten answers": lambda rng, n: (np.repeat(np.arange(n // 10), 10), n + np.arange(n)),
+    "ten texts, many partners": lambda rng, n: (np.repeat(np.arange(10), n // 10), n + np.arange(n)),
+    "mined among few texts": lambda rng, n: (
+        first := rng.integers(n // 3, size=n),
+        (first + 1 + rng.integers(n // 3 - 1, size=n)) % (n // 3),
+    ),
+    "each text with its neighbours": lambda rng, n: (
+        np.repeat(np.arange(n // 3), 3),
+        (np.repeat(np.arange(n // 3), 3) + np.tile([1, 2, 3], n // 3)) % (n // 3),
+    ),
+    "hubs": lambda rng, n: (
+        rng.choice(n // 2, n, p=(weights := 1 / np.arange(1, n // 2 + 1)) / weights.sum()),
+        n + rng.integers(n // 2, size=n),
+    ),
+    "questions and answers, crossed": lambda rng, n: (rng.integers(30, size=n), n + rng.integers(60, size=n)),
+    "no shared text": lambda rng, n: (np.arange(n), n + np.arange(n)),
+}
+"""Numbers of the two texts of each pair."""
+
+
+def sharing(draws: int, size: int = 300) -> Iterator[dict[str, object]]:
+    """Yield for every structure the coverage and width of the difference, four ways."""
+    for name, structure in STRUCTURES.items():
+        worlds = [_pairs_of_texts(np.random.default_rng((9, seed)), structure, size) for seed in range(300)]
+        people, old, new = (np.concatenate([world[part] for world in worlds]) for part in (2, 3, 4))
+        truth = spearman(people, new) - spearman(people, old)
+        rows = []
+        for seed in range(draws):
+            first, second, *columns = _pairs_of_texts(np.random.default_rng((7, seed)), structure, size)
+            rows.append(_four_ways(first, second, columns, truth, seed))
+        found = np.mean(rows, axis=0)
+        names = ("single pairs", "connected", "by the commoner text", "widened")
+        yield {"structure": name} | {
+            way: {"coverage": round(float(at[0]), 3), "width": round(float(at[1] / found[0][1]), 2)}
+            for way, at in zip(names, found, strict=True)
+        }
+
+
+def _pairs_of_texts(
+    rng: np.random.Generator,
+    structure: Callable[[np.random.Generator, int], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    size: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]:
+    """Return the texts of pairs, people's grades, and what two models say; texts have effects on all."""
+    first, second = structure(rng, size)
+    texts = int(max(first.max(), second.max())) + 1
+    effect = rng.normal(0, 1.2, (4, texts))
+    of = effect[:, first] + effect[:, second]
+    meant = of[0] + rng.normal(0, 1, size)
+    people = np.round(2 * (meant + rng.normal(0, 0.5, size))) / 2
+    old, new = (
+        meant + 0.7 * (of[1] + of[n]) + rng.normal(0, noise, size) for n, noise in ((2, 1.1), (3, 0.8))
+    )
+    return first, second, people, old, new
+
+
+def _four_ways(
+    first: NDArray[np.int64], second: NDArray[np.int64], columns: list[Array], truth: float, seed: int
+) -> list[tuple[bool, float]]:
+    people, *models = columns
+    statistics = [spearman_of(people, column) for column in models]
+    before, after = draw_figures(statistics, _RESAMPLES, seed)
+    gain = after.minus(before)
+    names = [list(map(str, side)) for side in (first, second)]
+    pairs = PairSet("made", *names, people, np.ones(len(people)))
+    widened = Drawn(gain.value, Sharing([pairs]).widened(gain), gain.pull)
+    sets, often = DisjointSets[str](), Counter(names[0] + names[1])
+    for one, other in zip(*names, strict=True):
+        sets.join(one, other)
+    groups = (
+        [sets.leader(one) for one in names[0]],
+        [max(pair, key=lambda text: (often[text], text)) for pair in zip(*names, strict=True)],
+    )
+    found = [_held(gain, truth)]
+    for keys in groups:
+        old, new = draw(statistics, _RESAMPLES, seed, keys)
+        found.append(_held(Drawn(gain.value, new - old, gain.pull), truth))
+    return [*found, _held(widened, truth)]
+
+
+def main() -> None:
+    """Print the rows of a part, and keep them."""
+    parser = options(__doc__)
+    parser.add_argument("part", choices=("made", "real", "folds", "sharing"))
+    parser.add_argument("--draws", type=int, default=100, help="samples for each row")
+    parser.add_argument("--mpnet", help="folder of all-mpnet-base-v2")
+    parser.add_argument("--graded", type=int, nargs="+", default=_NUMBERS, help="numbers of graded pairs")
+    asked: argparse.Namespace = parser.parse_args()
+    found = {
+        "made": lambda: made(asked.draws, tuple(asked.graded)),
+        "real": lambda: real(asked.draws, asked.mpnet),
+        "folds": lambda: folds(asked.draws),
+        "sharing": lambda: sharing(asked.draws),
+    }[asked.part]()
+    rows = []
+    for row in found:
+        rows.append(row)
+        print(json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
+    save_results(f"judged-{asked.part}", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Models of one training with several seeds, as mean and standard deviation."""
+
+import json
+
+import pytest
+
+from angle_train.evaluation.compare import Evaluation, Result
+from angle_train.evaluation.seeds import spreads
+from angle_train.evaluation.statistics import Difference, Interval
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Write what a model folder says of its training."""
+
+    def save(name, seed, epochs=1, data="pairs", backbone="base"):
+        recipe = {"training": {"seed": seed, "epochs": epochs}, "objective": {}}
+        notes = [{"role": "train", "name": data}, {"role": "test", "name": name}]
+        (tmp_path / name).mkdir()
+        report = {"backbone": backbone, "recipe": recipe, "data": notes}
+        (tmp_path / name / "report.json").write_text(json.dumps(report))
+        return str(tmp_path / name)
+
+    return save
+
+
+def result(model, value, gain=None, pairs="my", **more):
+    difference = None if gain is None else Difference(gain, gain - 0.1, gain + 0.1)
+    baseline = None if gain is None else "base"
+    return Result(pairs, "test", 50, model, Interval(value, 0, 1), baseline, difference, **more)
+
+
+def test_seeds_of_one_training_are_taken_together_and_others_are_not(saved):
+    models = {saved(f"s{seed}", seed): f"s{seed}" for seed in (1, 2, 3)}
+    models |= {
+        saved("longer", 4, epochs=2): "longer",
+        saved("other", 5, data="more"): "other",
+        "hub/id": "id",
+    }
+    results = [result(name, 0.7 + 0.01 * n, 0.1 + 0.02 * n) for n, name in enumerate(models.values())]
+    results += [result("s1", 0.5, main=False, metric="auc"), result("base", 0.6)]
+    (found,) = spreads(results, models)
+    assert found.models == ["s1", "s2", "s3"]
+    assert (found.mean, found.sd) == (pytest.approx(0.71), pytest.approx(0.01))
+    assert (found.baseline, found.difference, found.difference_sd) == (
+        "base",
+        pytest.approx(0.12),
+        pytest.approx(0.02),
+    )
+    said = "my: 3 seeds (s1, s2, s3): Spearman 71.0 ± 1.0, difference to base +12.0 ± 2.0."
+    evaluation = Evaluation(results, seeds=[found])
+    assert evaluation.notes == [said]
+    assert json.loads(evaluation.to_json())["seeds"][0]["models"] == ["s1", "s2", "s3"]
+    assert "seeds" not in json.loads(Evaluation(results).to_json())
+
+
+def test_one_seed_a_folder_without_a_report_or_a_damaged_one_have_no_spread(saved, tmp_path):
+    models = {saved("s1", 1): "s1", str(tmp_path): "folder"}
+    (tmp_path / "odd").mkdir()
+    for content in ("[]", "{", '{"recipe": 3}'):
+        (tmp_path / "odd" / "report.json").write_text(content)
+        assert (
+            spreads([result("s1", 0.5), result("odd", 0.5)], {**models, str(tmp_path / "odd"): "odd"}) == []
+        )
+
+
+def test_without_a_baseline_there_is_no_difference(saved):
+    models = {saved(f"s{seed}", seed): f"s{seed}" for seed in (1, 2)}
+    (found,) = spreads([result("s1", 0.5), result("s2", 0.7)], models)
+    assert found.sentence() == "my: 2 seeds (s1, s2): Spearman 60.0 ± 14.1."

@@ -1,0 +1,114 @@
+"""Intervals of pairs that share texts: as wide as they must be, and unchanged where nothing is shared."""
+
+import numpy as np
+import pytest
+from train_runs import pair_set
+
+from angle_train.evaluation.compare import compare
+from angle_train.evaluation.sharing import INDEPENDENT, Sharing
+from angle_train.evaluation.statistics import (
+    Drawn,
+    draw_figures,
+    interval_around,
+    mean_of,
+    spearman,
+    spearman_of,
+)
+
+
+def figure_of(values, resamples=4_000):
+    return draw_figures([mean_of(np.asarray(values, dtype=np.float64))], resamples)[0]
+
+
+def dyadic(pairs, values):
+    """How much more a mean varies than of single pairs, by a slow double loop."""
+    pull = (values - values.mean()) / len(values)
+    things = [{*texts} for texts in pairs]
+    shared = sum(
+        pull[i] * pull[j] for i in range(len(pull)) for j in range(len(pull)) if things[i] & things[j]
+    )
+    return shared / (pull**2).sum()
+
+
+@pytest.mark.parametrize("texts", [8, 25])
+def test_the_widening_is_that_of_a_slow_loop(texts):
+    generator = np.random.default_rng(texts)
+    effect = generator.normal(0, 2, texts)
+    ends = [generator.choice(texts, 2, replace=False) for _ in range(60)]
+    ends += [ends[0], ends[1][::-1]]  # the same pairs again, in either order
+    values = np.array([effect[a] + effect[b] + generator.normal() for a, b in ends])
+    pairs = [(f"Text {a}", f"text {b}.") for a, b in ends]
+    found = Sharing([pair_set(pairs)]).widening(figure_of(values, 20_000))
+    expected = dyadic([(str(a), str(b)) for a, b in ends], values)
+    assert found == pytest.approx(max(1.0, expected) ** 0.5, rel=0.08)
+    assert found > 1.2
+
+
+def test_pairs_of_one_source_share_it_and_several_sets_are_seen_together():
+    values = np.repeat(np.random.default_rng(0).normal(size=20), 3)
+    texts = [(f"a {n}", f"b {n}") for n in range(60)]
+    figure = figure_of(values)
+    assert not Sharing([pair_set(texts)])
+    assert Sharing([pair_set(texts)]).widening(figure) == INDEPENDENT.widening(figure) == 1.0
+    sources = [str(n // 3) for n in range(60)]
+    assert Sharing([pair_set(texts, source_ids=sources)]).widening(figure) == pytest.approx(3**0.5, rel=0.1)
+    again = np.repeat(np.random.default_rng(1).normal(size=20), 2)
+    sets = [pair_set([(f"q {n}", f"{name} {n}") for n in range(20)]) for name in "xy"]
+    two = figure_of(np.append(again[::2], again[::2]))
+    assert Sharing(sets).widening(two) == pytest.approx(2**0.5, rel=0.1)
+    assert not Sharing(sets[:1])
+
+
+def test_texts_that_push_against_each_other_never_narrow_an_interval():
+    values = np.tile([1.0, -1.0], 30)
+    found = Sharing([pair_set([(f"q {n // 2}", f"x {n}") for n in range(60)])])
+    assert found
+    figure = figure_of(values)
+    assert found.widening(figure) == 1.0
+    assert found.widened(figure) is figure.drawn
+
+
+def test_resamples_that_say_nothing_stay_so():
+    figure = Drawn(0.5, np.array([0.4, np.nan, 0.6, 0.5]), np.array([0.2, 0.2, -0.4]))
+    found = Sharing([pair_set([("a", "b"), ("a", "c"), ("d", "e")])])
+    assert np.isnan(found.widened(figure)).tolist() == [False, True, False, False]
+
+
+def answers(seed, questions=30, each=10):
+    """Questions with answers: a question moves the grades and the model's word for all of its answers."""
+    generator = np.random.default_rng(seed)
+    meant, odd = generator.normal(0, 1.2, (2, questions))
+    which = np.repeat(np.arange(questions), each)
+    gold = meant[which] + generator.normal(0, 1, questions * each)
+    column = gold + odd[which] + generator.normal(0, 1, questions * each)
+    return pair_set([(f"q {q}", f"a {n}") for n, q in enumerate(which)], gold, "answers"), column
+
+
+def test_coverage_of_pairs_that_share_questions():
+    gold, column = (
+        np.concatenate(parts)
+        for parts in zip(*((p.score, c) for p, c in map(answers, range(400, 800))), strict=True)
+    )
+    truth = spearman(gold, column)
+    held = []
+    for seed in range(120):
+        pairs, column = answers(seed)
+        figure = draw_figures([spearman_of(pairs.score, column)], 200, seed)[0]
+        intervals = [
+            interval_around(figure.value, drawn) for drawn in (figure.drawn, Sharing([pairs]).widened(figure))
+        ]
+        held.append([found.low <= truth <= found.high for found in intervals])
+    single, widened = np.mean(held, axis=0)
+    assert single < 0.88
+    assert 0.88 <= widened <= 0.99
+
+
+def test_results_on_pairs_that_share_texts_have_the_wider_intervals():
+    pairs, column = answers(1)
+    apart = pair_set([(f"q {n}", f"a {n}") for n in range(len(pairs))], pairs.score, "answers")
+    models = {"old": column, "new": 0.5 * column + pairs.score}
+    found, single = (compare(which, models, baseline="old")[1:] for which in (pairs, apart))
+    for wide, narrow in zip(found, single, strict=True):
+        assert wide.score.value == narrow.score.value
+        assert wide.score.high - wide.score.low > 1.1 * (narrow.score.high - narrow.score.low)
+    assert found[1].difference.delta == single[1].difference.delta

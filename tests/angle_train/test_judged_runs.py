@@ -1,0 +1,109 @@
+"""`--judged` of `eval` and `fit`: many pairs that a language model graded beside few of people's."""
+
+import json
+
+import numpy as np
+import pytest
+from train_runs import write
+
+from angle_data.jsonl import write_jsonl
+
+FAST = "[training]\nepochs = 2\nbatch_size = 16\nlearning_rate = 1e-3\nevals_per_epoch = 1\n"
+
+
+@pytest.fixture
+def files(tmp_path, rows, tiny_model_dir):
+    """30 of 100 pairs graded by people; 80 by a language model, half a point off; 40 of all train."""
+    generator = np.random.default_rng(0)
+    mixed = [rows[n] for n in generator.permutation(len(rows))]
+    graded = [
+        {"text1": row["sentence1"], "text2": row["sentence2"], "model": "gpt-x"}
+        | {"score": float(np.clip(row["score"] + generator.normal(0, 0.5), 0, 5))}
+        for row in mixed[20:]
+    ]
+    write_jsonl(tmp_path / "judged" / "scores.jsonl", graded)
+    (tmp_path / "run.toml").write_text(FAST)
+    return {
+        "train": write(tmp_path / "train.jsonl", mixed[:40]),
+        "dev": write(tmp_path / "dev.jsonl", mixed[40:60]),
+        "test": write(tmp_path / "test.jsonl", mixed[60:90]),
+        "judged": str(tmp_path / "judged"),
+        "recipe": str(tmp_path / "run.toml"),
+        "model": str(tiny_model_dir),
+        "checkpoint": str(tiny_model_dir.parent / "checkpoint"),
+    }
+
+
+def test_eval_prints_what_the_grades_are_worth_and_keeps_what_people_alone_say(program, files, tmp_path):
+    page = tmp_path / "page.html"
+    common = ("eval", "--model", files["model"], "--pairs", files["test"], "--judged", files["judged"])
+    code, table, err = program(*common, "--report", page)
+    assert code == 0, err
+    assert "test: gpt-x graded 30 of the 30 pairs, and 50 pairs more" in err
+    assert [line.split()[1] for line in table.splitlines()[2:4]] == ["30+80"] * 2
+    said = table.splitlines()[-1]
+    assert said.startswith("test: 30 graded by you and 80 by gpt-x count like ")
+    assert said in page.read_text()
+    assert "--judged judged" in page.read_text()
+    code, out, _ = program(*common, "--json")
+    note = json.loads(out)["results"][1]["judged"]
+    assert (note["graded"], note["judged"], note["unused"]) == (30, 80, "")
+    assert note["counts_like"] > 30
+    alone = json.loads(program("eval", "--model", files["model"], "--pairs", files["test"], "--json")[1])
+    assert note["alone"] == alone["results"][1]["score"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "--pairs TRAIN --pairs TEST --judged JUDGED",
+            "--judged goes with one --pairs: the pairs that people",
+        ),
+        ("--task stsb --judged JUDGED", "--judged goes with --pairs only; leave it out"),
+        (
+            "--pairs TEST --judged DEV",
+            "--judged DEV: none of its 20 pairs is among the 30 of test; grade some",
+        ),
+        ("--pairs TEST --judged TEST", "--judged TEST: it grades no pairs beyond those of test"),
+        ("--pairs TEST --judged nowhere", "nowhere does not exist; check the path"),
+    ],
+)
+def test_mistakes_are_one_line(program, files, arguments, message):
+    def filled(text):
+        for name in ("train", "test", "dev", "judged"):
+            text = text.replace(name.upper(), files[name])
+        return text
+
+    code, out, err = program("eval", "--model", files["model"], "--quiet", *filled(arguments).split())
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert filled(message) in err
+
+
+def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
+    options = {
+        "--data": files["train"], "--dev": files["dev"], "--test": files["test"], "--out": tmp_path / "out",
+        "--judged": files["judged"], "--recipe": files["recipe"], "--backbone": files["model"],
+    }  # fmt: skip
+    given = [part for pair in options.items() for part in pair]
+    code, out, err = program("fit", *given)
+    assert code == 0, err
+    assert "gpt-x: 40 judged pairs left out: they train or choose" in err
+    assert "test: 30 graded by you and 40 by gpt-x count like " in out
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    notes = {
+        result["model"]: result.get("judged") for result in report["results"] if result["role"] == "test"
+    }
+    assert {note["judged"] for note in notes.values()} == {40}
+    assert all(result.get("judged") is None for result in report["results"] if result["role"] == "dev")
+    assert {note["role"]: note["pairs"] for note in report["data"]}["judged"] == 10
+    assert "--judged" in report["details"]["command"]
+    for name in ("README.md", "report.html"):
+        assert "30 graded by you and 40 by gpt-x" in (tmp_path / "out" / name).read_text()
+    assert "already finished" in program("fit", *given)[2]
+    grades = tmp_path / "judged" / "scores.jsonl"
+    rows = [json.loads(line) for line in grades.read_text().splitlines()]
+    write_jsonl(grades, [row | {"score": 5 - row["score"]} for row in rows])
+    code, _, err = program("fit", *given)
+    assert code == 1
+    assert "judged pairs" in err
