@@ -170,6 +170,12 @@ class EngineConfig:
     )
     seed: int | None = option("Sampling seed, if the server supports one.", None)
     max_tokens: int = option("Maximum reply length in tokens.", 512, ge=1)
+    max_useless: int = option(
+        "Stop (exit 75) after this many answers in a row of which nothing is of use: refusals, empty or "
+        "unreadable ones; 0: never.",
+        50,
+        ge=0,
+    )
     min_yield: float = option(
         "Warn if less than this percentage of what was asked for is usable.", 50.0, ge=0, le=100
     )

@@ -54,9 +54,12 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     Example: angle-data llm-score runs/llama runs/chatglm --pairs mined.jsonl --model chatgpt --out
     runs/graded --pairs-per-call 10
     """
+    from angle_data.labelling.pilot import pilot
     from angle_data.labelling.score import plan_score, score
 
-    return _told(plan_score(config) if dry_run else score(config))
+    if dry_run:
+        return _told(plan_score(config))
+    return _told(score(config) if config.pilot is None else pilot(config))
 
 
 def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:

@@ -8,6 +8,7 @@ parser reaches old replies without another call.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 from typing import Any
@@ -120,7 +121,12 @@ class LabelJob(Job):
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""
-        return all(part.reason is not None for part in self._parse(request, row))
+        return self.why_useless(request, row) is not None
+
+    def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
+        """Return the commonest reason why a reply holds no sentence; None if it holds one."""
+        reasons = [part.reason for part in self._parse(request, row)]
+        return None if None in reasons else Counter(reasons).most_common(1)[0][0] if reasons else "empty"
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.

@@ -105,6 +105,10 @@ class Ledger:
         """Name the limits that are set, as options, and what the run folder took so far."""
         limits = {"--max-usd": self._max_usd, "--max-tokens-total": self._max_tokens}
         named = " and ".join(f"{name} {most}" for name, most in limits.items() if most is not None)
+        return f"{named}: {self.spent_so_far()}"
+
+    def spent_so_far(self) -> str:
+        """Say what the run folder took so far."""
         usd = usd_of(self.price, self.journal.spent)
         money = "" if usd is None else f"{usd:.4f} USD, "
-        return f"{named}: spent {money}{self.journal.spent.total:,} tokens"
+        return f"spent {money}{self.journal.spent.total:,} tokens"

@@ -29,7 +29,8 @@ from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import counted, stable_hash, whole_characters
+from angle_data.labelling.asking.useless import UselessInARow
+from angle_data.text import counted, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
@@ -47,7 +48,7 @@ def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatReq
     that asked again: once, and then its key is in `anew`.
     """
     for request in job.requests(journal):
-        if job.last_rank is not None and stable_hash(request.source) > job.last_rank:
+        if not job.is_sampled(request):
             continue
         is_open = journal.claim(request.key)
         if not is_open and job.retry_rejected and request.key not in anew:
@@ -67,6 +68,7 @@ class Collector:
     - `has_reply`: whether any request has a reply, from this session or an earlier one
     - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
+    - `hopeless`: what it got, in words, where useless answers in a row ended it; else empty
 
     When nothing has come for `silent_s` seconds from the start, it says what it waits for.
     """
@@ -74,6 +76,9 @@ class Collector:
     def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
         self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
+        self.hopeless = ""
+        # Recorded replies cost nothing.
+        self._useless = UselessInARow(job, job.spec.max_useless if job.spec.engine != "recorded" else 0)
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
@@ -111,6 +116,8 @@ class Collector:
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("disk full: sending no more requests")
+                                self._wind_down(annotator)
+                            if self.hopeless and not self.stopped:
                                 self._wind_down(annotator)
                             count = len(self._journal.failures)
                             note = f"{count} failed" if count else ""
@@ -218,6 +225,9 @@ class Collector:
         if outcome.raw:
             row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
         self._write(request, row)
+        # Where everything has been asked, the usual verdict says it.
+        if not self.hopeless and self._useless.add(request, row) and self.has_more():
+            self.hopeless = str(self._useless)
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""

@@ -12,6 +12,7 @@ from typing import Any
 from angle_data.annotators.base import ChatRequest, Sampling, Task, request_key
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.text import stable_hash
 
 
 class Job(ABC):
@@ -21,7 +22,7 @@ class Job(ABC):
     requests. `passed_over` counts the rows of the input that are not asked about, by reason. With
     `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`, only sources
     with hashes up to it are asked about, and the rest left to another session. With `asks_again`, `requests`
-    is called again once all are settled, for what follows from the replies.
+    is called again once all are settled, for what follows from the replies: `most_again` more at most.
     """
 
     command: str
@@ -32,6 +33,7 @@ class Job(ABC):
     retry_rejected: bool
     last_rank: int | None = None
     asks_again: bool = False
+    most_again: int = 0
 
     @abstractmethod
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
@@ -62,7 +64,18 @@ class Job(ABC):
 
     @abstractmethod
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether the journal row of a request is of no use."""
+        """Whether the journal row of a request is what `retry_rejected` asks anew."""
+
+    @abstractmethod
+    def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
+        """Return the reason why nothing in the journal row of a request is of use; None if something is.
+
+        The request may come without its messages.
+        """
+
+    def is_sampled(self, request: ChatRequest) -> bool:
+        """Whether a request is asked in this session: all are, but for a pilot."""
+        return self.last_rank is None or stable_hash(request.source) <= self.last_rank
 
     def request(
         self, source_id: str, source: str, task: Task, content: str, sampling: Sampling

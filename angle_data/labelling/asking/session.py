@@ -117,7 +117,9 @@ def ask_all(job: Job) -> SessionResult:
                 error = stopped
             if journal.unwritten:
                 raise journal.rescued()
-            if collector.stopped or isinstance(error, KeyboardInterrupt):
+            if collector.hopeless:
+                error = error or _hopeless(collector.hopeless, ledger)
+            elif collector.stopped or isinstance(error, KeyboardInterrupt):
                 kept = "all is kept, the same command goes on" if len(journal) else "no reply has come yet"
                 error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
         seconds = time.monotonic() - started
@@ -135,6 +137,14 @@ def ask_all(job: Job) -> SessionResult:
     if error is not None:
         raise error
     return SessionResult(job.run, spec.model, counts, seconds)
+
+
+def _hopeless(seen: str, ledger: Ledger) -> StoppedError:
+    """Return the error of a session that useless answers in a row have ended."""
+    return StoppedError(
+        f"stopped after {seen}; {ledger.spent_so_far()} in all, what was kept stays; choose another model or "
+        "prompt, or give --max-useless 0 with the same command to go on all the same"
+    )
 
 
 def _verdict(
