@@ -25,8 +25,8 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 _MAX_PAIRS_PER_CALL = 50
 _OUT = "Run folder; rerun the same command to resume."
 _PILOT = (
-    "Ask about this many {0} first, sampled from the whole file, and forecast tokens, cost, time and yield for "
-    "all; the same command without --pilot asks about the rest."
+    "Ask about this many {0} first, sampled from the whole file, and forecast tokens, cost, time and yield "
+    "for all; the same command without --pilot asks about the rest."
 )
 
 

@@ -1,4 +1,4 @@
-"""What a run will take: `--dry-run` forecasts it from the files, `--pilot` from a sample of the texts or pairs.
+"""What a run will take: `--dry-run` forecasts it from the files, `--pilot` from a sample of texts or pairs.
 
 A pilot's sample is drawn by hash from all over the file, so a larger one holds the smaller. It is part of the
 run: the command without --pilot asks only the rest.
@@ -35,10 +35,10 @@ def plan_label(config: LabelConfig) -> SessionPlan:
 class PilotResult:
     """What a pilot measured.
 
-    `measured` has for each name what was taken or given so far and what all `items` (texts or pairs) will come
-    to; None where it is not known, as the tokens of recorded replies. `useful` is the share of what was asked
-    for that is of use, and `error` half of its interval of 95 %. `pairs` are some (polarity, degree or grade,
-    source, sentence).
+    `measured` has for each name what was taken or given so far and what all `items` (texts or pairs) will
+    come to; None where it is not known, as the tokens of recorded replies. `useful` is the share of what was
+    asked for that is of use, and `error` half of its interval of 95 %. `pairs` are some (polarity, degree or
+    grade, source, sentence).
     """
 
     session: SessionResult

@@ -6,9 +6,9 @@ grades. What the journal has calls for stays in them, and the rest fills new one
 never asked again, whatever comes or goes beside it.
 
 A pair that its call leaves without a grade is asked again in the same session: alone, and then with its texts
-exchanged, which is another question even at temperature 0. After that it is set aside with the reason. Nothing
-is asked again of a grader that has never given a grade, and all such questions together are no more than the
-first ones (`most_again`), so a run costs at most about twice its forecast.
+exchanged, which is another question even at temperature 0. After that it is set aside with the reason.
+Nothing is asked again of a grader that has never given a grade, and all such questions together are no more
+than the first ones (`most_again`), so a run costs at most about twice its forecast.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ class ScoreJob(Job):
         """Write scores.jsonl and rejected.jsonl in the order of the pairs, and return the counts.
 
         `requests = replied + refused + failed + not_recorded + unanswered`; of the `pairs` that were replied
-        to, `kept` have a grade. `asked_again` of the requests are second questions. What a pilot leaves to a later session counts as unanswered.
+        to, `kept` have a grade. `asked_again` of the requests are second questions. What a pilot leaves to a
+        later session counts as unanswered.
         """
         tally, grades, out = Tally(), Counter[float](), self.config.out
         for key, call in list(self._shared_calls(journal).items()):
@@ -213,9 +214,9 @@ class ScoreJob(Job):
     def _wanted(self) -> Iterator[Pair]:
         """Yield the pairs of this shard; of a pilot those of its sample, which have the least ranks."""
         for pair in self.pairs:
-            if self.last_rank is None or pair.rank <= self.last_rank:
-                if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))):
-                    yield pair
+            is_sampled = self.last_rank is None or pair.rank <= self.last_rank
+            if is_sampled and self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))):
+                yield pair
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
         """Return a session's calls of several pairs: those of the journal, and full new ones for the rest."""

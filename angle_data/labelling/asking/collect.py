@@ -37,6 +37,8 @@ log = logging.getLogger("angle.labelling")
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
+_TRIED_FIRST = 4
+"""Requests that go out under a limit before anything is known of how the service counts."""
 _SILENT = "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests, or away"
 _NO_COUNTS = "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
 
@@ -172,11 +174,15 @@ class Collector:
         """Yield open requests until one does not fit under the limits beside those in flight.
 
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
+        Where there is a limit, a few requests go first: they tell how the service counts.
         """
         first = self._pulled
         self._ledger.hold(annotator.held)
         left = annotator.held.requests
         while not self.stopped and self.has_more():
+            tries = self._pulled - first
+            if self._ledger.is_limited and annotator.drains and not self.asked and tries >= _TRIED_FIRST:
+                return
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
