@@ -91,7 +91,7 @@ class LabelJob(Job):
             if self.spec.takes(text.text):
                 for asked, prompt, sampling in parts:
                     content = prompt.fill({"size": str(size), "text": text.text})
-                    yield self.request(text.id, text.text, asked, content, sampling)
+                    yield self.request(journal, (text.id, text.text), asked, content, sampling)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""

@@ -116,7 +116,7 @@ class ScoreJob(Job):
         for key, call in self._shared_calls(journal).items():
             if self._gave_nothing(key, call, journal):
                 self._set_aside.add(key)
-            yield self._request(call)
+            yield self._request(call, journal)
         shared = self._of_shared(journal)
         for pair in self._wanted():
             due, found = self._follow(pair, shared, journal)
@@ -225,7 +225,7 @@ class ScoreJob(Job):
             alone: dict[int, set[str]] = {}  # rank -> keys of the requests about a single pair
             for row in journal.rows():
                 call = tuple(make_pair(*pair) for pair in self._texts_of(row))
-                if not call or self._request(call).key != row["key"]:
+                if not call or self._request(call, journal).key != row["key"]:
                     continue  # it was asked with other settings
                 if len(call) > 1:
                     calls.append(call)
@@ -240,7 +240,7 @@ class ScoreJob(Job):
             left = [pair for rank, pair in sorted(wanted.items()) if most > 1 and rank not in known]
             left = [pair for pair in left if self._alone(pair, journal)[0].key not in journal]
             calls += [tuple(left[start : start + most]) for start in range(0, len(left), most)]
-            self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
+            self._shared = {self._request(call, journal).key: call for call in calls if len(call) > 1}
         return self._shared
 
     @staticmethod
@@ -255,23 +255,25 @@ class ScoreJob(Job):
         That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
         journal answers already.
         """
-        requests = self._both_ways(pair)
+        requests = self._both_ways(pair, journal)
         known = self._asked_alone.get(pair.rank)
         if known and known not in [request.key for request in requests] and (row := journal.row(known)):
-            requests = self._both_ways(make_pair(*self._texts_of(row)[0]))
+            requests = self._both_ways(make_pair(*self._texts_of(row)[0]), journal)
         if self.spec.engine == "recorded":  # whose grades are those of either order
             del requests[1:]
         return sorted(requests, key=lambda request: request.key not in journal)
 
-    def _both_ways(self, pair: Pair) -> list[ChatRequest]:
-        return [self._request((pair,)), self._request((Pair(pair.text2, pair.text1, pair.rank),))]
+    def _both_ways(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
+        turned = Pair(pair.text2, pair.text1, pair.rank)
+        return [self._request((one,), journal) for one in (pair, turned)]
 
-    def _request(self, call: Call) -> ChatRequest:
+    def _request(self, call: Call, journal: Journal) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
         content = self._prompt.fill({"pairs": "\n\n".join(shown)})
         schema = self._schema(len(call)) if self._prompt.reply == "json" else None
-        return self.request(content_id(source), source, "score", content, self.spec.sampling(schema))
+        about = content_id(source), source
+        return self.request(journal, about, "score", content, self.spec.sampling(schema))
 
     def _of_shared(self, journal: Journal) -> dict[int, _Found | None]:
         """Return what is known of each pair of a shared call, None while nothing is; a grade counts most."""

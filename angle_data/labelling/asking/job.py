@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from angle_data.annotators.answers import answer_of
 from angle_data.annotators.base import ChatRequest, Sampling, Task, request_key
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.journal import Journal, limit_of, refusal_of
 from angle_data.text import stable_hash
 
 
@@ -78,16 +79,36 @@ class Job(ABC):
         return self.last_rank is None or stable_hash(request.source) <= self.last_rank
 
     def request(
-        self, source_id: str, source: str, task: Task, content: str, sampling: Sampling
+        self, journal: Journal, about: tuple[str, str], task: Task, content: str, sampling: Sampling
     ) -> ChatRequest:
-        """Return the request with this content, see `ChatRequest`."""
+        """Return the request with this content `about` a source (its id, its text), see `ChatRequest`.
+
+        Where `max_tokens` alone has grown, a reply that was not cut is what would come again: the request has
+        the key of that one, and is answered.
+        """
         messages = ({"role": "user", "content": content},)
         key = request_key(self.spec.identity, messages, sampling)
-        return ChatRequest(key, source_id, source, task, messages, self.spec.checkpoint, sampling)
+        for limit in sorted(journal.limits, reverse=True) if key not in journal else ():
+            if limit < sampling.max_tokens:
+                earlier = request_key(self.spec.identity, messages, replace(sampling, max_tokens=limit))
+                row = journal.row(earlier)
+                if row is not None and not _was_cut(row, sampling.max_tokens):
+                    key = earlier
+                    break
+        return ChatRequest(key, *about, task, messages, self.spec.checkpoint, sampling)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
         """Return how much of what `kept` counts was asked for in the answered requests, from all counts."""
         return int(counts["kept"] + sum(counts["rejected"].values()))
+
+
+def _was_cut(row: dict[str, Any], limit: int) -> bool:
+    """Whether a reply ended at a limit below `limit`, by its finish reason, or else by its tokens."""
+    if (asked := limit_of(row)) >= limit:
+        return False
+    answer = answer_of(row)
+    used_up = answer.usage.get("completion_tokens", 0) >= asked
+    return answer.finish == "cut" or (answer.finish == "unknown" and used_up)
 
 
 @dataclass(slots=True)
