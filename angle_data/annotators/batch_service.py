@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from angle_data.annotators.answers import error_words, reply_of, wrong_with_text
 from angle_data.annotators.base import Failure, Reply
@@ -30,6 +31,8 @@ from angle_data.annotators.transport import (
     out_of_money,
     page_title,
     secrets_of,
+    service_headers,
+    url_at,
     without_key,
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
@@ -43,6 +46,7 @@ from angle_data.http import (
 )
 
 if TYPE_CHECKING:
+    import httpx
     from openai.types import Batch
 
 _T = TypeVar("_T")
@@ -62,20 +66,30 @@ class BatchService:
     not help, and `StoppedError` when the service is too busy now. A first retry comes within `retry_s`.
     """
 
-    def __init__(self, spec: AnnotatorSpec, key: str, retry_s: float) -> None:
+    def __init__(self, spec: AnnotatorSpec, retry_s: float) -> None:
         import openai
 
         self.address = spec.addresses[0]
         self._spec, self._retry_s = spec, retry_s
-        self._secret, self._secret_of_replies = secrets_of(key, spec)
+        self._secret, self._secret_of_replies = secrets_of(spec)
         self._reached = False
+        headers = service_headers(spec)
+
+        async def with_headers(request: httpx.Request) -> None:
+            for name in ("Authorization", "OpenAI-Organization", "OpenAI-Project"):  # the client's own
+                request.headers.pop(name, None)
+            request.headers.update(headers)
+
         self.client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=self.address,
+            api_key="in the headers",
+            base_url=url_at(self.address, "").partition("?")[0],
+            default_query=dict(parse_qsl(urlsplit(self.address).query)),
             timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
             # Not to another host: it would get the key's account, or all texts.
-            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
+            http_client=openai.DefaultAioHttpClient(
+                follow_redirects=False, event_hooks={"request": [with_headers]}
+            ),
         )
 
     async def upload(self, path: Path) -> str:

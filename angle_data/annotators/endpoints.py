@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_data.annotators.limits import Limiter, Ticket
-from angle_data.annotators.transport import Form
+from angle_data.annotators.transport import CHAT_PATH, Form, url_at
 
 log = logging.getLogger("angle.annotators")
 
@@ -49,7 +49,7 @@ class Endpoint:
 
     def __init__(self, name: str, limiter: Limiter, form: Form) -> None:
         self.name, self.limiter, self.form = name, limiter, form
-        self.url = f"{name.rstrip('/')}/chat/completions"
+        self.url = url_at(name, CHAT_PATH)
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf
         self._aside_until = 0.0
