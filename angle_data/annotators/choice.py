@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 from angle_data.annotators.base import Annotator
 from angle_data.annotators.models import MODELS, ModelAlias, service_of
 from angle_data.annotators.spec import DEFAULT_URL, LOADED, AnnotatorSpec, EngineConfig
-from angle_data.annotators.transport import CHAT_PATH, is_http
+from angle_data.annotators.transport import CHAT_PATH
 from angle_data.errors import InputError
+from angle_data.http import is_http
 from angle_data.records import RECORDED
 from angle_data.resources import install_command
 

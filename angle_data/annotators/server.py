@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import (
@@ -91,6 +92,7 @@ class OpenAIServer(Annotator):
         self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
+        self._usage: Any = None  # of the last answer, as it came
         self._refusal, self._refusals = "", 0
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
@@ -129,6 +131,11 @@ class OpenAIServer(Annotator):
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
+
+    def found(self) -> dict[str, Any]:
+        """Return what the last answer has shown, see `Annotator.found`."""
+        form = self._endpoints.all[0].form
+        return {**form.to_dict(), "limits": self._transport.told_limits(), "usage": self._usage}
 
     def wind_down(self) -> int:
         """Leave what waits for its turn or for another attempt: perhaps an hour, as the server asked."""
@@ -205,6 +212,7 @@ class OpenAIServer(Annotator):
         try:
             body = request_body(request, self._spec.dialect, form)
             answer = await self._transport.post(endpoint.url, body)
+            self._usage = answer.get("usage") if isinstance(answer, dict) else None
             reply = reply_of(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html.entities import html5
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -23,13 +24,24 @@ from angle_data.annotators.answers import error_words
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
-from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
+from angle_data.errors import CredentialsError
+from angle_data.http import (
+    BadAnswer,
+    CallError,
+    NoAnswer,
+    NoReply,
+    ServiceError,
+    is_retryable,
+    proxy_for,
+    retry_after,
+)
 from angle_data.text import longest_answer
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
 """What to do when nothing answers."""
 CHAT_PATH = "/chat/completions"
+PROBE_FILE = "probe.json"
+"""In a run folder: what `probe` has found out about the form in which its service is asked."""
 _CONNECT_S = 10.0
 # The variables of the openai client, which say who is billed: they go where a key goes.
 _OF_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
@@ -55,6 +67,7 @@ _REFUSES = re.compile(
 )
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,500})", re.IGNORECASE)
+_LIMIT = "x-ratelimit-limit-"
 _SHORTEST_KEY, _SHORTEST_VALUE = 8, 4
 _MOST_SEARCHED = 20_000  # characters of an error or a page that are read: a pattern goes through all of them
 _CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
@@ -82,18 +95,27 @@ class Form:
         """Say it in a few words, for a log."""
         return " ".join([f"{self.json} and {self.tokens}", *(f"without {name}" for name in self.without)])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for PROBE_FILE."""
+        return {"form": self.json, "max_tokens_field": self.tokens, "without": list(self.without)}
+
     @classmethod
     def of(cls, spec: AnnotatorSpec) -> Self:
-        """Return the form to begin with, by what is known of the service and the model."""
+        """Return the form to begin with, by what is known of the service and the model, or was found."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((spec.run or Path()).joinpath(PROBE_FILE).read_text(encoding="utf-8"))
+            same = found["checkpoint"] == spec.checkpoint and [found["address"]] == [*spec.addresses]
+            if spec.run is not None and same and found["form"] in ("bounded_schema", *_LAXER, "text"):
+                return cls(found["form"], str(found["max_tokens_field"]), tuple(found["without"]))
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
         # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
         own = spec.engine == "server" and service_of(spec.addresses[0]) is None
-        json = "bounded_schema" if own else "json_schema"
+        held_to = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
-            return cls(json)
+            return cls(held_to)
         thinks = spec.params.get("reasoning_effort") != "none"
-        return cls(json, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
+        return cls(held_to, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
     def relaxed(self, error: CallError, sampling: Sampling) -> Form:
         """Return the form for a server that refused this one with `error`, the same one if nothing helps.
@@ -308,6 +330,7 @@ class Transport:
         self._headers = {**service_headers(spec), "Content-Type": "application/json"}
         self._secret, self._secret_of_replies = secrets_of(spec)
         self._proxies: dict[str, tuple[str | None, str]] = {}
+        self._last_headers: Mapping[str, str] = {}
 
     async def __aenter__(self) -> Self:
         import ssl
@@ -341,7 +364,7 @@ class Transport:
         import aiohttp
 
         if url not in self._proxies:
-            self._proxies[url] = _proxy(url)
+            self._proxies[url] = proxy_for(url)
         proxy, variable = self._proxies[url]
         status = 0
         try:
@@ -349,6 +372,7 @@ class Transport:
                 url, data=json.dumps(body).encode(), proxy=proxy, allow_redirects=False
             ) as response:
                 status, headers = response.status, response.headers
+                self._last_headers = headers
                 content = await response.read()
         # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
         except aiohttp.ClientHttpProxyError as error:
@@ -370,41 +394,10 @@ class Transport:
             raise _service_error(status, content, headers, self._secret)
         return _decoded(content, headers, self._secret_of_replies)
 
-
-def _proxy(url: str) -> tuple[str | None, str]:
-    """Return the proxy that the environment names for `url`, and its variable, as requests and curl read it.
-
-    NO_PROXY may name hosts, domains, ports and ranges of IPv4; ALL_PROXY serves where no other is named.
-    aiohttp's `trust_env` looks it up for every request, in another thread: 345 to 410 µs of CPU a request in
-    place of 131. It also reads ~/.netrc, and raises where an entry meets our Authorization header.
-    """
-    from urllib.request import proxy_bypass
-
-    from requests.utils import get_environ_proxies, select_proxy
-
-    parts = urlsplit(url)
-    proxies = get_environ_proxies(url)
-    variable = f"{parts.scheme if parts.scheme in proxies else 'all'}_proxy".upper()
-    # What requests does not know: an IP address with its port.
-    proxy = None if proxy_bypass(parts.netloc) else select_proxy(url, proxies)
-    if proxy is not None and "://" not in proxy:
-        proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
-    if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
-        # The address is not shown: where it is malformed, no rule finds the password in it.
-        raise InputError(
-            f"the proxy in {variable} is no address of the form http://HOST:PORT; correct it, or name the "
-            "server's host in NO_PROXY"
-        )
-    return proxy, variable
-
-
-def is_http(address: str) -> bool:
-    """Whether this is an address of the form http://HOST:PORT, or https, with or without a path."""
-    try:
-        parts = urlsplit(address)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+    def told_limits(self) -> dict[str, str]:
+        """Return the limits that the last answer's headers tell (`x-ratelimit-limit-*`), by name."""
+        told = ((name.casefold(), one_line(value)) for name, value in self._last_headers.items())
+        return {name.removeprefix(_LIMIT): value for name, value in told if name.startswith(_LIMIT)}
 
 
 def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:

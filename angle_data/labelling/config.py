@@ -1,4 +1,4 @@
-"""The options of `llm-label` and `llm-score`; those of the asking are in `annotators.spec`.
+"""The options of `llm-label`, `llm-score` and `probe`; those of the asking are in `annotators.spec`.
 
 Each field is an option of its command: add one here, with its default and help. Imports nothing heavy.
 """
@@ -89,6 +89,21 @@ class ScoreConfig:
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",
         False,
+    )
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeConfig:
+    """Everything that `probe` needs: who is asked, as for `llm-label`. Checks itself and holds no secret."""
+
+    engine: EngineConfig
+    out: Path | None = option(  # noqa: RUF009
+        "Run folder to come: what was found is kept there, and llm-label and llm-score begin with it.",
+        None,
+        shown="none",
     )
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.transport import PROBE_FILE
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import write_json
@@ -44,7 +45,7 @@ def read_run(job: Job) -> dict[str, Any]:
         )
     if not path.is_file():
         # What a run writes before this file, and what a call puts there before the run begins.
-        ours = ("journal.jsonl", "batches.jsonl", LOCK_NAME, IN_MEMORY)
+        ours = ("journal.jsonl", "batches.jsonl", LOCK_NAME, IN_MEMORY, PROBE_FILE)
         names = {item.name for item in run.iterdir()} if run.is_dir() else set()
         if names.isdisjoint(ours[:2]) and names.difference(ours):
             raise InputError(f"--out {run} is not empty and holds no labelling run; give another directory")
