@@ -131,6 +131,16 @@ def _moment(text: str) -> float | None:
         return None
 
 
+LONG_WAIT_S = 20.0
+"""Longer waits are said."""
+
+
+def said_of_wait(who: str, why: object, seconds: float) -> str:
+    """Say who is waited for, why, how long and until when."""
+    until = time.strftime("%H:%M:%S", time.localtime(time.time() + min(seconds, 1e8)))
+    return f"{who} asks for patience ({why}): waiting {seconds:.0f} s, until {until}"
+
+
 def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     """Return the seconds to wait after attempt number `attempt` (from 1) failed with `error`.
 

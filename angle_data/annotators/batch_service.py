@@ -1,10 +1,11 @@
 """The Batch API: its calls (upload, create, find, look, download) and the rows of its files.
 
 All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
-times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
-is searched for the batch, and the run stops if it does not show it. What is left in the end is one of
-the toolkit's errors. Reference: https://developers.openai.com/api/reference/resources/batches, and for
-the files https://developers.openai.com/api/docs/guides/batch.
+times, a 429 twenty times; no call waits for more than about ten minutes in all. A batch is never created
+twice: when the answer to a creation was lost, the service is searched for the batch, and the run stops if it
+does not show it. What is left in the end is one of the toolkit's errors. Reference:
+https://developers.openai.com/api/reference/resources/batches, and for the files
+https://developers.openai.com/api/docs/guides/batch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -24,6 +26,7 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     CHECK_ADDRESS,
+    LONGEST_WAIT_S,
     asks_to_wait,
     credentials_error,
     hidden,
@@ -37,17 +40,21 @@ from angle_data.annotators.transport import (
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.http import (
+    LONG_WAIT_S,
     BadAnswer,
     CallError,
     NoAnswer,
     ServiceError,
     is_retryable,
     retry_pause,
+    said_of_wait,
 )
 
 if TYPE_CHECKING:
     import httpx
     from openai.types import Batch
+
+log = logging.getLogger("angle.annotators")
 
 _T = TypeVar("_T")
 
@@ -233,6 +240,7 @@ class BatchService:
         import openai
 
         used: Counter[bool] = Counter()
+        waited = 0.0
         for number in itertools.count(1):
             try:
                 result = await operation()
@@ -245,10 +253,15 @@ class BatchService:
             used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
             tired = used[False] >= attempts or used[True] >= _ATTEMPTS_429
+            tired = tired or waited > LONGEST_WAIT_S
             if not is_retryable(error) or tired or asks_to_wait(self.address, error):
                 absent = absent or f"{self.address} has no Batch API (use --engine server)"
                 raise self._ending(error, absent) from None
-            await asyncio.sleep(retry_pause(error, number, self._retry_s))
+            pause = retry_pause(error, number, self._retry_s)
+            waited += pause
+            if pause >= LONG_WAIT_S:
+                log.info(said_of_wait(self.address, one_line(error), pause))
+            await asyncio.sleep(pause)
         raise AssertionError  # the loop above ends by returning
 
     def _plain(self, error: Exception) -> CallError:

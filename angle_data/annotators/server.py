@@ -56,6 +56,7 @@ from angle_data.annotators.transport import (
 )
 from angle_data.errors import AnnotatorError, StoppedError
 from angle_data.http import (
+    LONG_WAIT_S,
     BadAnswer,
     CallError,
     NoAnswer,
@@ -65,6 +66,7 @@ from angle_data.http import (
     is_retryable,
     retry_after,
     retry_pause,
+    said_of_wait,
 )
 
 log = logging.getLogger("angle.annotators")
@@ -194,6 +196,8 @@ class OpenAIServer(Annotator):
                     # The limits of the address already make everybody wait; another one is worth a try now.
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
+                        if pause >= LONG_WAIT_S:
+                            log.info(said_of_wait(endpoint.name, one_line(error), pause))
             else:
                 self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
                 self._limited_until = math.inf

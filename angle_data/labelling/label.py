@@ -18,6 +18,7 @@ from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.budget import READ_IN_PART, is_read_in_part
 from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.labelling.asking.session import SessionResult, ask_all
@@ -28,7 +29,7 @@ from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
-from angle_data.text import stable_hash, whole_characters
+from angle_data.text import counted, stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
@@ -155,6 +156,8 @@ class LabelJob(Job):
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
         del tally.rejected["request_failed"]  # which are counted as failed
+        if cut := tally.rejected["prompt_cut"]:
+            log.warning(READ_IN_PART, counted(cut, "reply", "replies"))
         for said in filter(None, (report.warning(), answers.warning())):
             log.warning(said)
         return {
@@ -186,6 +189,8 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)
+        if is_read_in_part(request, row):
+            return [Part(answer_of(row).text, "prompt_cut")]
         answer, prompt = answer_of(row), self._prompts[polarity or "degrees"].template
         if answer.refusal and not answer.text.strip():
             return [Part(answer.refusal, "refusal")]

@@ -6,6 +6,7 @@ Tokens are guessed from the length of a text; the few of chat templates count as
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Held
 from angle_data.annotators.models import Price
@@ -19,12 +20,34 @@ _ENOUGH = 8
 # What is in flight may turn out longer than the mean.
 _MARGIN = 1.1
 _SMOOTHING = 0.02
+_LONG_PROMPT = 8_000  # characters
+READ_IN_PART = (
+    "%s to prompts that the server read only in part, without a word; they are set aside (prompt_cut): raise "
+    "its context (Ollama: num_ctx), or leave out long texts; `angle-data probe` shows how much it reads"
+)
+"""What is said of those, with their number."""
 
 
 def estimate(text: str) -> float:
     """Guess the tokens of a text from its length: four characters a token, one and a half beyond Latin."""
     narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
     return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
+
+
+def is_read_in_part(request: ChatRequest, row: Mapping[str, Any]) -> bool:
+    """Whether a server has read only part of a long prompt, without a word, by the tokens that it counts.
+
+    As Ollama does beyond its `num_ctx`. No usual tokenizer makes fewer tokens than one for eight letters or
+    digits, beyond Latin for four. Short prompts are not judged: servers may leave out what they remember.
+    """
+    usage = row.get("usage") or {}
+    count = usage.get("prompt_tokens")
+    length = sum(len(message["content"]) for message in request.messages)
+    if not isinstance(count, int) or usage.get("estimated") or length < max(_LONG_PROMPT, 4 * count):
+        return False
+    signs = [sign for message in request.messages for sign in message["content"] if sign.isalnum()]
+    narrow = sum(sign < "\u0370" for sign in signs)
+    return narrow / 8 + (len(signs) - narrow) / 4 > count
 
 
 def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:

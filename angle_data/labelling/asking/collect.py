@@ -37,6 +37,12 @@ log = logging.getLogger("angle.labelling")
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
+_LONG_PROMPT, _PART = 2_000, 0.4
+"""A prompt guessed at more tokens than this was read in part, if the service counts less than that share."""
+_READ_IN_PART = (
+    "%s counts %s tokens in a prompt of about %s: it may read only part of long prompts; raise its context "
+    "(Ollama: num_ctx), or leave out long texts"
+)
 _TRIED_FIRST = 4
 """Requests that go out under a limit before anything is known of how the service counts."""
 _SILENT = "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests, or away"
@@ -89,6 +95,7 @@ class Collector:
         self._next: ChatRequest | None = None
         self._pulled = 0  # given to the annotator
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
+        self._warned_of_part = False  # of a prompt that was read in part
         self._warned = False  # of a reply that came without its tokens
 
     def has_more(self) -> bool:
@@ -228,12 +235,25 @@ class Collector:
             "usage": self._usage(request, guess, outcome),
             "seconds": round(outcome.seconds, 3),
         }
+        self._warn_of_part(guess, outcome)
         if outcome.raw:
             row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
         self._write(request, row)
         # Where everything has been asked, the usual verdict says it.
         if not self.hopeless and self._useless.add(request, row) and self.has_more():
             self.hopeless = str(self._useless)
+
+    def _warn_of_part(self, guess: Tokens, reply: Reply) -> None:
+        """Say at the first reply that a long prompt may have been read in part; `derive` judges each."""
+        count = reply.usage.get("prompt_tokens")
+        if (
+            not self._warned_of_part
+            and count
+            and guess.prompt > _LONG_PROMPT
+            and count < _PART * guess.prompt
+        ):
+            self._warned_of_part = True
+            log.warning(_READ_IN_PART, self._spec.model, f"{count:,}", f"{guess.prompt:,.0f}")
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
