@@ -106,8 +106,9 @@ def pilot(config: LabelConfig | ScoreConfig) -> PilotResult:
     measured |= {name: (count, round(count * grown)) for name, count in given.items()}
     useful = counts["kept"] / max(job.asked_for(counts), 1)
     error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
-    kept = _sentences(config.out) if labels else _grades(config.out)
-    pairs = sorted(kept, key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN] if counts["kept"] else []
+    shown = _sentences if labels else _grades
+    kept = shown(config.out) if counts["kept"] else ()
+    pairs = sorted(kept, key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
     return PilotResult(session, "texts" if labels else "pairs", measured, useful, error, pairs)
 
 
