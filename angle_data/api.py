@@ -174,16 +174,17 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
         out: The run folder; the same call goes on where it stopped.
         pairs: Further pairs: what `mine` returned, a list of dictionaries (`text1, text2`), a
             `datasets.Dataset`, or paths of files.
-        **options: Those of the command, such as `pairs_per_call=10`, `limit=100`, `dry_run=True`.
+        **options: Those of the command, such as `pairs_per_call=10`, `limit=100`, `pilot=50`, `dry_run=True`.
     """
     from angle_data.labelling.command import llm_score
+    from angle_data.labelling.pilot import pilot
     from angle_data.labelling.score import plan_score
     from angle_data.labelling.score import score as run_score
 
     given = {**options, "model": model, "out": out, "runs": runs, "pairs": pairs}
     with _made(ScoreConfig, "score", llm_score, given) as config:
-        if options.get("dry_run"):
-            forecast = plan_score(config)
+        if (dry_run := options.get("dry_run")) or config.pilot is not None:
+            forecast = beside_loop(lambda: plan_score(config) if dry_run else pilot(config))
             return Run(config.out, model, forecast.counts, forecast)
         return Run(config.out, model, beside_loop(lambda: run_score(config)).counts)
 

@@ -7,7 +7,7 @@ import typer
 from angle_data.calling.program import make_app, run_app
 from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate
-from angle_data.labelling.command import llm_label, llm_score, mine
+from angle_data.labelling.command import llm_label, llm_score, mine, probe
 from angle_data.look.command import grade, show
 
 app = make_app("angle-data", "Texts in, labelled sentence pairs out.")
@@ -15,6 +15,7 @@ app = make_app("angle-data", "Texts in, labelled sentence pairs out.")
 
 app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
+app.command("probe")(probe)
 app.command("mine")(mine)
 app.command("ensemble")(ensemble)
 gis_app = typer.Typer(

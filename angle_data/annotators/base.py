@@ -134,6 +134,14 @@ class Annotator(ABC):
         """Whether a request is one of those held: its answer costs nothing more."""
         return False
 
+    def found(self) -> dict[str, Any]:
+        """Return what the answers so far have shown of the service, for `probe`.
+
+        `form`, `max_tokens_field` and `without`: the form in which it is asked (`transport.Form`); `limits`
+        that its headers tell, by name; `usage` as the last answer had it.
+        """
+        return {}
+
     def wind_down(self) -> int | None:
         """Send nothing more, no second attempt either.
 

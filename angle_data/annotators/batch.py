@@ -35,7 +35,7 @@ from angle_data.annotators.base import (
 from angle_data.annotators.batch_service import BatchService, request_line
 from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import Form, api_key, request_body
+from angle_data.annotators.transport import Form, request_body, service_headers
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import loads
 from angle_data.text import counted
@@ -80,7 +80,8 @@ class OpenAIBatch(Annotator):
     def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
         if spec.run is None:
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
-        self._run, self._spec, self._key = spec.run, spec, api_key(spec)
+        service_headers(spec)  # a key that is missing is said before anything is written
+        self._run, self._spec = spec.run, spec
         self._form = Form.of(spec)
         options, limits = dict(spec.engine_options), limits or Limits()
         size = take_count(options, "batch_size", limits.max_rows)
@@ -110,7 +111,7 @@ class OpenAIBatch(Annotator):
         self._asked = {}
         self._unsent = 0  # the requests that found no room
         self._refusal = ""  # what the service said of a batch that it refused for good
-        self._service = BatchService(self._spec, self._key, self._limits.retry_s)
+        self._service = BatchService(self._spec, self._limits.retry_s)
         async with self._service.client:
             try:
                 await self._recover()

@@ -1,10 +1,11 @@
 """The Batch API: its calls (upload, create, find, look, download) and the rows of its files.
 
 All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
-times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
-is searched for the batch, and the run stops if it does not show it. What is left in the end is one of
-the toolkit's errors. Reference: https://developers.openai.com/api/reference/resources/batches, and for
-the files https://developers.openai.com/api/docs/guides/batch.
+times, a 429 twenty times; no call waits for more than about ten minutes in all. A batch is never created
+twice: when the answer to a creation was lost, the service is searched for the batch, and the run stops if it
+does not show it. What is left in the end is one of the toolkit's errors. Reference:
+https://developers.openai.com/api/reference/resources/batches, and for the files
+https://developers.openai.com/api/docs/guides/batch.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from angle_data.annotators.answers import error_words, reply_of, wrong_with_text
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     CHECK_ADDRESS,
+    LONGEST_WAIT_S,
     asks_to_wait,
     credentials_error,
     hidden,
@@ -30,20 +34,27 @@ from angle_data.annotators.transport import (
     out_of_money,
     page_title,
     secrets_of,
+    service_headers,
+    url_at,
     without_key,
 )
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.http import (
+    LONG_WAIT_S,
     BadAnswer,
     CallError,
     NoAnswer,
     ServiceError,
     is_retryable,
     retry_pause,
+    said_of_wait,
 )
 
 if TYPE_CHECKING:
+    import httpx
     from openai.types import Batch
+
+log = logging.getLogger("angle.annotators")
 
 _T = TypeVar("_T")
 
@@ -62,20 +73,30 @@ class BatchService:
     not help, and `StoppedError` when the service is too busy now. A first retry comes within `retry_s`.
     """
 
-    def __init__(self, spec: AnnotatorSpec, key: str, retry_s: float) -> None:
+    def __init__(self, spec: AnnotatorSpec, retry_s: float) -> None:
         import openai
 
         self.address = spec.addresses[0]
         self._spec, self._retry_s = spec, retry_s
-        self._secret, self._secret_of_replies = secrets_of(key, spec)
+        self._secret, self._secret_of_replies = secrets_of(spec)
         self._reached = False
+        headers = service_headers(spec)
+
+        async def with_headers(request: httpx.Request) -> None:
+            for name in ("Authorization", "OpenAI-Organization", "OpenAI-Project"):  # the client's own
+                request.headers.pop(name, None)
+            request.headers.update(headers)
+
         self.client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=self.address,
+            api_key="in the headers",
+            base_url=url_at(self.address, "").partition("?")[0],
+            default_query=dict(parse_qsl(urlsplit(self.address).query)),
             timeout=openai.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             max_retries=0,
             # Not to another host: it would get the key's account, or all texts.
-            http_client=openai.DefaultAioHttpClient(follow_redirects=False),
+            http_client=openai.DefaultAioHttpClient(
+                follow_redirects=False, event_hooks={"request": [with_headers]}
+            ),
         )
 
     async def upload(self, path: Path) -> str:
@@ -220,6 +241,7 @@ class BatchService:
         import openai
 
         used: Counter[bool] = Counter()
+        waited = 0.0
         for number in itertools.count(1):
             try:
                 result = await operation()
@@ -232,10 +254,15 @@ class BatchService:
             used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
             tired = used[False] >= attempts or used[True] >= _ATTEMPTS_429
+            tired = tired or waited > LONGEST_WAIT_S
             if not is_retryable(error) or tired or asks_to_wait(self.address, error):
                 absent = absent or f"{self.address} has no Batch API (use --engine server)"
                 raise self._ending(error, absent) from None
-            await asyncio.sleep(retry_pause(error, number, self._retry_s))
+            pause = retry_pause(error, number, self._retry_s)
+            waited += pause
+            if pause >= LONG_WAIT_S:
+                log.info(said_of_wait(self.address, one_line(error), pause))
+            await asyncio.sleep(pause)
         raise AssertionError  # the loop above ends by returning
 
     def _plain(self, error: Exception) -> CallError:

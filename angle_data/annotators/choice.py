@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 from angle_data.annotators.base import Annotator
 from angle_data.annotators.models import MODELS, ModelAlias, service_of
 from angle_data.annotators.spec import DEFAULT_URL, LOADED, AnnotatorSpec, EngineConfig
-from angle_data.annotators.transport import is_http
+from angle_data.annotators.transport import CHAT_PATH
 from angle_data.errors import InputError
+from angle_data.http import is_http
 from angle_data.records import RECORDED
 from angle_data.resources import install_command
 
@@ -39,11 +40,13 @@ _REMOTE = ("server", "batch")
 _MISPLACED = {
     "replies": ("--replies", (*LOADED, *_REMOTE)),
     "base_urls": ("--base-url", (*LOADED, "recorded")),
+    "headers": ("--header", (*LOADED, "recorded")),
     "revision": ("--revision", (*_REMOTE, "local", "recorded")),
     "engine_options": ("--engine-option", ("recorded",)),
     "params": ("--param", ("offline", "ray", "recorded")),
 }
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_API_VERSION = re.compile(r"api-version=[\w.-]{1,40}")  # Azure's, which is no secret
 
 
 def choose_annotator(config: EngineConfig, run: Path | None = None) -> AnnotatorSpec:
@@ -134,14 +137,7 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
             )
         # Resolved here, so that the rules for a key and a price hold for it.
         base_urls = (url,) if (url := os.environ.get("OPENAI_BASE_URL", "").strip()) else ()
-    for url in base_urls:
-        # Not shown: there may be a key or a password in it.
-        if "@" in url or "?" in url or "#" in url:
-            raise InputError(
-                "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
-            )
-        if not is_http(url):
-            raise InputError(f"--base-url {url!r} is no address; give one, as in http://localhost:8000/v1")
+    base_urls = tuple(map(_checked_address, base_urls))
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     services = {service_of(url) for url in base_urls or (DEFAULT_URL,)}
@@ -160,6 +156,21 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
         "api_key_env": config.api_key_env or (service.api_key_env if service else None),
         "dialect": dialects.pop(),
     }
+
+
+def _checked_address(url: str) -> str:
+    """Return an address that can be used, without the endpoint that some give with it."""
+    # Not shown where there may be a key or a password in it.
+    before, _, query = url.partition("?")
+    if "@" in url or "#" in url or (query and not _API_VERSION.fullmatch(query)):
+        raise InputError(
+            "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
+        )
+    if not is_http(before):
+        raise InputError(f"--base-url {url!r} is no address; give one, as in http://localhost:8000/v1")
+    is_endpoint = before.rstrip("/").endswith(CHAT_PATH)
+    before = before.rstrip("/").removesuffix(CHAT_PATH) if is_endpoint else before
+    return f"{before}?{query}" if query else before
 
 
 def _checkpoint(config: EngineConfig, alias: ModelAlias | None, host: str | None = None) -> str:

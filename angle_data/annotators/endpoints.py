@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_data.annotators.limits import Limiter, Ticket
-from angle_data.annotators.transport import Form
+from angle_data.annotators.transport import CHAT_PATH, Form, url_at
+from angle_data.http import LONG_WAIT_S, said_of_wait
 
 log = logging.getLogger("angle.annotators")
 
 _FAILURES_IN_A_ROW = 5
-_LONG_WAIT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Endpoint:
 
     def __init__(self, name: str, limiter: Limiter, form: Form) -> None:
         self.name, self.limiter, self.form = name, limiter, form
-        self.url = f"{name.rstrip('/')}/chat/completions"
+        self.url = url_at(name, CHAT_PATH)
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf
         self._aside_until = 0.0
@@ -134,7 +134,8 @@ class Endpoints:
         if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
             then = "continuing with the other addresses"
             if not self.others_work(endpoint):
-                then = f"waiting for it up to {self._patience.total_s / 60:.0f} minutes"
+                wait = max(self._patience.total_s, told_s or 0.0)
+                then = f"waiting for it up to {wait / 60:.0f} minutes"
             log.warning("%s does not respond (%s); %s", endpoint.name, message, then)
         down = [other.down_since for other in self.all if other.is_down]
         return len(down) == len(self.all) and now - max(down) >= self._patience.total_s
@@ -163,8 +164,8 @@ class Endpoints:
         endpoint, now = place.endpoint, time.monotonic()
         paused = endpoint.limiter.paused_until
         wait = endpoint.limiter.refused(place.ticket, now, told_s)
-        if wait >= _LONG_WAIT_S and paused < now:
-            log.info("%s limits requests (%s): waiting %.0f s", endpoint.name, message, wait)
+        if wait >= LONG_WAIT_S and paused < now:
+            log.info(said_of_wait(endpoint.name, message, wait))
         self._returned(place)
 
     def end(self, *, retries: bool) -> None:

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from angle_data.annotators.answers import reply_of, wrong_with_text
 from angle_data.annotators.base import (
@@ -55,6 +56,7 @@ from angle_data.annotators.transport import (
 )
 from angle_data.errors import AnnotatorError, StoppedError
 from angle_data.http import (
+    LONG_WAIT_S,
     BadAnswer,
     CallError,
     NoAnswer,
@@ -64,6 +66,7 @@ from angle_data.http import (
     is_retryable,
     retry_after,
     retry_pause,
+    said_of_wait,
 )
 
 log = logging.getLogger("angle.annotators")
@@ -91,6 +94,7 @@ class OpenAIServer(Annotator):
         self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
+        self._usage: Any = None  # of the last answer, as it came
         self._refusal = ""  # the last one, and how often it came in a row
         self._refusals = 0
 
@@ -130,6 +134,11 @@ class OpenAIServer(Annotator):
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
+
+    def found(self) -> dict[str, Any]:
+        """Return what the last answer has shown, see `Annotator.found`."""
+        form = self._endpoints.all[0].form
+        return {**form.to_dict(), "limits": self._transport.told_limits(), "usage": self._usage}
 
     def wind_down(self) -> int:
         """Leave what waits for its turn or for another attempt: perhaps an hour, as the server asked."""
@@ -188,6 +197,8 @@ class OpenAIServer(Annotator):
                     # The limits of the address already make everybody wait; another one is worth a try now.
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
+                        if pause >= LONG_WAIT_S:
+                            log.info(said_of_wait(endpoint.name, one_line(error), pause))
             else:
                 self._replied = True
                 self._failed_in_a_row = 0
@@ -208,6 +219,7 @@ class OpenAIServer(Annotator):
         try:
             body = request_body(request, self._spec.dialect, form)
             answer = await self._transport.post(endpoint.url, body)
+            self._usage = answer.get("usage") if isinstance(answer, dict) else None
             reply = reply_of(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)

@@ -8,6 +8,7 @@ here: a field with its default and its help.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ _OURS = {
     **dict.fromkeys(("n", "stream"), "one reply, sent as a whole, is all that can be read"),
 }
 # Fields of a request's body that --param must not set, and what to do instead.
+
+_HEADER, _VARIABLE = re.compile(r"[A-Za-z0-9-]{1,80}"), re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 LOADED = ("local", "offline", "ray")
 """The engines that load the model themselves."""
@@ -69,6 +72,20 @@ def _fields(flag: str, example: str) -> Callable[[list[str]], dict[str, Any]]:
         return options
 
     return read
+
+
+def _read_headers(texts: list[str]) -> dict[str, str]:
+    """Return the variable of each header; what was given is not shown: it may well hold a key."""
+    found = {}
+    for text in texts:
+        name, _, variable = text.partition("=")
+        if not (_HEADER.fullmatch(name) and _VARIABLE.fullmatch(variable)):
+            raise InputError(
+                "--header takes NAME=VARIABLE, such as api-key=AZURE_OPENAI_API_KEY: the name of the "
+                "variable with the value, not the value itself"
+            )
+        found[name] = variable
+    return found
 
 
 def _read_temperature(text: str) -> float | None:
@@ -110,6 +127,14 @@ class EngineConfig:
     )
     api_key_env: str | None = option(
         "Environment variable with the API key.", None, shown="the public API's usual one"
+    )
+    headers: Mapping[str, str] = option(
+        "Further HTTP header, with its value in an environment variable: api-key=AZURE_OPENAI_API_KEY.",
+        factory=dict,
+        flag="header",
+        metavar="NAME=VARIABLE",
+        read=_read_headers,
+        many=True,
     )
     replies: Path | None = option(  # noqa: RUF009 - makes a field
         "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (for degrees: "
@@ -170,6 +195,12 @@ class EngineConfig:
     )
     seed: int | None = option("Sampling seed, if the server supports one.", None)
     max_tokens: int = option("Maximum reply length in tokens.", 512, ge=1)
+    max_useless: int = option(
+        "Stop (exit 75) after this many answers in a row of which nothing is of use: refusals, empty or "
+        "unreadable ones; 0: never.",
+        50,
+        ge=0,
+    )
     min_yield: float = option(
         "Warn if less than this percentage of what was asked for is usable.", 50.0, ge=0, le=100
     )

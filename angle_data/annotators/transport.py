@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html.entities import html5
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -23,13 +24,27 @@ from angle_data.annotators.answers import error_words
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
-from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_after
+from angle_data.errors import CredentialsError
+from angle_data.http import (
+    BadAnswer,
+    CallError,
+    NoAnswer,
+    NoReply,
+    ServiceError,
+    is_retryable,
+    proxy_for,
+    retry_after,
+)
 from angle_data.text import longest_answer, printable
 
 CHECK_ADDRESS = "start the server, correct --base-url or check the network; a proxy is named by HTTPS_PROXY"
 """What to do when nothing answers."""
+CHAT_PATH = "/chat/completions"
+PROBE_FILE = "probe.json"
+"""In a run folder: what `probe` has found out about the form in which its service is asked."""
 _CONNECT_S = 10.0
+# The variables of the openai client, which say who is billed: they go where a key goes.
+_OF_ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _MESSAGE_CHARS = 300
 # A user name and password in an address; the second form is an address without its scheme.
 _USERINFO = re.compile(
@@ -52,7 +67,9 @@ _REFUSES = re.compile(
 )
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,500})", re.IGNORECASE)
+_LIMIT = "x-ratelimit-limit-"
 _SHORTEST_KEY = 8
+_SHORTEST_VALUE = 4
 _MOST_SEARCHED = 20_000  # characters of an error or a page that are read: a pattern goes through all of them
 _CHARSET = re.compile(r"charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 
@@ -74,18 +91,27 @@ class Form:
         """Say it in a few words, for a log."""
         return " ".join([f"{self.json} and {self.tokens}", *(f"without {name}" for name in self.without)])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for PROBE_FILE."""
+        return {"form": self.json, "max_tokens_field": self.tokens, "without": list(self.without)}
+
     @classmethod
     def of(cls, spec: AnnotatorSpec) -> Self:
-        """Return the form to begin with, by what is known of the service and the model."""
+        """Return the form to begin with, by what is known of the service and the model, or was found."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((spec.run or Path()).joinpath(PROBE_FILE).read_text(encoding="utf-8"))
+            same = found["checkpoint"] == spec.checkpoint and [found["address"]] == [*spec.addresses]
+            if spec.run is not None and same and found["form"] in ("bounded_schema", *_LAXER, "text"):
+                return cls(found["form"], str(found["max_tokens_field"]), tuple(found["without"]))
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
         # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
         own = spec.engine == "server" and service_of(spec.addresses[0]) is None
-        json = "bounded_schema" if own else "json_schema"
+        held_to = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
-            return cls(json)
+            return cls(held_to)
         thinks = spec.params.get("reasoning_effort") != "none"
-        return cls(json, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
+        return cls(held_to, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
     def relaxed(self, error: CallError, sampling: Sampling) -> Form:
         """Return the form for a server that refused this one with `error`, the same one if nothing helps.
@@ -127,25 +153,30 @@ def page_title(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key, and the pattern that finds it however its characters are written."""
+    """API keys and other secret values, and what finds them however their characters are written."""
 
-    plain: str
+    plain: tuple[str, ...]
     written: re.Pattern[str]
 
 
 Secret = Key | None
 
 
-def secrets_of(key: str, spec: AnnotatorSpec) -> tuple[Secret, Secret]:
-    """Return what finds a key in the words of a service, and in replies; None where nothing is to be hidden.
+def secrets_of(spec: AnnotatorSpec) -> tuple[Secret, Secret]:
+    """Return what finds keys in the words of a service, and in replies; None where nothing is to be hidden.
 
-    It is found as it is, and with any of its characters escaped as in JSON, an address or a page. A key
-    such as the "test" of a local server may well be a word of a reply.
+    They are found as they are, and with any of their characters escaped as in JSON, an address or a page. A
+    key such as the "test" of a local server may well be a word of a reply.
     """
-    if spec.api_key_env is None:
-        return None, None
-    secret = Key(key, re.compile("".join(map(_ways_to_write, key))))
-    return secret, None if len(key) < _SHORTEST_KEY or key.isalpha() else secret
+    key = [] if spec.api_key_env is None else [api_key(spec)]
+    values = [*key, *(value for value in _own_headers(spec).values() if len(value) >= _SHORTEST_VALUE)]
+    unlikely = [value for value in values if len(value) >= _SHORTEST_KEY and not value.isalpha()]
+    return _finding(values), _finding(unlikely)
+
+
+def _finding(values: list[str]) -> Secret:
+    written = ("".join(map(_ways_to_write, value)) for value in values)
+    return Key(tuple(values), re.compile("|".join(written))) if values else None
 
 
 def _ways_to_write(character: str) -> str:
@@ -160,7 +191,8 @@ def hidden(text: str, secret: Secret) -> str:
     """Return a text without the key, should a service repeat it; see `secrets_of`."""
     if secret is None:
         return text
-    text = text.replace(secret.plain, "[key]")
+    for value in secret.plain:
+        text = text.replace(value, "[key]")
     is_escaped = "\\" in text or "&" in text or "%" in text
     return secret.written.sub("[key]", text) if is_escaped else text
 
@@ -185,6 +217,41 @@ def api_key(spec: AnnotatorSpec) -> str:
         said = "is no API key: it holds characters no key has"
         raise CredentialsError(f"the value of {spec.api_key_env} {said}")
     return key
+
+
+def service_headers(spec: AnnotatorSpec) -> dict[str, str]:
+    """Return the headers of every call of a service: key, account, and those of --header.
+
+    Without --api-key-env, --header says who is asking.
+
+    Raises:
+        CredentialsError: A variable with a key or a value is not set.
+    """
+    own = _own_headers(spec)
+    headers = {}
+    if spec.api_key_env is not None or not own:
+        headers["Authorization"] = f"Bearer {api_key(spec)}"
+    if spec.api_key_env is not None and spec.dialect == "openai":
+        values = {name: os.environ.get(variable, "").strip() for name, variable in _OF_ACCOUNT.items()}
+        headers |= {name: value for name, value in values.items() if value}
+    given = {name.casefold() for name in own}
+    return {name: value for name, value in headers.items() if name.casefold() not in given} | own
+
+
+def _own_headers(spec: AnnotatorSpec) -> dict[str, str]:
+    values = {name: os.environ.get(variable, "").strip() for name, variable in spec.headers.items()}
+    for name, value in values.items():
+        if not (value and value.isascii() and value.isprintable()):
+            raise CredentialsError(
+                f"--header {name}: its environment variable is not set, or holds no header"
+            )
+    return values
+
+
+def url_at(address: str, path: str) -> str:
+    """Return the address of a path below a service's, with its query (`?api-version=`) behind it."""
+    parts = urlsplit(address)
+    return parts._replace(path=parts.path.rstrip("/") + path).geturl()
 
 
 def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
@@ -255,10 +322,11 @@ class Transport:
     """
 
     def __init__(self, spec: AnnotatorSpec, timeout_s: float) -> None:
-        key, self._timeout_s = api_key(spec), timeout_s
-        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._secret, self._secret_of_replies = secrets_of(key, spec)
-        self._proxies: dict[str, str | None] = {}
+        self._timeout_s = timeout_s
+        self._headers = {**service_headers(spec), "Content-Type": "application/json"}
+        self._secret, self._secret_of_replies = secrets_of(spec)
+        self._proxies: dict[str, tuple[str | None, str]] = {}
+        self._last_headers: Mapping[str, str] = {}
 
     async def __aenter__(self) -> Self:
         import ssl
@@ -292,19 +360,22 @@ class Transport:
         import aiohttp
 
         if url not in self._proxies:
-            self._proxies[url] = _proxy(url)
+            self._proxies[url] = proxy_for(url)
+        proxy, variable = self._proxies[url]
         status = 0
         try:
             async with self._session.post(
-                url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
+                url, data=json.dumps(body).encode(), proxy=proxy, allow_redirects=False
             ) as response:
                 status, headers = response.status, response.headers
+                self._last_headers = headers
                 content = await response.read()
         # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
         except aiohttp.ClientHttpProxyError as error:
             raise _proxy_error(error.status, error.message) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NoAnswer(_reason(error), connected=False) from error
+            at_proxy = f", at the proxy in {variable}; NO_PROXY=HOST goes past it" if proxy else ""
+            raise NoAnswer(_reason(error) + at_proxy, connected=False) from (None if proxy else error)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_s:g} s; give it longer with --engine-option "
             message += "timeout_s=SECONDS, or send less at once with --concurrency"
@@ -319,35 +390,10 @@ class Transport:
             raise _service_error(status, content, headers, self._secret)
         return _decoded(content, headers, self._secret_of_replies)
 
-
-def _proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for `url`.
-
-    aiohttp's `trust_env` looks it up for every request, in another thread: 345 to 410 µs of CPU a request in
-    place of 131. It also reads ~/.netrc, and raises where an entry meets our Authorization header.
-    """
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-    if proxy is not None and "://" not in proxy:
-        proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
-    if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
-        # The address is not shown: where it is malformed, no rule finds the password in it.
-        raise InputError(
-            f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
-            "it, or name the server's host in NO_PROXY"
-        )
-    return proxy
-
-
-def is_http(address: str) -> bool:
-    """Whether this is an address of the form http://HOST:PORT, or https, with or without a path."""
-    try:
-        parts = urlsplit(address)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+    def told_limits(self) -> dict[str, str]:
+        """Return the limits that the last answer's headers tell (`x-ratelimit-limit-*`), by name."""
+        told = ((name.casefold(), one_line(value)) for name, value in self._last_headers.items())
+        return {name.removeprefix(_LIMIT): value for name, value in told if name.startswith(_LIMIT)}
 
 
 def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:

@@ -6,10 +6,11 @@ folder with journal.jsonl, run.json, rejected.jsonl, and candidates.jsonl or sco
 In reading order:
 
 - `command`: makes the commands from their options, and prints what they return
-- `config`: the options of llm-label and llm-score
+- `config`: the options of llm-label, llm-score and probe
 - `label`: llm-label: requests from texts, candidates from replies
 - `pilot`: its forecasts: --dry-run, and --pilot, which asks about a sample first
 - `score`: llm-score: requests from pairs, grades from replies
+- `probe`: two questions before money is spent
 - `mine`: pairs to be graded, among the texts or among what was written for each
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders

@@ -1,4 +1,4 @@
-"""The commands `angle-data llm-label`, `llm-score` and `mine`: options in, one call, a short table out.
+"""The commands `angle-data llm-label`, `llm-score`, `probe` and `mine`: options in, one call, a table out.
 
 Their options are the fields of their configs. Imports nothing heavy.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.options import with_options
-from angle_data.labelling.config import LabelConfig, ScoreConfig
+from angle_data.labelling.config import LabelConfig, ProbeConfig, ScoreConfig
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
 
@@ -54,13 +54,32 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], st
     Example: angle-data llm-score runs/llama runs/chatglm --pairs mined.jsonl --model chatgpt --out
     runs/graded --pairs-per-call 10
     """
+    from angle_data.labelling.pilot import pilot
     from angle_data.labelling.score import plan_score, score
 
-    return _told(plan_score(config) if dry_run else score(config))
+    if dry_run:
+        return _told(plan_score(config))
+    return _told(score(config) if config.pilot is None else pilot(config))
 
 
 def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
     return done.counts, str(done)
+
+
+@with_options(ProbeConfig)
+def probe(config: ProbeConfig) -> tuple[Mapping[str, Any], str]:
+    """Ask a model two cheap questions before you spend money on it, and show what the answers tell.
+
+    One line each: whether address and account work, which form of JSON it takes, how it marks its thoughts
+    and counts tokens, whether it cuts long prompts without a word, its price, and the limits that its headers
+    tell. The cost is said first: about 5,200 tokens. Exit codes as for llm-label.
+
+    Example: angle-data probe --model my-model --base-url http://localhost:8000/v1
+    """
+    from angle_data.labelling.probe import probe as ask
+
+    found = ask(config)
+    return found.found, str(found)
 
 
 @with_options(MineConfig)

@@ -1,4 +1,4 @@
-"""The options of `llm-label` and `llm-score`; those of the asking are in `annotators.spec`.
+"""The options of `llm-label`, `llm-score` and `probe`; those of the asking are in `annotators.spec`.
 
 Each field is an option of its command: add one here, with its default and help. Imports nothing heavy.
 """
@@ -24,6 +24,10 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 
 _MAX_PAIRS_PER_CALL = 50
 _OUT = "Run folder; rerun the same command to resume."
+_PILOT = (
+    "Ask about this many {0} first, sampled from the whole file, and forecast tokens, cost, time and yield "
+    "for all; the same command without --pilot asks about the rest."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,7 @@ class LabelConfig:
     text_field: str = option("Field or column with the text.", "text")
     id_field: str = option("Field or column with the id, if any.", "id")
     limit: int | None = option("Use at most this many texts, from the start.", None, ge=1)
-    pilot: int | None = option(
-        "Ask about this many texts first, sampled from the whole file, and forecast tokens, cost, time and "
-        "yield for all; the same command without --pilot asks about the rest.",
-        None,
-        ge=1,
-    )
+    pilot: int | None = option(_PILOT.format("texts"), None, ge=1)
     retry_rejected: bool = option(
         "Retry once each request that the server refused or whose reply gave no sentence at all.", False
     )
@@ -86,9 +85,25 @@ class ScoreConfig:
         "Text file with your own prompt; {pairs} stands for the pairs.", None, shown="the toolkit's own"
     )
     limit: int | None = option("Use at most this many pairs, from the start.", None, ge=1)
+    pilot: int | None = option(_PILOT.format("pairs"), None, ge=1)
     retry_rejected: bool = option(
         "Retry once each pair set aside because no reply gave it a grade or the server refused it.",
         False,
+    )
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeConfig:
+    """Everything that `probe` needs: who is asked, as for `llm-label`. Checks itself and holds no secret."""
+
+    engine: EngineConfig
+    out: Path | None = option(  # noqa: RUF009
+        "Run folder to come: what was found is kept there, and llm-label and llm-score begin with it.",
+        None,
+        shown="none",
     )
 
     def __post_init__(self) -> None:

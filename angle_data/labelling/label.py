@@ -8,6 +8,7 @@ parser reaches old replies without another call.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 from typing import Any
@@ -17,6 +18,7 @@ from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.budget import READ_IN_PART, is_read_in_part
 from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.labelling.asking.session import SessionResult, ask_all
@@ -27,7 +29,7 @@ from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
-from angle_data.text import stable_hash, whole_characters
+from angle_data.text import counted, stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
@@ -92,7 +94,7 @@ class LabelJob(Job):
             if self.spec.takes(text.text):
                 for asked, prompt, sampling in parts:
                     content = prompt.fill({"size": str(size), "text": text.text})
-                    yield self.request(text.id, text.text, asked, content, sampling)
+                    yield self.request(journal, (text.id, text.text), asked, content, sampling)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -122,7 +124,12 @@ class LabelJob(Job):
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""
-        return all(part.reason is not None for part in self._parse(request, row))
+        return self.why_useless(request, row) is not None
+
+    def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
+        """Return the commonest reason why a reply holds no sentence; None if it holds one."""
+        reasons = [part.reason for part in self._parse(request, row)]
+        return None if None in reasons else Counter(reasons).most_common(1)[0][0] if reasons else "empty"
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
@@ -153,6 +160,8 @@ class LabelJob(Job):
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
         del tally.rejected["request_failed"]  # which are counted as failed
+        if cut := tally.rejected["prompt_cut"]:
+            log.warning(READ_IN_PART, counted(cut, "reply", "replies"))
         for said in filter(None, (report.warning(), answers.warning())):
             log.warning(said)
         return {
@@ -187,6 +196,8 @@ class LabelJob(Job):
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         polarity = _polarity(request)
+        if is_read_in_part(request, row):
+            return [Part(answer_of(row).text, "prompt_cut")]
         answer = answer_of(row)
         prompt = self._prompts[polarity or "degrees"].template
         if answer.refusal and not answer.text.strip():

@@ -1,4 +1,4 @@
-"""What `llm-label` will take: `--dry-run` forecasts it from the files, `--pilot` from a sample of the texts.
+"""What a run will take: `--dry-run` forecasts it from the files, `--pilot` from a sample of texts or pairs.
 
 A pilot's sample is drawn by hash from all over the file, so a larger one holds the smaller. It is part of the
 run: the command without --pilot asks only the rest.
@@ -7,14 +7,19 @@ run: the command without --pilot asks only the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from angle_data.console import duration
+from angle_data.jsonl import read_jsonl
 from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.session import SessionResult
-from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import LabelJob, label
+from angle_data.labelling.score import ScoreJob, score
 from angle_data.records import read_candidates
 from angle_data.text import stable_hash
 
@@ -30,12 +35,14 @@ def plan_label(config: LabelConfig) -> SessionPlan:
 class PilotResult:
     """What a pilot measured.
 
-    `measured` has for each name what was taken or given so far and what all texts will come to; None where it
-    is not known, as the tokens of recorded replies. `useful` is the share of what was asked for that is of
-    use, and `error` half of its interval of 95 %. `pairs` are some (polarity or degree, source, sentence).
+    `measured` has for each name what was taken or given so far and what all `items` (texts or pairs) will
+    come to; None where it is not known, as the tokens of recorded replies. `useful` is the share of what was
+    asked for that is of use, and `error` half of its interval of 95 %. `pairs` are some (polarity, degree or
+    grade, source, sentence).
     """
 
     session: SessionResult
+    items: str
     measured: dict[str, tuple[float | None, float | None]]
     useful: float
     error: float
@@ -51,7 +58,7 @@ class PilotResult:
     def __str__(self) -> str:
         """Show it to people."""
         width = max(map(len, self.measured))
-        lines = [f"{'':<{width}} {'pilot':>12} {'all texts':>12}"]
+        lines = [f"{'':<{width}} {'pilot':>12} {'all ' + self.items:>12}"]
         for name, (part, whole) in self.measured.items():
             lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
         lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
@@ -68,36 +75,53 @@ def _shown(name: str, value: float | None) -> str:
     return f"{value:,.4f}" if name == "USD" else f"{value:,.0f}"
 
 
-def pilot(config: LabelConfig) -> PilotResult:
-    """Ask about `config.pilot` texts, as `label` does, and forecast all of them from the run folder."""
-    session = label(config)
-    job = LabelJob(replace(config, pilot=None))
+def pilot(config: LabelConfig | ScoreConfig) -> PilotResult:
+    """Ask about a sample, as `label` and `score` do, and forecast everything from the run folder."""
+    labels = isinstance(config, LabelConfig)
+    session = label(config) if isinstance(config, LabelConfig) else score(config)
+    whole = replace(config, pilot=None)
+    job: Job = LabelJob(whole) if isinstance(whole, LabelConfig) else ScoreJob(whole)
     plan = plan_all(job)
     counts = session.counts
     answered = max(counts["replied"] + counts["refused"], 1)
+    first = counts["requests"] - counts["unanswered"] - counts.get("asked_again", 0)
+    again = answered / max(first, 1) if job.asks_again else 1.0  # requests for each one that is forecast
+    to_ask = round(plan.to_ask * again)
     measured: dict[str, tuple[float | None, float | None]] = {
-        "requests": (answered, answered + plan.to_ask),
+        "requests": (answered, answered + to_ask),
         "tokens": (None, None),
         "USD": (None, None),
     }
     if plan.spent_tokens:  # recorded replies do not say what they took
-        left = plan.prompt_tokens + plan.completion_tokens
+        left = (plan.prompt_tokens + plan.completion_tokens) * again
         measured["tokens"] = plan.spent_tokens, plan.spent_tokens + left
         if plan.usd is not None and plan.spent_usd is not None:
-            measured["USD"] = plan.spent_usd, plan.spent_usd + plan.usd
+            measured["USD"] = plan.spent_usd, plan.spent_usd + plan.usd * again
     if counts["asked"]:
         each = session.seconds / counts["asked"]
-        measured["time"] = session.seconds, session.seconds + each * plan.to_ask
-    given = {"sentences kept": counts["kept"]}
+        measured["time"] = session.seconds, session.seconds + each * to_ask
+    given = {"sentences kept" if labels else "grades kept": counts["kept"]}
     given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
-    grown = (answered + plan.to_ask) / answered
+    grown = (answered + to_ask) / answered
     measured |= {name: (count, round(count * grown)) for name, count in given.items()}
     useful = counts["kept"] / max(job.asked_for(counts), 1)
     error = 1.96 * math.sqrt(max(useful * (1 - useful), 0.0) / answered)
-    # Some candidates, drawn by hash, with at most one of each source and polarity or degree.
+    shown = _sentences if labels else _grades
+    kept = shown(config.out) if counts["kept"] else ()
+    pairs = sorted(kept, key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
+    return PilotResult(session, "texts" if labels else "pairs", measured, useful, error, pairs)
+
+
+def _sentences(run: Path) -> Iterable[tuple[str, str, str]]:
+    """Return candidates of a run, at most one of each source and polarity or degree."""
     found: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for one in read_candidates(config.out) if counts["kept"] else ():
+    for one in read_candidates(run):
         kind = one.polarity or f"degree {one.degree}"
         found.setdefault((one.source_id, kind), (kind, one.source, one.text))
-    pairs = sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
-    return PilotResult(session, measured, useful, error, pairs)
+    return found.values()
+
+
+def _grades(run: Path) -> Iterable[tuple[str, str, str]]:
+    """Return the graded pairs of a run."""
+    rows = (row for _, row in read_jsonl(run / "scores.jsonl"))
+    return [(f"grade {row['score']:g}", row["text1"], row["text2"]) for row in rows]

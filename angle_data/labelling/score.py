@@ -7,6 +7,8 @@ never asked again, whatever comes or goes beside it.
 
 A pair that its call leaves without a grade is asked again in the same session: alone, and then with its texts
 exchanged, which is another question even at temperature 0. After that it is set aside with the reason.
+Nothing is asked again of a grader that has never given a grade, and all such questions together are no more
+than the first ones (`most_again`), so a run costs at most about twice its forecast.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from angle_data.annotators.answers import answer_of, words_of
@@ -42,6 +45,7 @@ log = logging.getLogger("angle.labelling")
 _CHARS_PER_GRADE = 30
 _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
+_FEWEST_AGAIN = 20  # second questions that even a short run may ask
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH = 20
 _ALL_ALIKE = 0.95
@@ -91,16 +95,28 @@ class ScoreJob(Job):
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         _check_authors(config, self.spec)
-        self.total = math.ceil(self.spec.share_of(self.pairs.count) / config.pairs_per_call)
+        if config.pilot is not None:
+            self.last_rank = max(nsmallest(config.pilot, (pair.rank for pair in self._wanted())), default=0)
+        pairs = min(self.spec.share_of(self.pairs.count), config.pilot or self.pairs.count)
+        self.total = math.ceil(pairs / config.pairs_per_call)
+        self.most_again = max(self.total, _FEWEST_AGAIN) if self.spec.engine != "recorded" else 0
         self._schema = cache(lambda count: list_schema("grades", _GRADE, count))
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
         self._asked_alone: dict[int, str] = {}  # rank -> key of the journal's first request about a pair
+        self._again = set[str]()  # keys of the second questions that this session asks
+        self._again_before = 0  # the second questions that the journal holds
+        self._has_graded = False  # whether this grader has ever given a grade
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield the request of every call, and those about single pairs: all that are due by the journal."""
-        for call in self._shared_calls(journal).values():
-            yield self._request(call)
+        if not self._has_graded:
+            grades = (grade for row in journal.rows() for grade in _read(row, len(self._texts_of(row)) or 1))
+            self._has_graded = any(isinstance(grade, float) for grade in grades)
+        for key, call in self._shared_calls(journal).items():
+            if self._gave_nothing(key, call, journal):
+                self._set_aside.add(key)
+            yield self._request(call, journal)
         shared = self._of_shared(journal)
         for pair in self._wanted():
             due, found = self._follow(pair, shared, journal)
@@ -108,6 +124,10 @@ class ScoreJob(Job):
             if due and found and lacks_grade and found.key == due[-1].key and journal.held_before(found.key):
                 self._set_aside.add(found.key)
             yield from due
+
+    def is_sampled(self, request: ChatRequest) -> bool:
+        """Whether the request is asked in this session: `requests` yields no others."""
+        return True
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
@@ -134,14 +154,22 @@ class ScoreJob(Job):
         return _CHARS_PER_GRADE * (request.source.count("\n\n") + 1)
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether this is the last that was asked about a pair without a grade."""
-        return request.key in self._set_aside and isinstance(_read(row, 1)[0], str)
+        """Whether this is the last that was asked about a pair, or a call, without a grade."""
+        return request.key in self._set_aside and self.why_useless(request, row) is not None
+
+    def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
+        """Return the commonest reason why the reply to a request holds no grade; None if it holds one."""
+        call = (self._shared or {}).get(request.key, ())
+        grades = _read(row, len(call) or 1)
+        reasons = Counter(grade for grade in grades if isinstance(grade, str))
+        return reasons.most_common(1)[0][0] if reasons.total() == len(grades) else None
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write scores.jsonl and rejected.jsonl in the order of the pairs, and return the counts.
 
         `requests = replied + refused + failed + not_recorded + unanswered`; of the `pairs` that were replied
-        to, `kept` have a grade.
+        to, `kept` have a grade. `asked_again` of the requests are second questions. What a pilot leaves to a
+        later session counts as unanswered.
         """
         tally = Tally()
         grades = Counter[float]()
@@ -158,6 +186,7 @@ class ScoreJob(Job):
                 due, found = self._follow(pair, shared, journal)
                 for request in due:
                     tally.count(request.key, journal)
+                tally.counts["asked_again"] += max(len(due) - (pair.rank not in shared), 0)
                 if found is None:
                     continue
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
@@ -170,6 +199,10 @@ class ScoreJob(Job):
                     tally.rejected[found.grade] += 1
                 row |= {"model": self.spec.model, "key": found.key, "reason": found.grade}
                 dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
+        if self.last_rank is not None:
+            later = self.spec.share_of(self.pairs.count) - tally.counts["pairs"]
+            calls = math.ceil(max(later, 0) / self.config.pairs_per_call)
+            tally.counts.update(requests=calls, unanswered=calls)
         tally.counts["kept"] = grades.total()
         tally.counts[NOT_RECORDED] = tally.failed.pop(NOT_RECORDED, 0)
         _warn_if_alike(grades)
@@ -177,32 +210,39 @@ class ScoreJob(Job):
             "blank_pairs": self.pairs.blank,
             "repeated_pairs": self.pairs.repeated,
             **tally.table("requests", "replied", "failed", "not_recorded", "unanswered", "refused"),
-            **tally.table("pairs", "kept", "rejected"),
+            **tally.table("asked_again", "pairs", "kept", "rejected"),
         }
 
     def _wanted(self) -> Iterator[TextPair]:
-        return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
+        """Yield the pairs of this shard; of a pilot those of its sample, which have the least ranks."""
+        for pair in self.pairs:
+            is_sampled = self.last_rank is None or pair.rank <= self.last_rank
+            if is_sampled and self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))):
+                yield pair
 
     def _shared_calls(self, journal: Journal) -> dict[str, Call]:
         """Return a session's calls of several pairs: those of the journal, and full new ones for the rest."""
         if self._shared is None:
             calls: list[Call] = []
+            alone: dict[int, set[str]] = {}  # rank -> keys of the requests about a single pair
             for row in journal.rows():
                 call = tuple(make_pair(*pair) for pair in self._texts_of(row))
-                if not call or self._request(call).key != row["key"]:
+                if not call or self._request(call, journal).key != row["key"]:
                     continue  # it was asked with other settings
                 if len(call) > 1:
                     calls.append(call)
-                else:
-                    self._asked_alone.setdefault(call[0].rank, row["key"])
+                    continue
+                self._asked_alone.setdefault(call[0].rank, row["key"])
+                alone.setdefault(call[0].rank, set()).add(row["key"])
             most = self.config.pairs_per_call
             wanted = {pair.rank: pair for pair in self._wanted()} if calls or most > 1 else {}
             calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
             known = {pair.rank for call in calls for pair in call}
+            self._again_before = sum(len(keys) - (rank not in known) for rank, keys in alone.items())
             left = [pair for rank, pair in sorted(wanted.items()) if most > 1 and rank not in known]
             left = [pair for pair in left if self._alone(pair, journal)[0].key not in journal]
             calls += [tuple(left[start : start + most]) for start in range(0, len(left), most)]
-            self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
+            self._shared = {self._request(call, journal).key: call for call in calls if len(call) > 1}
         return self._shared
 
     @staticmethod
@@ -217,23 +257,25 @@ class ScoreJob(Job):
         That is as it stands (or as the journal spells it) and with its texts exchanged, but first what the
         journal answers already.
         """
-        requests = self._both_ways(pair)
+        requests = self._both_ways(pair, journal)
         known = self._asked_alone.get(pair.rank)
         if known and known not in [request.key for request in requests] and (row := journal.row(known)):
-            requests = self._both_ways(make_pair(*self._texts_of(row)[0]))
+            requests = self._both_ways(make_pair(*self._texts_of(row)[0]), journal)
         if self.spec.engine == "recorded":  # whose grades are those of either order
             del requests[1:]
         return sorted(requests, key=lambda request: request.key not in journal)
 
-    def _both_ways(self, pair: TextPair) -> list[ChatRequest]:
-        return [self._request((pair,)), self._request((TextPair(pair.text2, pair.text1, pair.rank),))]
+    def _both_ways(self, pair: TextPair, journal: Journal) -> list[ChatRequest]:
+        turned = TextPair(pair.text2, pair.text1, pair.rank)
+        return [self._request((one,), journal) for one in (pair, turned)]
 
-    def _request(self, call: Call) -> ChatRequest:
-        shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
+    def _request(self, call: Call, journal: Journal) -> ChatRequest:
+        shown = (f"TextPair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
         content = self._prompt.fill({"pairs": "\n\n".join(shown)})
         schema = self._schema(len(call)) if self._prompt.reply == "json" else None
-        return self.request(content_id(source), source, "score", content, self.spec.sampling(schema))
+        about = content_id(source), source
+        return self.request(journal, about, "score", content, self.spec.sampling(schema))
 
     def _of_shared(self, journal: Journal) -> dict[int, _Found | None]:
         """Return what is known of each pair of a shared call, None while nothing is; a grade counts most."""
@@ -259,6 +301,9 @@ class ScoreJob(Job):
         if pair.rank in shared and (known is None or isinstance(known.grade, float)):
             return due, known
         for request in self._alone(pair, journal):
+            is_first = pair.rank not in shared and not due
+            if not is_first and not self._may_ask_again(request.key, journal):
+                break
             due.append(request)
             row = journal.row(request.key)
             failure = journal.failures.get(request.key)
@@ -271,6 +316,22 @@ class ScoreJob(Job):
             if isinstance(known.grade, float) or known.grade == _REFUSED:
                 break
         return due, known
+
+    def _may_ask_again(self, key: str, journal: Journal) -> bool:
+        """Whether a second question about a pair is asked, or was; see `most_again`."""
+        if key in journal or key in journal.failures or key in self._again:
+            return True
+        if self._again_before + len(self._again) >= self.most_again or not self._has_graded:
+            return False
+        self._again.add(key)
+        return True
+
+    def _gave_nothing(self, key: str, call: Call, journal: Journal) -> bool:
+        """Whether a call of several pairs is all that was ever asked about them, and gave no grade."""
+        if not self.retry_rejected or (row := journal.row(key)) is None:
+            return False
+        nothing = all(isinstance(grade, str) for grade in _read(row, len(call)))
+        return nothing and not any(self._alone(pair, journal)[0].key in journal for pair in call)
 
 
 def _check_authors(config: ScoreConfig, spec: AnnotatorSpec) -> None:

@@ -32,7 +32,7 @@ from angle_data.labelling.replies import chatter, degrees, grades, parse
 
 ROOM, UNITS = json.loads(sys.stdin.read())
 S, N = "The node is full.", {LENGTH}
-KEY = transport.Key("sk-a+b/c", re.compile("".join(map(transport._ways_to_write, "sk-a+b/c"))))
+KEY = transport.Key(("sk-a+b/c",), re.compile("".join(map(transport._ways_to_write, "sk-a+b/c"))))
 ROOMS = dict(
     sentences=(lambda t: parse.parse_reply(t, source=S, finish="cut", size=2, prompt="Write two."),
         lambda t: parse.parse_reply(t, source=S, finish="unknown", size=2, polarity="synonym"),

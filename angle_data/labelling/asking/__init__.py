@@ -5,6 +5,7 @@ In reading order:
 - `job`: what a command brings: its requests, and how its files follow from the replies
 - `session`: one session of asking from start to verdict
 - `collect`: the asking itself: open requests, limits, interrupts
+- `useless`: when an annotator gives nothing of use any more
 - `journal`: the replies on disk, found again by the key of their request (`annotators.base.request_key`)
 - `budget`: token counts, and what the limits still allow
 - `runfile`: run.json

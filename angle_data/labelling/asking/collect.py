@@ -25,19 +25,28 @@ from angle_data.annotators.base import (
     Failure,
     Reply,
 )
-from angle_data.annotators.transport import Secret, api_key, hidden, secrets_of, without_key
+from angle_data.annotators.transport import Secret, hidden, secrets_of, without_key
 from angle_data.calling.interrupts import caught
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, estimate, guess_tokens
 from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Journal, Tokens, refusal_of
-from angle_data.text import counted, stable_hash, whole_characters
+from angle_data.labelling.asking.useless import UselessInARow
+from angle_data.text import counted, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 _TEN = 10
+_LONG_PROMPT, _PART = 2_000, 0.4
+"""A prompt guessed at more tokens than this was read in part, if the service counts less than that share."""
+_READ_IN_PART = (
+    "%s counts %s tokens in a prompt of about %s: it may read only part of long prompts; raise its context "
+    "(Ollama: num_ctx), or leave out long texts"
+)
+_TRIED_FIRST = 4
+"""Requests that go out under a limit before anything is known of how the service counts."""
 _SILENT = "no answer for %.0f s: waiting for %s; it may be loading %s, slow, limiting requests, or away"
 _NO_COUNTS = "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
 
@@ -49,7 +58,7 @@ def survey(job: Job, journal: Journal, anew: set[str]) -> Iterator[tuple[ChatReq
     that asked again: once, and then its key is in `anew`.
     """
     for request in job.requests(journal):
-        if job.last_rank is not None and stable_hash(request.source) > job.last_rank:
+        if not job.is_sampled(request):
             continue
         is_open = journal.claim(request.key)
         if not is_open and job.retry_rejected and request.key not in anew:
@@ -69,6 +78,7 @@ class Collector:
     - `has_reply`: whether any request has a reply, from this session or an earlier one
     - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
+    - `hopeless`: what it got, in words, where useless answers in a row ended it; else empty
 
     When nothing has come for `silent_s` seconds from the start, it says what it waits for.
     """
@@ -76,15 +86,19 @@ class Collector:
     def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
         self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
+        self.hopeless = ""
+        # Recorded replies cost nothing.
+        self._useless = UselessInARow(job, job.spec.max_useless if job.spec.engine != "recorded" else 0)
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
-        self._secret = secrets_of(api_key(job.spec), job.spec)[1]
+        self._secret = secrets_of(job.spec)[1]
         self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
         self._pulled = 0  # given to the annotator
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
+        self._warned_of_part = False  # of a prompt that was read in part
         self._warned = False  # of a reply that came without its tokens
 
     def has_more(self) -> bool:
@@ -114,6 +128,8 @@ class Collector:
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("disk full: sending no more requests")
+                                self._wind_down(annotator)
+                            if self.hopeless and not self.stopped:
                                 self._wind_down(annotator)
                             count = len(self._journal.failures)
                             note = f"{count} failed" if count else ""
@@ -168,11 +184,15 @@ class Collector:
         """Yield open requests until one does not fit under the limits beside those in flight.
 
         What is paid for already is asked under any limit, so of a holder's requests none is passed over.
+        Where there is a limit, a few requests go first: they tell how the service counts.
         """
         first = self._pulled
         self._ledger.hold(annotator.held)
         left = annotator.held.requests
         while not self.stopped and self.has_more():
+            tries = self._pulled - first
+            if self._ledger.is_limited and annotator.drains and not self.asked and tries >= _TRIED_FIRST:
+                return
             request = self._next
             assert request is not None
             guess = guess_tokens(request, self._job.reply_chars(request))
@@ -218,9 +238,25 @@ class Collector:
             "usage": self._usage(request, guess, outcome),
             "seconds": round(outcome.seconds, 3),
         }
+        self._warn_of_part(guess, outcome)
         if outcome.raw:
             row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
         self._write(request, row)
+        # Where everything has been asked, the usual verdict says it.
+        if not self.hopeless and self._useless.add(request, row) and self.has_more():
+            self.hopeless = str(self._useless)
+
+    def _warn_of_part(self, guess: Tokens, reply: Reply) -> None:
+        """Say at the first reply that a long prompt may have been read in part; `derive` judges each."""
+        count = reply.usage.get("prompt_tokens")
+        if (
+            not self._warned_of_part
+            and count
+            and guess.prompt > _LONG_PROMPT
+            and count < _PART * guess.prompt
+        ):
+            self._warned_of_part = True
+            log.warning(_READ_IN_PART, self._spec.model, f"{count:,}", f"{guess.prompt:,.0f}")
 
     def _usage(self, request: ChatRequest, guess: Tokens, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""

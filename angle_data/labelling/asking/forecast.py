@@ -14,6 +14,7 @@ from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Tokens, read_journal
 from angle_data.labelling.asking.runfile import read_run
 from angle_data.labelling.asking.session import as_table, prepare
+from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
@@ -26,7 +27,8 @@ class SessionPlan:
     """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
 
     `shared` counts requests that equal another one that is asked: one reply serves them all. `counted_by`
-    names the source of the token counts. `usd` is None when no price is known or the model is not `paid`.
+    names the source of the token counts. `most_again` bounds the further requests about what the first leave
+    open. `usd` is None when no price is known or the model is not `paid`.
     `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of the
     input that are not asked about, by reason.
     """
@@ -42,6 +44,7 @@ class SessionPlan:
     spent_tokens: float
     spent_usd: float | None
     paid: bool
+    most_again: int
     passed_over: dict[str, int]
 
     @property
@@ -58,13 +61,18 @@ class SessionPlan:
 
     def __str__(self) -> str:
         """Show it to people."""
-        about = ("model", "counted_by", "paid", "usd", "spent_usd")
+        about = ("model", "counted_by", "paid", "usd", "spent_usd", "most_again")
         lines = [as_table({name: count for name, count in self.counts.items() if name not in about})]
         if self.usd is not None:
             spent = f" ({self.spent_usd:.4f} USD spent so far)" if self.spent_usd else ""
             lines.append(f"about {self.usd:.4f} USD{spent}")
         elif self.paid:
             lines.append(f"cost unknown: no price is listed for {self.model}; give --price IN,OUT")
+        if self.most_again:
+            more = counted(self.most_again, "further request")
+            lines.append(
+                f"at most {more} where replies leave pairs without a grade, costing at most as much again"
+            )
         return "\n".join([*lines, f"source of the token counts: {self.counted_by}"])
 
 
@@ -118,5 +126,6 @@ def plan_all(job: Job) -> SessionPlan:
         spent_tokens=spent.total,
         spent_usd=usd_of(price, spent),
         paid=spec.paid,
+        most_again=job.most_again,
         passed_over=job.passed_over,
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from angle_data.annotators.answers import answer_of
 from angle_data.annotators.base import ChatRequest, Sampling, Task, request_key
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.journal import Journal, limit_of, refusal_of
+from angle_data.text import stable_hash
 
 
 class Job(ABC):
@@ -21,7 +23,7 @@ class Job(ABC):
     requests. `passed_over` counts the rows of the input that are not asked about, by reason. With
     `retry_rejected`, answered requests that `is_rejected` are asked anew. With a `last_rank`, only sources
     with hashes up to it are asked about, and the rest left to another session. With `asks_again`, `requests`
-    is called again once all are settled, for what follows from the replies.
+    is called again once all are settled, for what follows from the replies: `most_again` more at most.
     """
 
     command: str
@@ -32,6 +34,7 @@ class Job(ABC):
     retry_rejected: bool
     last_rank: int | None = None
     asks_again: bool = False
+    most_again: int = 0
 
     @abstractmethod
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
@@ -62,19 +65,50 @@ class Job(ABC):
 
     @abstractmethod
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether the journal row of a request is of no use."""
+        """Whether the journal row of a request is what `retry_rejected` asks anew."""
+
+    @abstractmethod
+    def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
+        """Return the reason why nothing in the journal row of a request is of use; None if something is.
+
+        The request may come without its messages.
+        """
+
+    def is_sampled(self, request: ChatRequest) -> bool:
+        """Whether a request is asked in this session: all are, but for a pilot."""
+        return self.last_rank is None or stable_hash(request.source) <= self.last_rank
 
     def request(
-        self, source_id: str, source: str, task: Task, content: str, sampling: Sampling
+        self, journal: Journal, about: tuple[str, str], task: Task, content: str, sampling: Sampling
     ) -> ChatRequest:
-        """Return the request with this content, see `ChatRequest`."""
+        """Return the request with this content `about` a source (its id, its text), see `ChatRequest`.
+
+        Where `max_tokens` alone has grown, a reply that was not cut is what would come again: the request has
+        the key of that one, and is answered.
+        """
         messages = ({"role": "user", "content": content},)
         key = request_key(self.spec.identity, messages, sampling)
-        return ChatRequest(key, source_id, source, task, messages, self.spec.checkpoint, sampling)
+        for limit in sorted(journal.limits, reverse=True) if key not in journal else ():
+            if limit < sampling.max_tokens:
+                earlier = request_key(self.spec.identity, messages, replace(sampling, max_tokens=limit))
+                row = journal.row(earlier)
+                if row is not None and not _was_cut(row, sampling.max_tokens):
+                    key = earlier
+                    break
+        return ChatRequest(key, *about, task, messages, self.spec.checkpoint, sampling)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
         """Return how much of what `kept` counts was asked for in the answered requests, from all counts."""
         return int(counts["kept"] + sum(counts["rejected"].values()))
+
+
+def _was_cut(row: dict[str, Any], limit: int) -> bool:
+    """Whether a reply ended at a limit below `limit`, by its finish reason, or else by its tokens."""
+    if (asked := limit_of(row)) >= limit:
+        return False
+    answer = answer_of(row)
+    used_up = answer.usage.get("completion_tokens", 0) >= asked
+    return answer.finish == "cut" or (answer.finish == "unknown" and used_up)
 
 
 @dataclass(slots=True)

@@ -57,13 +57,14 @@ class Journal:
 
     Its length is the number of replies. `spent` is what all rows took, those appended since included.
     `failures` are this session's, by key; they are not written. `unwritten` are lines that found no room on
-    the disk; each further row tries again.
+    the disk; each further row tries again. `limits` are the `max_tokens` of all its rows.
     """
 
     def __init__(self, file: IO[bytes], model: str, out: FileIO | None = None) -> None:
         self.spent, self._replies = Tokens(), 0
         self.failures: dict[str, Failure] = {}
         self.unwritten: list[bytes] = []
+        self.limits = set[int]()
         self._fault: OSError | None = None
         self._file, self._out = file, out
         self._offsets: dict[int, int] = {}  # hash of the key -> where the row begins, or _CLAIMED
@@ -125,6 +126,8 @@ class Journal:
         return InputError(f"{said}; {replies} went to {other.name}: {then}")
 
     def _count(self, row: dict[str, Any]) -> None:
+        if limit := limit_of(row):
+            self.limits.add(limit)
         self._replies += refusal_of(row) is None
         self.spent += _tokens_of(row.get("usage"))
 
@@ -193,6 +196,13 @@ def refusal_of(row: dict[str, Any]) -> str | None:
     """Return why the service refused a request for good, from its row; None when it was answered."""
     refused = row.get("refused")
     return refused if isinstance(refused, str) else None
+
+
+def limit_of(row: dict[str, Any]) -> int:
+    """Return the `max_tokens` that a row was asked with, 0 where it does not say."""
+    parameters = row.get("parameters")
+    limit = parameters.get("max_tokens") if isinstance(parameters, dict) else None
+    return limit if isinstance(limit, int) else 0
 
 
 @contextmanager

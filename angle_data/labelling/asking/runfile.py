@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.transport import PROBE_FILE
 from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import loads, write_json
@@ -44,7 +45,7 @@ def read_run(job: Job) -> dict[str, Any]:
         )
     if not path.is_file():
         # What a run writes before this file, and what a call puts there before the run begins.
-        ours = ("journal.jsonl", "batches.jsonl", LOCK_NAME, IN_MEMORY)
+        ours = ("journal.jsonl", "batches.jsonl", LOCK_NAME, IN_MEMORY, PROBE_FILE)
         names = {item.name for item in run.iterdir()} if run.is_dir() else set()
         if names.isdisjoint(ours[:2]) and names.difference(ours):
             raise InputError(f"--out {run} is not empty and holds no labelling run; give another directory")
@@ -70,6 +71,9 @@ def read_run(job: Job) -> dict[str, Any]:
 
 def warn_of_changes(job: Job, before: Mapping[str, Any]) -> None:
     """Say which settings differ from the last session's, and what becomes of the results of these."""
+    if _only_more_tokens(before.get("sampling"), _settings(job)["sampling"]):
+        log.info("--max-tokens has grown: only what was cut is asked again")
+        before = {**before, "sampling": _settings(job)["sampling"]}
     compared = [(name, now) for name, now in _settings(job).items() if name in before.keys() - _NOT_ASKED]
     if changed := [_named(name, before[name], now) for name, now in compared if _differs(before[name], now)]:
         said = (
@@ -144,6 +148,13 @@ def _named(name: str, before: Any, now: Any) -> str:
     """Return the name of a changed setting, of a choice by name with the option that brings it back."""
     earlier = before.get("name") if isinstance(before, dict) else None
     return name if earlier is None or earlier == now["name"] else f"{name} (was --{name} {earlier})"
+
+
+def _only_more_tokens(before: Any, now: Mapping[str, Any]) -> bool:
+    """Whether the longest reply has grown, and nothing else of the sampling has changed."""
+    if not isinstance(before, dict) or not isinstance(most := before.get("max_tokens"), int):
+        return False
+    return most < now["max_tokens"] and before | {"max_tokens": now["max_tokens"]} == now
 
 
 def _differs(before: Any, now: Any) -> bool:

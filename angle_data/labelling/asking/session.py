@@ -117,8 +117,7 @@ def ask_all(job: Job) -> SessionResult:
             if journal.unwritten:
                 raise journal.rescued()
             if collector.stopped or isinstance(error, KeyboardInterrupt):
-                kept = "all is kept, the same command goes on" if len(journal) else "no reply has come yet"
-                error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
+                error = error if isinstance(error, AngleError) else _stopped(collector, journal, ledger)
         seconds = time.monotonic() - started
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
@@ -134,6 +133,18 @@ def ask_all(job: Job) -> SessionResult:
     if error is not None:
         raise error
     return SessionResult(job.run, spec.model, counts, seconds)
+
+
+def _stopped(collector: Collector, journal: Journal, ledger: Ledger) -> BaseException:
+    """Return the error of a session that the user or useless replies have ended."""
+    if not collector.hopeless:
+        return KeyboardInterrupt(
+            "all is kept, the same command goes on" if len(journal) else "no reply has come yet"
+        )
+    return StoppedError(
+        f"stopped after {collector.hopeless}; {ledger.spent_so_far()} in all, what was kept stays; choose "
+        "another model or prompt, or give --max-useless 0 with the same command to go on all the same"
+    )
 
 
 def _verdict(

@@ -41,6 +41,7 @@ REASONS: dict[str, str] = {
     "echo_source": "the input sentence given back unchanged, or again and again",
     "empty": "a reply, or an item of one, without words",
     "other_data": "what a structured reply holds beside its sentences: a second list, a note, a number",
+    "prompt_cut": "the server read only part of a long prompt, without a word",
     "refusal": "the annotator declined, asked back or chatted instead of answering",
     "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",

@@ -4,11 +4,12 @@ import heapq
 import itertools
 import math
 import random
+import re
 
 import pytest
 
 from angle_data.annotators.limits import Limiter
-from angle_data.http import retry_after
+from angle_data.http import retry_after, said_of_wait
 
 # Counted by the simulation below for these seeds; the goals are 0.95 and 0.02.
 GOODPUT, REFUSED = 0.95, 0.02
@@ -163,3 +164,11 @@ def test_who_is_told_when_to_come_again_may_send_one_request_then():
 )
 def test_retry_after_reads_every_form(headers, seconds):
     assert retry_after(headers) == seconds
+
+
+def test_a_long_wait_is_said_with_who_why_how_long_and_until_when():
+    said = said_of_wait("http://h/v1", "Rate limit reached", 300.0)
+    assert re.fullmatch(
+        r"http://h/v1 asks for patience \(Rate limit reached\): waiting 300 s, until \d\d:\d\d:\d\d", said
+    )
+    assert said_of_wait("h", "w", 1e300)  # no clock overflows

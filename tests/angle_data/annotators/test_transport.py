@@ -103,15 +103,42 @@ def test_an_address_that_is_no_proxys_is_a_mistake_of_the_user(environment, prox
     assert PASSWORD not in told(raised.value)
 
 
-def test_hosts_that_the_environment_excepts_are_asked_directly(environment):
+@pytest.mark.parametrize("excepted", ["127.0.0.1", "127.0.0.0/8", "other, 127.0.0.1:{port}", "*"])
+def test_hosts_that_the_environment_excepts_are_asked_directly(environment, excepted):
+    """As curl and requests read it: addresses, ranges, ports, all."""
     with FakeOpenAI() as server, proxy_that_says("502 not me") as proxy:
         environment(HTTP_PROXY=proxy.url)
         with pytest.raises(ServiceError):
             post(f"{server.url}/chat/completions")
         assert server.seen == []
-        environment(NO_PROXY="127.0.0.1")
+        environment(NO_PROXY="127.0.0.2, 127.0.0.1:1, 10.0.0.0/8, .example.com")
+        with pytest.raises(ServiceError):
+            post(f"{server.url}/chat/completions")
+        environment(NO_PROXY=excepted.format(port=server.origin.rpartition(":")[2]))
         assert post(f"{server.url}/chat/completions")["choices"]
-        assert len(proxy.seen) == 1
+        assert len(proxy.seen) == 2
+
+
+def test_all_proxy_serves_where_no_other_is_named(environment):
+    with proxy_that_says("502 not me") as general, proxy_that_says("502 nor me") as special:
+        environment(ALL_PROXY=general.url)
+        with pytest.raises(ServiceError):
+            post("http://api.example.com/v1/chat/completions")
+        environment(HTTP_PROXY=special.url)
+        with pytest.raises(ServiceError):
+            post("http://api.example.com/v1/chat/completions")
+        assert (len(general.seen), len(special.seen)) == (1, 1)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+def test_a_proxy_that_does_not_answer_is_named_by_its_variable(environment, variable):
+    environment(**{variable: f"http://user:{PASSWORD}@127.0.0.1:9"})
+    with (
+        FakeOpenAI() as server,
+        pytest.raises(NoAnswer, match=f", at the proxy in {variable}; NO_PROXY") as raised,
+    ):
+        post(f"{server.url}/chat/completions")
+    assert PASSWORD not in told(raised.value)
 
 
 def test_the_program_neither_shows_nor_stores_a_proxys_password(environment, tmp_path, monkeypatch, capfd):

@@ -16,6 +16,7 @@ from angle_data.cli import app
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import ScoreConfig
+from angle_data.labelling.pilot import pilot
 from angle_data.labelling.score import plan_score, score
 from angle_data.labelling.texts import PairFile
 from angle_data.text import stable_hash
@@ -175,6 +176,65 @@ def test_a_pair_without_a_grade_is_set_aside_after_a_few_attempts(tmp_path):
         cured.clear()
         fresh = score(replace(again, out=tmp_path / "fresh")).counts
         assert (fresh["kept"], fresh["asked"]) == (11, 3 + 2 + 2)  # set aside in this session
+
+
+@pytest.mark.parametrize(("per_call", "calls"), [(1, 60), (10, 6)])
+def test_a_grader_that_never_gives_a_grade_costs_its_forecast(tmp_path, per_call, calls):
+    write_pairs(tmp_path / "pairs.jsonl", range(60))
+    asked = {"pairs_per_call": per_call}
+    with FakeOpenAI(lambda body: '{"grades": []}') as server:
+        hopeless = config(tmp_path, server, **asked)
+        hopeless = replace(hopeless, engine=replace(hopeless.engine, max_useless=0))
+        assert plan_score(hopeless).to_ask == calls
+        for _ in range(2):
+            with pytest.raises(AnnotatorError, match="no reply is of use"):
+                score(hopeless)
+            assert len(server.seen) == calls
+    with FakeOpenAI(grader) as server:  # it is mended: what gave nothing is asked once more
+        mended = replace(config(tmp_path, server, **asked), retry_rejected=True)
+        counts = score(mended).counts
+        assert (counts["kept"], counts["asked"]) == (60, calls)
+
+
+def test_second_questions_are_no_more_than_the_first_ones_however_often_the_run_is_given(tmp_path):
+    """One pair of each call of ten gets a grade, and none that is asked alone: 270 would be asked twice."""
+    write_pairs(tmp_path / "pairs.jsonl", range(300))
+
+    def one_of_ten(body):
+        pairs = shown(body)
+        return json.dumps({"grades": [{"id": 1, "score": 3.0}] if len(pairs) > 1 else []})
+
+    with FakeOpenAI(one_of_ten) as server:
+        shared = config(tmp_path, server, pairs_per_call=10)
+        planned = plan_score(shared)
+        assert (planned.to_ask, planned.most_again) == (30, 30)
+        assert "at most 30 further requests where replies leave pairs without a grade" in str(planned)
+        for _ in range(3):
+            counts = score(shared).counts
+            assert len(server.seen) == 60 == counts["requests"]
+            assert (counts["kept"], sum(counts["rejected"].values()), counts["asked_again"]) == (30, 270, 30)
+        assert plan_score(shared).to_ask == 0
+
+
+@pytest.mark.parametrize("per_call", [1, 4])
+def test_a_pilot_grades_a_sample_and_forecasts_the_rest(tmp_path, per_call):
+    write_pairs(tmp_path / "pairs.jsonl", range(60))
+    with FakeOpenAI(grader) as server:
+        whole = config(tmp_path, server, pairs_per_call=per_call)
+        done = pilot(replace(whole, pilot=20))
+        first = {row["text1"] for row in rows(tmp_path / "run/scores.jsonl")}
+        assert len(first) == 20
+        assert len(server.seen) == 20 / per_call
+        assert run_json(tmp_path)["finished"] is False
+        assert done.measured["requests"] == (20 / per_call, 60 / per_call)
+        assert done.measured["grades kept"] == (20, 60)
+        assert (done.useful, len(done.pairs)) == (1.0, 10)
+        assert "all pairs" in str(done)
+        counts = score(whole).counts
+        assert (counts["kept"], counts["requests"]) == (60, 60 / per_call) == (60, len(server.seen))
+        assert run_json(tmp_path)["finished"] is True
+    spread = sorted(int(text.split()[1]) for text in first)
+    assert spread[0] < 20 < 40 < spread[-1]  # from all over the file
 
 
 def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path):

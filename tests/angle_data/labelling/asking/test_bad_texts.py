@@ -157,3 +157,16 @@ def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said)
         with caplog.at_level(logging.INFO):
             collector.ask(load_annotator(job.spec))
     assert caplog.text.count(f"waiting for {server.url}; it may be loading tiny") == said
+
+
+def test_prompts_that_a_server_reads_in_part_are_said_at_once_and_set_aside(tmp_path, caplog):
+    """As Ollama beyond its context: 200, `stop`, and 2,048 of some 10,000 tokens."""
+    long = "Node {} has left the cluster. " + "The machine does not answer any more. " * 1000
+    write_texts(tmp_path, 3, long)
+    said, read = '{"sentences": ["The machine is gone from the group."]}', (2048, 20)
+    nothing = pytest.raises(AnnotatorError, match="no reply is of use")
+    with FakeOpenAI(lambda body: said, usage=lambda body: read) as server, nothing:
+        label(config(tmp_path, server))
+    assert "tiny counts 2,048 tokens in a prompt of about" in caplog.text
+    assert "3 replies to prompts that the server read only in part, without a word" in caplog.text
+    assert {reason for _, reason, _ in reasons(tmp_path)} == {"prompt_cut"}

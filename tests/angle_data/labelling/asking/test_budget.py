@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from angle_data.annotators.base import ChatRequest, Sampling
-from angle_data.labelling.asking.budget import Ledger, Tokens
+from angle_data.labelling.asking.budget import Ledger, Tokens, is_read_in_part
 
 GUESS = Tokens(100.0, 100.0)
 
@@ -49,3 +49,20 @@ def test_expectations_follow_the_replies(replies, expected):
         # They are a ratio, so longer requests count more.
         assert not account.reserve(request(99), Tokens(200.0, 100.0))
         assert account.reserve(request(99), GUESS) is affords
+
+
+@pytest.mark.parametrize(
+    ("prompt", "counted", "in_part"),
+    [
+        ("The node has left the cluster. " * 1300, 2048, True),  # 40,000 characters
+        ("The node has left the cluster. " * 1300, 8000, False),
+        ("Узел покинул кластер. " * 900, 2048, True),  # 20,000 characters, some 6,000 tokens
+        ("Узел покинул кластер. " * 900, 4500, False),
+        ("-" * 40_000, 700, False),  # what is no word may be few tokens
+        ("The node has left. " * 100, 10, False),  # a short prompt, which the server may remember
+    ],
+)
+def test_a_prompt_that_is_read_in_part_is_seen_by_its_tokens(prompt, counted, in_part):
+    asked = ChatRequest("k", "s", "t", "synonym", ({"content": prompt},), "m", Sampling(0.0, 100))
+    assert is_read_in_part(asked, {"usage": {"prompt_tokens": counted}}) is in_part
+    assert not is_read_in_part(asked, {"usage": {"prompt_tokens": counted, "estimated": 1}})
