@@ -14,8 +14,6 @@ from typing import Literal
 from angle_data.gis.comments.context import (
     DENIED_NEXT,
     TAKEN_BACK,
-    about_another,
-    about_this,
     asks,
     closes,
     is_conditional,
@@ -27,6 +25,7 @@ from angle_data.gis.comments.corrections import corrections, outlived, withdraws
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
+from angle_data.gis.comments.subjects import about_this, named_before
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
 Certainty = Literal["explicit", "tentative", "denied"]
@@ -230,7 +229,7 @@ def _judge(
     if phrase.subject != "any":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if (names or about_another(left)) and not _SO_IS_THIS.match(right):
+        if (names or named_before(left, bound=True)) and not _SO_IS_THIS.match(right):
             return "another"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if is_conditional(left) or asked else "denied"
@@ -293,7 +292,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     left = text[: match.start()]
     asked = is_question(text, match.end())
     several = match[0].lower().endswith(("s", "ing")) and not text.endswith(":")
-    if several or about_another(left):
+    if several or named_before(left, bound=False):
         return None
     if is_negated(left, asked=asked):
         return None if asked or is_conditional(left) else "denied"
