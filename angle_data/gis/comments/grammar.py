@@ -123,8 +123,10 @@ _THE_LAST_ONE = expand(
     r"^[^{REF}?]*\b(?:clos|mark|resolv|flag)\w* (?:that(?: one)?|the other(?: one)?|the \w+er one|those|them|"
     r"both) (?:as (?:an? |the )?{D}|in favou?r of) ?(?:of )?{THIS}(?![\w'])[^{REF}?]*$"
 )
-# Finds: "duplicate of "
-_WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
+# Finds: "duplicate #5"
+_WITHOUT_PREPOSITION = expand(r"{D}(?!(?: {ISSUE})?{PREP})")
+# Finds: "Закрыт как "
+_AS = expand(r"\b(?:as|als|comme|como|come|как|як|jako|som)(?: (?:an?|ein|un|une|uma?|et|en))? $")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "this exact problem is described in #5"
@@ -226,7 +228,7 @@ def _judge(
     asked = is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if phrase.subject != "any":
+    if phrase.direction == "this_is_dup_of":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
         if (names or named_before(left, bound=True)) and not _SO_IS_THIS.match(right):
@@ -254,8 +256,8 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return _NO_STATEMENT[phrase.kind].search(around) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    unsaid = phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left)
-    return unsaid or _OTHER_DUPLICATE.search(around) is not None
+    unsaid = _WITHOUT_PREPOSITION.match(match[0]) and not (about_this(left) or _AS.search(left))
+    return bool(unsaid) or _OTHER_DUPLICATE.search(around) is not None
 
 
 def _unbound(

@@ -14,7 +14,7 @@ from typing import Literal
 
 from angle_data.gis.comments.vocabulary import BOUND, Direction, expand
 
-Subject = Literal["open", "this", "any"]
+Subject = Literal["this", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Phrase:
     """One phrasing.
 
     `example` is a sentence that it is found in. `subject` says of what it must speak: `this` issue or nothing
-    named, `open`: anything but another reference, or `any`. `certain` False: tentative however it is said.
+    named, or `any`thing but another issue. `certain` False: tentative however it is said.
     """
 
     kind: str
@@ -44,7 +44,6 @@ def _phrases(
 
 
 _this = partial(_phrases, "this_is_dup_of", "this")
-_open = partial(_phrases, "this_is_dup_of", "open")
 _any = partial(_phrases, "this_is_dup_of", "any")
 _other = partial(_phrases, "other_is_dup_of_this", "any")
 
@@ -115,7 +114,7 @@ PHRASES: tuple[Phrase, ...] = (
         "This supersedes #5",
         r"^(?:{THIS} |this \w+ )?(?:now )?(?:supersedes|replaces|subsumes|obsoletes|supplants) {FILL}{R}",
     ),
-    *_open(
+    *_any(
         "duplicate",
         "Duplicate of #5",
         BOUND.pattern,
@@ -141,7 +140,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
         r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",
     ),
-    *_open(
+    *_any(
         "favor",
         "Closing this in favor of #5",
         rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
