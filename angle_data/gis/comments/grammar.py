@@ -235,7 +235,7 @@ def _judge(
             return "another"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if is_conditional(left) or asked else "denied"
-    if " not " in text[match.end("r") : end] or TAKEN_BACK.search(f"{left}§{right}"):
+    if is_negated(text[match.end("r") : end], asked=asked) or TAKEN_BACK.search(f"{left}§{right}"):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
     if not named and not (closing and closes(right)):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from angle_data.gis.comments.references import REF
 from angle_data.gis.comments.vocabulary import BOUND, Direction, expand
 
 Subject = Literal["this", "any"]
@@ -72,14 +73,16 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
-        r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: "
-        r"(?:of|to|with|for|in favou?r of))? {THIS}(?![\w'])",
+        r"{R}(?:(?!\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?:{PREP}| in favou?r of | )"
+        r"{HERE}(?![\w'])",
+        "#5 はこの issue の重複です",
+        r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|이슈)? ?[の의]? ?(?:重複|重复|중복)",
         "Also reported as #5, which I closed",
         r"{R},? which (?:i|we)(?:'ve| have|'ll| will)?(?: just| now| already)? closed?(?: that(?: one)?| "
         r"it)?(?=[.,;)!]|$)",
         "#5 is the same, closing it in favor of this one",
         r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
-        r"favou?r of|as (?:an? )?{D} of) {THIS}(?![\w'])",
+        r"favou?r of|as (?:an? )?{D} of) {HERE}(?![\w'])",
         "Closing #5 as a duplicate.",
         r"(?:clos|mark|flag|resolv|tag)\w* {R} as (?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) "
         r"{THIS}(?![\w'])|[.,;:!)]|$| (?:and|so|since|because|here|too|as well)\b)",
@@ -135,7 +138,7 @@ PHRASES: tuple[Phrase, ...] = (
         "This and #5 are the same",
         r"(?P<t>{THIS} and )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
         "与 #5 重复",
-        rf"(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
+        rf"(?!{REF} ?[和与跟及と과와] ?{REF})(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
         "重复，见 #5",
         r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
         r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",

@@ -52,6 +52,12 @@ _THIS = (
     rf"(?:(?:this|that|these|the current|my|mine|our)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|it|here|"
     rf"{SELF})"
 )
+# The issue itself as what another one duplicates; "that" would be the other one.
+# Finds: "celui-ci"
+_HERE = (
+    rf"(?:(?:this|the current|my|mine|our|dies\w*|ce(?:t|tte)?|d?est[ae]|quest[ao]|этой|этого|этому|эту|tego|"
+    rf"tej|deze|dit|bu(?:nun)?)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|here|hiervon|celui-ci|ceci|{SELF})"
+)
 # A word that a target may be described with: no verb, and no name of something else.
 # Finds: "crash"
 _PLAIN_WORD = (
@@ -87,6 +93,7 @@ _MACROS = {
     "R": _LIST,
     "ISSUE": _ISSUE,
     "THIS": _THIS,
+    "HERE": _HERE,
     "FILL": _FILLER,
     "REF": REF,
     "SELF": SELF,
