@@ -25,10 +25,10 @@ from angle_data.gis.comments.corrections import corrections, outlived, withdraws
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
-from angle_data.gis.comments.subjects import about_this, named_before
+from angle_data.gis.comments.subjects import about_this, speaks_of_another
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
-Certainty = Literal["explicit", "tentative", "denied"]
+Certainty = Literal["explicit", "tentative", "denied", "others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates, or (`denied`) that they are none.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `certainty` is `tentative` for guesses, questions and conditions. `kind` is that of the phrase, or
+    `certainty` is `tentative` for guesses, questions and conditions, and `others` where the duplicate is
+    neither of the two but a third issue, so that nothing follows for the commented one. `kind` is that of the phrase, or
     `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target was named
     as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
@@ -150,8 +151,9 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
         # What a program scores are possible duplicates, which decide nothing.
         scored = bot and _PERCENT.search(sentence.text)
         if REF in sentence.text and not scored and len(sentence.refs) <= MOST_REFERENCES:
+            before = sentences[index - 1].text if index else ""
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
-            found = _judged_again(sentence, _bound(sentence, closing), following)
+            found = _judged_again(sentence, _bound(sentence, before, closing), following)
         hits.append(found)
     for index in range(len(sentences)):
         if not any(hit.certainty == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
@@ -179,7 +181,7 @@ def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -
         return [*found, _link(survivor, "denied", "outlived")]
     elif not DENIED_NEXT.match(following):
         return found
-    return [replace(hit, certainty="denied") for hit in found]
+    return [hit if hit.certainty == "others" else replace(hit, certainty="denied") for hit in found]
 
 
 def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> None:
@@ -187,7 +189,7 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
     for index, ref in corrections(sentences):
         before = (hit for found in hits[: index + 1] for hit in found if hit.span[0] < ref.start)
         stated = [hit for hit in before if hit.target != ref.target]
-        if stated and stated[-1].certainty != "denied":
+        if stated and stated[-1].certainty not in ("denied", "others"):
             old = stated[-1]
             for found in hits:
                 found[:] = [hit for hit in found if hit.target not in (old.target, ref.target)]
@@ -195,22 +197,25 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
             hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
 
 
-def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
-    """Hits of phrases that name their target in the same sentence."""
+def _bound(sentence: Sentence, before: str, closing: bool | None) -> list[MarkerLink]:
+    """Hits of phrases that name their target in the same sentence; `before` is the sentence before it."""
     hits: list[MarkerLink] = []
-    blocked: set[tuple[str, int]] = set()
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
-            verdict = _judge(phrase, sentence, match, closing)
-            if verdict == "another":
-                blocked |= {ref.target for ref in targets if phrase.kind == "duplicate"}
-            elif verdict is not None:
+            verdict = _judge(phrase, sentence, match, before, closing)
+            if verdict is not None:
                 first, last = sentence.places[match.start()], targets[-1].end
                 for ref in targets:
                     link, span = _link(ref, verdict, phrase.kind), (min(first, ref.start), last)
                     hits.append(replace(link, direction=phrase.direction, span=span))
-    return [hit for hit in hits if hit.target not in blocked or hit.direction != "this_is_dup_of"]
+    others = {hit.target for hit in hits if hit.certainty == "others" and hit.family == "duplicate"}
+    return [
+        replace(hit, certainty="others")
+        if hit.target in others and hit.direction == "this_is_dup_of"
+        else hit
+        for hit in hits
+    ]
 
 
 def _link(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> MarkerLink:
@@ -219,9 +224,9 @@ def _link(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> Mark
 
 
 def _judge(
-    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool | None
-) -> Certainty | Literal["another"] | None:
-    """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
+    phrase: Phrase, sentence: Sentence, match: re.Match[str], before: str, closing: bool | None
+) -> Certainty | None:
+    """Decide on one match; `before` is the sentence before it. None: it does not tie anything."""
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
@@ -231,8 +236,10 @@ def _judge(
     if phrase.direction == "this_is_dup_of":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if (names or named_before(left, bound=True)) and not _SO_IS_THIS.match(right):
-            return "another"
+        opened = sentence.head is not None
+        another = speaks_of_another(left, bound=True, before=before, opened=opened)
+        if (names or another) and not _SO_IS_THIS.match(right):
+            return "others"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if is_conditional(left) or asked else "denied"
     if is_negated(text[match.end("r") : end], asked=asked) or TAKEN_BACK.search(f"{left}§{right}"):
@@ -294,7 +301,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     left = text[: match.start()]
     asked = is_question(text, match.end())
     several = match[0].lower().endswith(("s", "ing")) and not text.endswith(":")
-    if several or named_before(left, bound=False):
+    if several or speaks_of_another(left, bound=False, opened=sentence.head is not None):
         return None
     if is_negated(left, asked=asked):
         return None if asked or is_conditional(left) else "denied"

@@ -74,7 +74,7 @@ PHRASES: tuple[Phrase, ...] = (
         "duplicate",
         "#5 is a duplicate of this one",
         r"{R}(?:(?!\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?:{PREP}| in favou?r of | )"
-        r"{HERE}(?![\w'])",
+        r"(?:{HERE}|(?<= )(?<!of )(?<!to )it)(?![\w'])",
         "#5 はこの issue の重複です",
         r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|이슈)? ?[の의]? ?(?:重複|重复|중복)",
         "Also reported as #5, which I closed",

@@ -18,10 +18,15 @@ from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
 _TOPIC = expand(
     r"^(?:that|your|his|her|their|my) (?:\w+ )?(?:pr|pull request|patch|commit|branch)\b[^{REF}]*$|^(?:issue "
     r"|bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as for|"
-    r"regarding|concerning|re:?|about|looking at)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
-    r"(?:issue )?{REF}[^{REF}.;!?]{0,80}$|\b(?:clos|mark|flag|tag|resolv|dup|label|schlie|ferm|cerr|fech|"
-    r"chiu|закр|zamk)\w*(?: (?:{ISSUE}|both|also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}"
-    r"(?:,|;| -| –| —| since| because) (?:it|that one|that)(?:'s)?\b[^{REF}.;!?]{0,80}$"
+    r"regarding|concerning|re:?|about|looking at)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|"
+    r"should)) (?:issue )?{REF}[^{REF}.;!?]{0,80}$"
+)
+# Another issue is closed or marked, and a pronoun goes on to speak of it, perhaps in the next sentence.
+# Finds: "can you close #5? It is a "
+_ACTED_ON = expand(
+    r"(?:\b(?:clos|mark|flag|tag|resolv|dup|label|schlie|ferm|cerr|fech|chiu|закр|zamk|sluit)\w*(?: (?:{ISSUE}|"
+    r"both|also|the other|old|newer|older|out))* {REF}|{REF} (?:schließen|sluiten|zamknąć))[^{REF};]{0,80}"
+    r"(?:[,;.?!–—-]| since| because) (?:it|that one|that|das|c'est|es|é|è|это|to)(?:'s)?\b[^{REF}.;!?]{0,80}$"
 )
 # Finds: "#5 is already marked as a "
 _NAMED = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
@@ -52,12 +57,13 @@ _WHERE = expand(
 )
 
 
-def named_before(left: str, *, bound: bool) -> bool:
-    """Whether the text before a phrase names another issue as its subject or object ("#5 is a …").
+def speaks_of_another(left: str, *, bound: bool, before: str = "", opened: bool = False) -> bool:
+    """Whether a phrase with `left` before it speaks of an issue other than the commented one ("#5 is a …").
 
-    `bound`: the phrase names its target after it, so a reference before it must be something else.
+    `bound`: the phrase names its target after it, so a reference before it must be something else. `before`
+    is the sentence before that of the phrase; `opened`: its list item opens with another issue.
     """
-    if _TOPIC.search(left):
+    if (opened and not _OWN.search(left)) or _TOPIC.search(left) or _ACTED_ON.search(f"{before} {left}"):
         return True
     match = _NAMED.search(left)
     if match is None:
