@@ -64,7 +64,7 @@ _TOKEN = re.compile(
     | (?<![A-Za-z0-9_])(?:{_GLUED}|-)[#＃](?P<glued>{_NUMBER})
     | (?<![A-Za-z0-9_/.-])gh-(?P<gh>{_NUMBER})
     | ^[ ]{{0,3}}/(?:duplicate|dupe?)(?:[ ]of)?[ ]{{1,4}}(?P<command>{_NUMBER})
-    | (?<!marked\ as\ a\ )(?<![\w/])(?:duplicate|dupe?)[ ](?:of[ ])?(?:(?:issue|bug|ticket)[ ])?(?:no\.?[ ]|number[ ])?
+    | (?<![\w/])(?:duplicate|dupe?)[ ](?:of[ ])?(?:(?:issue|bug|ticket)[ ])?(?:no\.?[ ]|number[ ])?
         (?P<bare>[1-9]\d{{1,6}})(?=[.,;:)!]?(?:\s|$))(?![ ]\w)""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )

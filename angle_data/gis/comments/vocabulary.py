@@ -66,7 +66,7 @@ _PLAIN_WORD = (
     rf"schedule|merged|docs|guide\w*|instructions?|comment|plan|config\w*|setup|results?|output|logs?|"
     rf"example|method|function|class|file|table|notes?|readme|template|pattern|answer|workaround|solution|"
     rf"explanation|scripts?|screenshots?|repro\w*|release|milestone|page|wiki|label|title|"
-    rf"link)\b)[\w'/+@.\ue002-]+(?<!\.)"
+    rf"link|with|like)\b)[\w'/+@.\ue002-]+(?<!\.)"
 )
 # Finds: "the existing issue "
 _FILLER = (
@@ -179,7 +179,7 @@ LIGHT = _words("""
     confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our same moving
     we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
     general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
-    sind wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
+    sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
     ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
     jako zgłoszenie nie chyba part almost vou fechar похоже на
 """)
