@@ -150,7 +150,7 @@ _TAIL_DOUBT = expand(
     r"perhaps|possibly|presumably|it seems|seemingly|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
     r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
     r"spirit|to some (?:extent|degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|"
-    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? "
+    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯|olabilir)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? "
     r"but (?:for|on)(?! (?:now|the other hand)\b) \w"
 )
 # Finds: "if"

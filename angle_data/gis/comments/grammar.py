@@ -64,6 +64,7 @@ MOST_REFERENCES = 25
 """A sentence with more references is a list of changes, not a statement about an issue."""
 
 _MOST_MARKERS = 4
+_SETTLED = ("explicit", "others")
 # Finds: "remove the "
 _ADJECTIVE = expand(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|handling|"
@@ -126,6 +127,10 @@ _THE_LAST_ONE = expand(
 )
 # Finds: "duplicate #5"
 _WITHOUT_PREPOSITION = expand(r"{D}(?!(?: {ISSUE})?{PREP})")
+# Finds: "duplicate of #5"
+_WORD = expand(r"{D}")
+# Finds: "closing as a duplicate of that"
+_POINTS_BACK = expand(r"{PREP}(?:that(?: one| {ISSUE})?|it|the latter)(?![\w'])")
 # Finds: "Закрыт как "
 _AS = expand(r"\b(?:as|als|comme|como|come|как|як|jako|som)(?: (?:an?|ein|un|une|uma?|et|en))? $")
 # Finds: "fixed; "
@@ -156,7 +161,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
             found = _judged_again(sentence, _bound(sentence, before, closing), following)
         hits.append(found)
     for index in range(len(sentences)):
-        if not any(hit.certainty == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
+        if not any(hit.certainty in _SETTLED and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
     alone = len({ref.target for sentence in sentences for ref in sentence.refs}) == 1
     if closing and alone and not any(hits):
@@ -231,7 +236,7 @@ def _judge(
     start, end = match.span()
     left, right = text[:start], text[end:]
     asked = is_question(text, end)
-    if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
+    if _is_no_statement(phrase, match, left, right, item=sentence.item) or (asked and _WHY.search(left)):
         return None
     if phrase.direction == "this_is_dup_of":
         # "the duplicate of #5 is #6"
@@ -254,7 +259,7 @@ def _judge(
     return "tentative" if is_doubted(text, start, end, closing=closing) else "explicit"
 
 
-def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
+def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str, *, item: bool) -> bool:
     """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
     around = f"{left}§{match[0]}§{right}"
     if _POSSESSED.search(around) or (phrase.subject == "this" and _ATTRIBUTE.search(around)):
@@ -263,7 +268,9 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return _NO_STATEMENT[phrase.kind].search(around) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    unsaid = _WITHOUT_PREPOSITION.match(match[0]) and not (about_this(left) or _AS.search(left))
+    # Without a preposition the word may be a verb or an adjective; items of a list tell what was done.
+    doubtful = _WITHOUT_PREPOSITION.match(match[0]) or (item and _WORD.match(match[0]))
+    unsaid = doubtful and not (about_this(left) or _AS.search(left))
     return bool(unsaid) or _OTHER_DUPLICATE.search(around) is not None
 
 
@@ -282,6 +289,8 @@ def _unbound(
         verdict = _judge_unbound(sentence, match, closing)
         if verdict is None:
             continue
+        if _POINTS_BACK.match(sentence.text, match.end()):
+            return [_link(ref, verdict) for ref in _last_before(sentences, index, match.start())]
         for place, low, high in ((index, match.end(), None), (index, 0, match.start()), *around):
             if verdict == "denied" and (place != index or hits[index]):
                 break
@@ -294,6 +303,14 @@ def _unbound(
             first, last = sentence.places[match.start()], sentence.places[match.end() - 1] + 1
             return [replace(h, span=(min(first, h.span[0]), max(last, h.span[1]))) for h in found]
     return []
+
+
+def _last_before(sentences: Sequence[Sentence], index: int, end: int) -> tuple[Reference, ...]:
+    """The last reference before a place in a sentence or in one of the two before it, if there is one."""
+    refs = sentences[index].refs_between(0, end)
+    for sentence in reversed(sentences[max(0, index - 2) : index]):
+        refs = refs or sentence.refs
+    return refs[-1:]
 
 
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Certainty | None:

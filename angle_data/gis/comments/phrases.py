@@ -195,8 +195,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:about(?! to)|for)|describes|reports|asks for|covers|wants|tracks)",
         "Même problème que #5",
         r"(?:même \w+ que|identique (?:à|au)|mismo(?: \w+)? (?:que|en)|igual (?:que|ao?|al|à)|mesm[oa](?: "
-        r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|то же(?: самое)?,? ?(?:что|"
-        r"самое)?(?: и)?(?: в)?|так(?:ая|ой) же \w+,? (?:как|что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] "
+        r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|(?:то|т?от|та|так(?:ая|ой|ое)?) "
+        r"же(?: сам\w{2,3})?(?: \w+)?,? ?(?:что|как)?(?: и)?(?: [ву])?|zelfde (?:\w+ )?als|samm[ae] "
         r"(?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: "
         r"\w+)? (?:wie|mit|zu)) {FILL}{R}",
         "和 #5 是同一个问题",

@@ -48,7 +48,7 @@ _VERB = expand(
     r"foi|è|come|был\w?|как|to|jest|jako|som)\b|\(|^ ?[,(] ?(?:an?|the)(?: \w+)? ?$|^ an? $|[はがを는은]"
 )
 # Finds: "#5 and #6"
-_ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
+_ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(与和跟同及と과와-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
 # A reference that only says where something stands.
 # Finds: "as in #5, "
 _WHERE = expand(

@@ -181,6 +181,6 @@ LIGHT = _words("""
     general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
     sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
     ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
-    jako zgłoszenie nie chyba part almost vou fechar похоже на
+    jako zgłoszenie nie chyba czy to być może part almost vou fechar похоже на
 """)
 """Words that name no subject of their own; so do all that end in -ly."""
