@@ -22,7 +22,9 @@ CHECKBOX = re.compile(_ANY_BULLET + r"\[[ xX✓✔]\](?!\()")
 """Any box at the start of a line, for reading."""
 
 # Finds: "- [x] Duplicate of #5"
-TICKED_DUPLICATE = re.compile(rf"({_ANY_BULLET}\[[xX✓✔]\])(?=[ *_]{{1,4}}duplicate of[ :*_]{{1,5}}\S)", re.IGNORECASE)
+TICKED_DUPLICATE = re.compile(
+    rf"({_ANY_BULLET}\[[xX✓✔]\])(?=[ *_]{{1,4}}(?:this is a )?duplicate of[ :*_]{{1,5}}\S)", re.IGNORECASE
+)
 """A ticked box that states a duplicate, with the box itself in group 1, for reading."""
 
 # Finds: "*** This bug has been marked as a duplicate of bug 5 ***"

@@ -65,11 +65,8 @@ MOST_REFERENCES = 25
 
 _MOST_MARKERS = 4
 _SETTLED = ("explicit", "others")
-# Finds: "remove the "
-_ADJECTIVE = expand(
-    r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|handling|"
-    r"detect\w*|avoid\w*|label|labels?|see|with) $"
-)
+# Finds: "the "
+_THE = expand(r"\b(?:the|any|no|some) $")
 # Finds: "fixed by "
 _NOT_TARGET = expand(
     r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|(?<!same )regress\w*|revert\w*|block\w*|depend\w*|"
@@ -324,7 +321,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
         return None if asked or is_conditional(left) else "denied"
     if TAKEN_BACK.search(f"§{text[match.end() :]}") or (asked and _WHY.search(left)):
         return None
-    if _ADJECTIVE.search(left) or not about_this(left):
+    if _THE.search(left) or not about_this(left):
         return None
     return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 

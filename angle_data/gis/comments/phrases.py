@@ -77,9 +77,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:{HERE}|(?<= )(?<!of )(?<!to )it)(?![\w'])",
         "#5 はこの issue の重複です",
         r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|이슈)? ?[の의]? ?(?:重複|重复|중복)",
-        "Also reported as #5, which I closed",
-        r"{R},? which (?:i|we)(?:'ve| have|'ll| will)?(?: just| now| already)? closed?(?: that(?: one)?| "
-        r"it)?(?=[.,;)!]|$)",
         "#5 is the same, closing it in favor of this one",
         r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
         r"favou?r of|as (?:an? )?{D} of) {HERE}(?![\w'])",
@@ -136,7 +133,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_any(
         "duplicate",
         "This and #5 are the same",
-        r"(?P<t>{THIS} and )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
+        r"(?P<t>{THIS}(?:,| and) )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
         "与 #5 重复",
         rf"(?!{REF} ?[和与跟及と과와] ?{REF})(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
         "重复，见 #5",
@@ -187,9 +184,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"much|to be))* (?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and "
         r")",
         "See #5, same thing",
-        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with|ist|es|é|c'est) )?(?:(?:the|das|der|el|la|le|"
-        r"lo|o|a) )?(?:exact )?(?:same|identical|gleiche\w?|selbe|même|mism[oa]|mesm[oa])(?: {ISSUE}| here| "
-        r"problema?)?(?=[.,;)!]|$| (?:so|and)\b)",
+        r"{R} ?[(,:–—-]{1,2} ?(?:(?!no|n')[\w']+ ){0,4}?(?:same|identical|gleiche\w?|(?:d[aei][esr])?selbe|même|"
+        r"mism[oa]|mesm[oa]|stess[oa]|zelfde|samma|samme|т?(?:от|а|о) же)(?: {ISSUE}| here| probl\w+| "
+        r"проблем\w+)?(?=[.,;)!]|$| (?:so|and)\b)",
         "This is what #5 is for",
         r"\b(?:this|that|it)(?:'s| is|) (?:not |might be |may be |could be )?(?:\w+ly )?what {R} (?:is "
         r"(?:about(?! to)|for)|describes|reports|asks for|covers|wants|tracks)",

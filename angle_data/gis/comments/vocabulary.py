@@ -95,6 +95,7 @@ _MACROS = {
     "THIS": _THIS,
     "HERE": _HERE,
     "FILL": _FILLER,
+    "SEP": _SEPARATOR,
     "REF": REF,
     "SELF": SELF,
     # Finds: " of "
@@ -143,7 +144,7 @@ UNBOUND = expand(
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?{R}")
+BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?(?:{SELF}{SEP})?{R}")
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
