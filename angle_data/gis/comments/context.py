@@ -51,7 +51,7 @@ TAKEN_BACK = expand(
     r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
     r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
     r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
-    r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
+    r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않|\bdeğil))|\b(?:mark|"
     r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
     r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
     r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"

@@ -146,7 +146,7 @@ PHRASES: tuple[Phrase, ...] = (
         rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
         rf"[^.;,?\ue000]{{0,60}}?,? )in favou?r of:? {{FILL}}{{R}}",
         "Fermé en faveur de #5",
-        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
+        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|(?:a|in) favore d[iae]l{0,2}|zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
     ),
     *_this(
@@ -155,7 +155,7 @@ PHRASES: tuple[Phrase, ...] = (
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
         r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss)(?= (?:all|"
-        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by) {FILL}{R}",
+        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by|here:?) {FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",

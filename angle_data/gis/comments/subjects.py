@@ -77,6 +77,10 @@ def speaks_of_another(left: str, *, bound: bool, before: str = "", opened: bool 
     return _VERB.search(tail) is not None or (bound and tail.strip() != "" and not _BREAK.search(tail))
 
 
+# Finds: "ahh"
+_EXCLAIMS = re.compile(r"a+h*|o+h+|h*m+|e+h+|w?h?oo+ps")
+
+
 def _core(word: str) -> str:
     return word.strip("\"'().,:;!?*[]“”«»^").lower()
 
@@ -96,6 +100,6 @@ def about_this(left: str) -> bool:
             return True
         elif word in NOUNS:
             noun = True
-        elif word and not word.endswith("ly") and word not in LIGHT:
+        elif word and not word.endswith("ly") and word not in LIGHT and not _EXCLAIMS.fullmatch(word):
             return False
     return not noun or _core(tokens[0]) in NOUNS

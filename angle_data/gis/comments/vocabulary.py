@@ -56,7 +56,8 @@ _THIS = (
 # Finds: "celui-ci"
 _HERE = (
     rf"(?:(?:this|the current|my|mine|our|dies\w*|ce(?:t|tte)?|d?est[ae]|quest[ao]|этой|этого|этому|эту|tego|"
-    rf"tej|deze|dit|bu(?:nun)?)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|here|hiervon|celui-ci|ceci|{SELF})"
+    rf"tej|deze|dit|bu(?:nun)?)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|here|hiervon|celui-ci|ceci|"
+    rf"{SELF})"
 )
 # A word that a target may be described with: no verb, and no name of something else.
 # Finds: "crash"
@@ -144,7 +145,7 @@ UNBOUND = expand(
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?(?:{SELF}{SEP})?{R}")
+BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000|{SELF}))\(?(?:{SELF}(?:{SEP}| ))?{R}")
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
@@ -180,8 +181,9 @@ LIGHT = _words("""
     confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our same moving
     we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
     general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
-    sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
-    ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
+    sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es
+    una ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
     jako zgłoszenie nie chyba czy to być może part almost vou fechar похоже на
+    не nicht pas não non
 """)
 """Words that name no subject of their own; so do all that end in -ly."""
