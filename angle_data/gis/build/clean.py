@@ -111,7 +111,7 @@ _HINT = re.compile(r"dup|same |sorry|apolog|twice|double|already|again|times|onc
 _ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]")
 # Codes that lost their escape character; "[5m, 10m)" and "rate(x[15m])" are none.
 _BARE_ANSI = re.compile(r"\[(?:(?:\d{1,3};){1,4}\d{1,3}|[01]|[39][0-7])m(?![\]:,)])")
-_FOLD = re.compile(r"[ \t]*</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
+_FOLD = re.compile(r"(?<![ \t])[ \t]*+</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
 _EDGE = re.compile(r"[.!?。！？][\"')\]*_]{0,4}(?:[ \t]+|(?=\n)|\Z)|\n")
 _TAG = re.compile(
     rf"[\[({{]\s{{0,3}}(?:closed[ ,:-]{{1,3}}(?:as )?)?(?:an? |exact |possible |potential )?{_DUP}{_OF}"
