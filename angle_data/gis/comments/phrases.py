@@ -73,10 +73,12 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
-        r"{R}(?:(?!\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?:{PREP}| in favou?r of | )"
+        r"{R}(?:(?!\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?:{PREP}|"
+        r" in favou?r of | )"
         r"(?:{HERE}|(?<= )(?<!of )(?<!to )it)(?![\w'])",
         "#5 はこの issue の重複です",
-        r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|이슈)? ?[の의]? ?(?:重複|重复|중복)",
+        r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|"
+        r"이슈)? ?[の의]? ?(?:重複|重复|중복)",
         "#5 is the same, closing it in favor of this one",
         r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
         r"favou?r of|as (?:an? )?{D} of) {HERE}(?![\w'])",
@@ -133,9 +135,11 @@ PHRASES: tuple[Phrase, ...] = (
     *_any(
         "duplicate",
         "This and #5 are the same",
-        r"(?P<t>{THIS}(?:,| and) )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
+        r"(?P<t>{THIS}(?:,| and) )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|"
+        r"identical)(?! of \ue000)",
         "与 #5 重复",
-        rf"(?!{REF} ?[和与跟及と과와] ?{REF})(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
+        rf"(?!{REF} ?[和与跟及と과와] ?{REF})(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|"
+        rf"请求|执|提交按)",
         "重复，见 #5",
         r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
         r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",
@@ -146,7 +150,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
         rf"[^.;,?\ue000]{{0,60}}?,? )in favou?r of:? {{FILL}}{{R}}",
         "Fermé en faveur de #5",
-        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|(?:a|in) favore d[iae]l{0,2}|zugunsten von|в "
+        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|(?:a|in) favore d[iae]l{0,2}|"
+        r"zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
     ),
     *_this(
@@ -155,7 +160,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
         r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss)(?= (?:all|"
-        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by|here:?) {FILL}{R}",
+        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by|"
+        r"here:?) {FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",
@@ -184,7 +190,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"much|to be))* (?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and "
         r")",
         "See #5, same thing",
-        r"{R} ?[(,:–—-]{1,2} ?(?:(?!no|n')[\w']+ ){0,4}?(?:same|identical|gleiche\w?|(?:d[aei][esr])?selbe|même|"
+        r"{R} ?[(,:–—-]{1,2} ?(?:(?!no|n')[\w']+ ){0,4}?(?:same|identical|gleiche\w?|"
+        r"(?:d[aei][esr])?selbe|même|"
         r"mism[oa]|mesm[oa]|stess[oa]|zelfde|samma|samme|т?(?:от|а|о) же)(?: {ISSUE}| here| probl\w+| "
         r"проблем\w+)?(?=[.,;)!]|$| (?:so|and)\b)",
         "This is what #5 is for",

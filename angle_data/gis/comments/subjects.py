@@ -24,7 +24,8 @@ _TOPIC = expand(
 # Another issue is closed or marked, and a pronoun goes on to speak of it, perhaps in the next sentence.
 # Finds: "can you close #5? It is a "
 _ACTED_ON = expand(
-    r"(?:\b(?:clos|mark|flag|tag|resolv|dup|label|schlie|ferm|cerr|fech|chiu|закр|zamk|sluit)\w*(?: (?:{ISSUE}|"
+    r"(?:\b(?:clos|mark|flag|tag|resolv|dup|label|schlie|ferm|cerr|fech|chiu|закр|zamk|"
+    r"sluit)\w*(?: (?:{ISSUE}|"
     r"both|also|the other|old|newer|older|out))* {REF}|{REF} (?:schließen|sluiten|zamknąć))[^{REF};]{0,80}"
     r"(?:[,;.?!–—-]| since| because) (?:it|that one|that|das|c'est|es|é|è|это|to)(?:'s)?\b[^{REF}.;!?]{0,80}$"
 )

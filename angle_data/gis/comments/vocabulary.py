@@ -145,7 +145,9 @@ UNBOUND = expand(
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000|{SELF}))\(?(?:{SELF}(?:{SEP}| ))?{R}")
+BOUND = expand(
+    r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000|{SELF}))\(?(?:{SELF}(?:{SEP}| ))?{R}"
+)
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
@@ -182,7 +184,8 @@ LIGHT = _words("""
     we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
     general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
     sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es
-    una ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
+    una ya se lo
+    cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
     jako zgłoszenie nie chyba czy to być może part almost vou fechar похоже на
     не nicht pas não non
 """)
