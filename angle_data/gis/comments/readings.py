@@ -101,7 +101,8 @@ def _encoded(reading: Reading) -> str:
 
 def _decoded(text: str) -> Reading:
     *said, retracts, denies = json.loads(text)
-    return Reading(*(tuple(map(_link, links)) for links in said), retracts, denies)
+    links, denials, others = (tuple(map(_link, found)) for found in said)
+    return Reading(links, denials, others, retracts, denies)
 
 
 def _link(values: list[Any]) -> MarkerLink:
