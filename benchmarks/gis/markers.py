@@ -12,7 +12,8 @@ A line holds `repo, number, author, body, links` and, if there are any, `categor
 said to be no duplicates); `links` are `{repo, number, direction, certainty}`. Scored are targets: an
 explicit link found where the label has an explicit one is a hit, an explicit link anywhere else (also
 where the label is tentative) a false one. No rule is tuned on `held-out`. A language model wrote the
-files of languages; their lines name the `lang`, which has a row of its own. Four simple extractors were compared once (../log).
+files of languages; their lines name the `lang`, which has a row of its own. Four simple extractors were
+compared once (../log).
 """
 
 from __future__ import annotations
