@@ -17,7 +17,7 @@ PACKAGES = ("angle_data", "angle_train")
 # What is followed: where its walk begins, and the most lines that it may have.
 WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_997),
-    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_878),
+    "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_879),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_549),
     "fit, a run": (("angle_train.run",), 8_244),
 }

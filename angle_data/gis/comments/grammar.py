@@ -38,7 +38,8 @@ class MarkerLink:
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
     `certainty` is `tentative` for guesses, questions and conditions, and `others` where the duplicate is
     neither of the two but a third issue: nothing follows for the commented one. `kind` is that of the phrase,
-    or `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target was named
+    or `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target
+    was named
     as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
