@@ -4,12 +4,16 @@
     python benchmarks/gis/markers.py heldout          # tests/fixtures/gis/comments-heldout.jsonl
     python benchmarks/gis/markers.py held-out         # comments-held-out.jsonl, beside this file
     python benchmarks/gis/markers.py further          # comments-further.jsonl, on which rules are improved
+    python benchmarks/gis/markers.py languages        # comments-languages.jsonl, 13 languages, as further
+    python benchmarks/gis/markers.py languages-held-out
     python benchmarks/gis/markers.py my-comments.jsonl
 
-A line holds `repo, number, author, body, links` and, if there are any, `category` and `denied` (numbers said
-to be no duplicates); `links` are `{repo, number, direction, certainty}`. Scored are targets: an explicit link
-found where the label has an explicit one is a hit, an explicit link anywhere else (also where the label is
-tentative) a false one. No rule is tuned on `held-out`. Four simple extractors were compared once (../log).
+A line holds `repo, number, author, body, links` and, if there are any, `category` and `denied` (numbers
+said to be no duplicates); `links` are `{repo, number, direction, certainty}`. Scored are targets: an
+explicit link found where the label has an explicit one is a hit, an explicit link anywhere else (also
+where the label is tentative) a false one. No rule is tuned on `held-out`. A language model wrote the
+files of languages; their lines name the `lang`, which has a row of its own. Four simple extractors were
+compared once (../log).
 """
 
 from __future__ import annotations
@@ -77,6 +81,8 @@ def report(path: Path) -> None:
     for _, row in read_jsonl(path):
         count = score(row)
         categories[row.get("category", "all")] += count
+        if "lang" in row:
+            categories[f"lang_{row['lang']}"] += count
         total += count
     print(f"{path.name}\n\n{'category':<16}" + "".join(f"  {name}" for name in _COLUMNS))
     for category, count in [*sorted(categories.items()), ("TOTAL", total)]:

@@ -72,6 +72,7 @@ _HERE = "this/issue"
 _MASKED_ONLY = frozenset({"similar", "continued"})
 _ROUNDS = 4
 _FARTHEST = 300
+_FEW_WORDS = 3
 
 _DUP = r"(?:dup|dupe|duped|duplicate[sd]?)"
 _OF = r"(?:\s+(?:of\s+\S{1,100}|[#＃]?\d{1,9}))?"
@@ -97,6 +98,13 @@ _LEAKS = re.compile(
     r"(?:issue |bug )?(?:no\. ?)?\d{2,7}(?: and \d{2,7})?(?=[ \t]*(?:[.,;!)]|$))"
     r"|\b(?:sorry|apologies) (?:for|about|if) (?:(?:the|my|this|is|it's|an?|accidental|possible) ){0,3}"
     r"(?:dup\w*|re-?post\w*|double[- ](?:post|submi)\w+)\b"
+    # Finds: "Marked as duplicate by the bot."
+    r"|(?:^|(?<=[.!?] ))(?:was |auto(?:matically )?-?)?(?:closed|marked|flagged|labell?ed) as (?:an? )?"
+    rf"(?:exact |possible |potential )?{_DUP}\b"
+    # Finds: "see 47" "Number 55, please merge."
+    r"|(?:^|(?<=[.!?] ))(?:see|cf\.?|like|number|no\.|issue|bug|ticket)(?: (?:also|issue|bug|ticket|"
+    r"number|no\.)"
+    r"){0,2} \d{1,7}(?:,? (?:please )?(?:close|merge)d?)?[.!]?[ \t]*$"
     # Finds: "This was already reported as 4123." "Already filed, sorry."
     r"|(?:^|(?<=[.!?] )|\b(?:this|it)(?: issue| bug| one)?(?:'s| is| was| has)(?: been)? )"
     rf"already(?: been)? {_SENT}"
@@ -107,11 +115,14 @@ _LEAKS = re.compile(
     r"|\b(?:accidental|accidentally|mistakenly) double[- ](?:post|submi)\w+|^double[- ]post\w*\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_HINT = re.compile(r"dup|same |sorry|apolog|twice|double|already|again|times|once", re.IGNORECASE)
+_HINT = re.compile(
+    r"dup|see |number|merge|close|same |sorry|apolog|twice|double|already|again|times|once", re.IGNORECASE
+)
 _ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]")
 # Codes that lost their escape character; "[5m, 10m)" and "rate(x[15m])" are none.
 _BARE_ANSI = re.compile(r"\[(?:(?:\d{1,3};){1,4}\d{1,3}|[01]|[39][0-7])m(?![\]:,)])")
-_FOLD = re.compile(r"[ \t]*</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
+_FOLD = re.compile(r"(?<![ \t])[ \t]*+</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
+_LETTERS = re.compile(r"[A-Za-zÀ-ӿ'’-]+|[^\W\d_]")
 _EDGE = re.compile(r"[.!?。！？][\"')\]*_]{0,4}(?:[ \t]+|(?=\n)|\Z)|\n")
 _TAG = re.compile(
     rf"[\[({{]\s{{0,3}}(?:closed[ ,:-]{{1,3}}(?:as )?)?(?:an? |exact |possible |potential )?{_DUP}{_OF}"
@@ -158,7 +169,7 @@ def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
     title = _prose(_SHOUTED.sub("", title)).strip()
     # Prose and what stands between: a block of code, its fence, or None for a comment.
     pieces = _PIECE.split(_lines(body))
-    prose = (_prose(without_forms(piece, forms)) for piece in pieces[::3])
+    prose = (_without_pointers(_prose(without_forms(piece, forms))) for piece in pieces[::3])
     code = (_code(piece or "") for piece in pieces[1::3])
     parts = "".join(part for both in zip_longest(prose, code, fillvalue="") for part in both)
     body = _BLANKS.sub("\n\n", _without_empty_sections(parts)).strip()
@@ -241,6 +252,19 @@ def _statements(text: str) -> list[tuple[int, int]]:
         said = (*reading.links, *reading.denials)
         spans += [link.span for link in said if link.family not in _MASKED_ONLY]
     return sorted(spans)
+
+
+def _without_pointers(text: str) -> str:
+    """Cut sentences that say hardly more than that there is another issue ("Zusammengeführt mit [issue]")."""
+    if "[issue]" not in text:
+        return text
+    parts, start = list[str](), 0
+    for end in [*(match.end() for match in _EDGE.finditer(text)), len(text)]:
+        sentence, start = text[start:end], end
+        words_of_its_own = len(_LETTERS.findall(sentence.replace("[issue]", "")))
+        pointer = "[issue]" in sentence and words_of_its_own <= _FEW_WORDS
+        parts.append("\n" * sentence.endswith("\n") if pointer else sentence)
+    return "".join(parts)
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:

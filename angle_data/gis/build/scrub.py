@@ -1,4 +1,4 @@
-"""Removes what an issue should never have held: secrets, e-mail addresses, logins and names in paths.
+"""Removes what an issue should never have held: secrets, addresses, phone numbers, logins, names in paths.
 
 Each find is replaced by a placeholder that says what stood there. Known are the shapes of keys that services
 give out, and values that stand behind a telling name; ordinary code such as `password = None` stays. A
@@ -103,6 +103,31 @@ _PATTERNS = {
             r"(?: ?(?:\.|[\[(] ?dot ?[\])]) ?[\w-]{1,63}){1,4}",
         ),
     ),
+    "[phone]": (
+        (
+            "+",
+            r"(?<![\w.+#/-])(?=(?:\D{0,2}\d){7})\(?\+[1-9]"
+            r"(?:\d{0,2}\)?(?:[ .-]\(?\d{1,5}\)?(?:\d{1,5})?){2,5}"
+            r"|\d{9,14})(?!\w)",
+        ),
+    ),
+    r"\1[phone]": (
+        (
+            "phone|tel|mobil|fax|call",
+            r"(\b(?:phone|telefon|tel|mobile|fax|call)(?: number| me)?[.:]{0,2} ?(?:at |on )?)"
+            r"\(?0\d{2,5}\)?(?:[ ./-]?\d{2,5}){2,4}(?!\w)",
+        ),
+    ),
+    # A public address; one without a number above 31 is a version. Those of local networks tell nothing.
+    "[ip]": (
+        (
+            ".",
+            r"(?<![\w.+-])(?<!\w/)(?!(?:0|10|127|255|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.)"
+            r"(?=[\d.]{0,12}(?:3[2-9]|[4-9]\d|\d{3}))(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
+            r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w-]|\.\d)",
+        ),
+        (":", r"(?<![\w:.])(?=\w{0,4}:)(?:[0-9a-f]{1,4}:{1,2}){4,7}[0-9a-f]{1,4}(?![\w:])"),
+    ),
     r"\1[user]": (
         ("/home/|/users/", rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}"),
         (
@@ -130,7 +155,7 @@ _LOGIN = re.compile(
 
 
 def scrub(text: str, *, code: bool = False) -> str:
-    """Return `text` without secrets, e-mail addresses, logins and homes.
+    """Return `text` without secrets, addresses, phone numbers, logins and homes.
 
     In `code` an `@name` is an annotation rather than a login and stays.
     """

@@ -10,8 +10,9 @@ In reading order:
 `grammar`: decides which references a sentence ties to the issue, and how surely.
 `phrases`: the phrasings, each with an example; a new phrasing goes here.
 `vocabulary`: words for "duplicate" in any language, cue words; a new word goes here.
-`context`: what surrounds a phrase: who it speaks of, denials, hedges, hearsay (what a bot says), questions,
-    conditions; whether the writer closes the issue.
+`subjects`: who a phrase speaks of: the commented issue, or another one that its sentence names.
+`context`: what surrounds a phrase: denials, hedges, hearsay (what a bot says), questions, conditions;
+    whether the writer closes the issue.
 `corrections`: withdrawals ("unmarking …") and corrected targets ("Edit: I mean #27").
 `explain`: what `gis explain` shows of the comments of a file.
 

@@ -21,6 +21,16 @@ HTML_COMMENT = r"<!--.*?(?:-->|\Z)"
 CHECKBOX = re.compile(_ANY_BULLET + r"\[[ xX✓✔]\](?!\()")
 """Any box at the start of a line, for reading."""
 
+# Finds: "- [x] Duplicate of #5"
+TICKED_DUPLICATE = re.compile(
+    rf"({_ANY_BULLET}\[[xX✓✔]\])(?=[ *_]{{1,4}}(?:this is a )?duplicate of[ :*_]{{1,5}}\S)", re.IGNORECASE
+)
+"""A ticked box that states a duplicate, with the box itself in group 1, for reading."""
+
+# Finds: "*** This bug has been marked as a duplicate of bug 5 ***"
+IMPORTED = re.compile(r"[ \t]*\*\*\* .{1,300}\bmarked as a duplicate of\b.{1,300}\*\*\*\s*$", re.IGNORECASE)
+"""The line of Bugzilla; its numbers are those of the other tracker. For reading."""
+
 # Finds: "- [ ] I have searched the existing issues"
 TICKED_OR_PROMISE = re.compile(
     rf"^{_BULLET}\[[ \t]?(?:[xX✓✔][ \t]?\](?!\()|\](?=.{{0,200}}?\b(?:{_PROMISES})))[^\n]*$\n?",

@@ -1,89 +1,13 @@
-"""What surrounds a phrase: who it speaks of, whether it is denied, doubted or asked; who closes the issue.
+"""What surrounds a phrase: whether it is denied, doubted or asked; whether the writer closes the issue.
 
-Walking from the phrase to the left, a reference with nothing but light words between is the subject. A
-negation reaches over the rest of its clause, however long ("I do not agree that … is a …"), and no further.
+A negation reaches over the rest of its clause, however long ("I do not agree that … is a …"), and no further.
 """
 
 from __future__ import annotations
 
 import re
 
-from angle_data.gis.comments.references import SELF
-from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
-
-# The last reference of the clause is its topic, is closed itself, or has an apposition.
-# Finds: "closing #5 because it "
-_ANOTHER = expand(
-    r"^(?:that|your|his|her|their|my) (?:\w+ )?(?:pr|pull request|patch|commit|branch)\b[^{REF}]*$|^(?:issue "
-    r"|bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as for|"
-    r"regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
-    r"(?:issue )?{REF}[^{REF}.;!?]{0,80}$|\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:{ISSUE}|both|"
-    r"also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}(?: as\b|(?:,|;| -| –| —| since| because) "
-    r"(?:it|that one|that)(?:'s)?\b)[^{REF}.;!?]{0,80}$"
-)
-# Finds: "#5 is already marked as a "
-_THIRD = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
-# Finds: ", so I mark this as a "
-_OWN_SUBJECT = expand(
-    r"\b(?:this|these|th(?:at|is)'s|that (?:is|one)|mine|ours|here|yours?|i(?:'[a-z]+)?|we(?:'[a-z]+)?|let's|"
-    r"closing|marking|resolving|flagging|so|thus|hence|therefore|but not|{SELF})\b|{SELF}"
-)
-# Finds: ", it is a "
-_IT = expand(r"(?:,|-|–|—|:|and) it(?:'s)?\b")
-# Finds: " was closed as"
-_VERB = expand(
-    r"→|\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|seems?|"
-    r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(|^ ?[,(] ?(?:an?|the)(?: \w+)? ?$|"
-    r"^ an? $"
-)
-# Finds: "#5 and #6"
-_ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
-# Finds: "as in #5, "
-_LIKE_REF = expand(
-    r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF} ?,(?! "
-    r"(?:which|that|who|itself)\b)[^{REF}]*$"
-)
-
-
-def _core(word: str) -> str:
-    return word.strip("\"'().,:;!?*[]“”«»^").lower()
-
-
-def about_another(left: str) -> bool:
-    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …")."""
-    if _ANOTHER.search(left):
-        return True
-    match = _THIRD.search(left)
-    if match is None:
-        return False
-    tail = match["tail"]
-    opens = _ONLY_REFS.fullmatch(left[: match.start() + 1]) is not None
-    if _OWN_SUBJECT.search(tail) or (not opens and _IT.search(tail)) or _LIKE_REF.search(left):
-        return False
-    if opens and tail.strip() in ("", ":", "-", "–", "—", "->", "=>", "="):
-        return True
-    return _VERB.search(tail) is not None
-
-
-def about_this(left: str) -> bool:
-    """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
-    noun = False
-    tokens = left.split()
-    for before, token in reversed(list(zip(["", *tokens], tokens, strict=False))[-16:]):
-        word = _core(token)
-        if word in THIS_WORDS or SELF in word:
-            if before.lower() not in ("for", "about", "on"):
-                return True
-        elif token[-1] in ",;:()-–—!→/.?…|>" or token[0] in "(–—-" or word.startswith("@"):
-            return not noun or word in NOUNS
-        elif noun and word in ("the", "your", "my", "our", "same"):
-            return True
-        elif word in NOUNS:
-            noun = True
-        elif word and not word.endswith("ly") and word not in LIGHT:
-            return False
-    return not noun or _core(tokens[0]) in NOUNS
-
+from angle_data.gis.comments.vocabulary import expand
 
 # Finds: " but "
 _CLAUSE = expand(
@@ -127,7 +51,8 @@ TAKEN_BACK = expand(
     r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
     r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
     r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
-    r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
+    r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않|\bdeğil))|"
+    r"\b(?:mark|"
     r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
     r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
     r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"
@@ -223,10 +148,12 @@ _MISTAKEN = expand(
 # Finds: ", I think"
 _TAIL_DOUBT = expand(
     r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
-    r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
+    r"perhaps|possibly|presumably|it seems|seemingly|apparently|afaict|afaik|iirc|imo|imho|likely|"
+    r"most likely|or so|or "
     r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
     r"spirit|to some (?:extent|degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|"
-    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? "
+    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯|olabilir)|[)\"'\s]*\d{1,3} ?%|"
+    r"[)\"'\s]*,? "
     r"but (?:for|on)(?! (?:now|the other hand)\b) \w"
 )
 # Finds: "if"

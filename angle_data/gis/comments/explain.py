@@ -23,8 +23,8 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
 
     Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
     deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
-    `text` it was read from, and the row `denials` and `retracts`: whether it takes earlier markers back
-    without naming any.
+    `text` it was read from, and the row `denials`, `others` (what is said of third issues) and `retracts`:
+    whether it takes earlier markers back without naming any.
     """
     for line, given in read_jsonl(path):
         repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
@@ -40,6 +40,7 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
         row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
         if why:
             row["denials"] = _shown(said.denials, body, why)
+            row["others"] = _shown(said.others, body, why)
             row["retracts"] = said.retracts or said.denies
         yield row
 

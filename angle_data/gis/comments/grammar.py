@@ -14,8 +14,6 @@ from typing import Literal
 from angle_data.gis.comments.context import (
     DENIED_NEXT,
     TAKEN_BACK,
-    about_another,
-    about_this,
     asks,
     closes,
     is_conditional,
@@ -27,9 +25,10 @@ from angle_data.gis.comments.corrections import corrections, outlived, withdraws
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
+from angle_data.gis.comments.subjects import about_this, speaks_of_another
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
-Certainty = Literal["explicit", "tentative", "denied"]
+Certainty = Literal["explicit", "tentative", "denied", "others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,10 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates, or (`denied`) that they are none.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `certainty` is `tentative` for guesses, questions and conditions. `kind` is that of the phrase, or
-    `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target was named
+    `certainty` is `tentative` for guesses, questions and conditions, and `others` where the duplicate is
+    neither of the two but a third issue: nothing follows for the commented one. `kind` is that of the phrase,
+    or `outlived` (fixed, and this issue still happens; always a denial), with `:pull` where the target
+    was named
     as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
@@ -64,11 +65,9 @@ MOST_REFERENCES = 25
 """A sentence with more references is a list of changes, not a statement about an issue."""
 
 _MOST_MARKERS = 4
-# Finds: "remove the "
-_ADJECTIVE = expand(
-    r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|handling|"
-    r"detect\w*|avoid\w*|label|labels?|see|with) $"
-)
+_SETTLED = ("explicit", "others")
+# Finds: "the "
+_THE = expand(r"\b(?:the|any|no|some) $")
 # Finds: "fixed by "
 _NOT_TARGET = expand(
     r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|(?<!same )regress\w*|revert\w*|block\w*|depend\w*|"
@@ -124,8 +123,14 @@ _THE_LAST_ONE = expand(
     r"^[^{REF}?]*\b(?:clos|mark|resolv|flag)\w* (?:that(?: one)?|the other(?: one)?|the \w+er one|those|them|"
     r"both) (?:as (?:an? |the )?{D}|in favou?r of) ?(?:of )?{THIS}(?![\w'])[^{REF}?]*$"
 )
-# Finds: "duplicate of "
-_WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
+# Finds: "duplicate #5"
+_WITHOUT_PREPOSITION = expand(r"{D}(?!(?: {ISSUE})?{PREP})")
+# Finds: "duplicate of #5"
+_WORD = expand(r"{D}")
+# Finds: "closing as a duplicate of that"
+_POINTS_BACK = expand(r"{PREP}(?:that(?: one| {ISSUE})?|it|the latter)(?![\w'])")
+# Finds: "Закрыт как "
+_AS = expand(r"\b(?:as|als|comme|como|come|как|як|jako|som)(?: (?:an?|ein|un|une|uma?|et|en))? $")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "this exact problem is described in #5"
@@ -149,11 +154,12 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Marke
         # What a program scores are possible duplicates, which decide nothing.
         scored = bot and _PERCENT.search(sentence.text)
         if REF in sentence.text and not scored and len(sentence.refs) <= MOST_REFERENCES:
+            before = sentences[index - 1].text if index else ""
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
-            found = _judged_again(sentence, _bound(sentence, closing), following)
+            found = _judged_again(sentence, _bound(sentence, before, closing), following)
         hits.append(found)
     for index in range(len(sentences)):
-        if not any(hit.certainty == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
+        if not any(hit.certainty in _SETTLED and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
     alone = len({ref.target for sentence in sentences for ref in sentence.refs}) == 1
     if closing and alone and not any(hits):
@@ -178,7 +184,7 @@ def _judged_again(sentence: Sentence, found: list[MarkerLink], following: str) -
         return [*found, _link(survivor, "denied", "outlived")]
     elif not DENIED_NEXT.match(following):
         return found
-    return [replace(hit, certainty="denied") for hit in found]
+    return [hit if hit.certainty == "others" else replace(hit, certainty="denied") for hit in found]
 
 
 def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> None:
@@ -186,7 +192,7 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
     for index, ref in corrections(sentences):
         before = (hit for found in hits[: index + 1] for hit in found if hit.span[0] < ref.start)
         stated = [hit for hit in before if hit.target != ref.target]
-        if stated and stated[-1].certainty != "denied":
+        if stated and stated[-1].certainty not in ("denied", "others"):
             old = stated[-1]
             for found in hits:
                 found[:] = [hit for hit in found if hit.target not in (old.target, ref.target)]
@@ -194,22 +200,25 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
             hits[index].append(replace(old, repo=ref.repo, number=ref.number, span=span))
 
 
-def _bound(sentence: Sentence, closing: bool | None) -> list[MarkerLink]:
-    """Hits of phrases that name their target in the same sentence."""
+def _bound(sentence: Sentence, before: str, closing: bool | None) -> list[MarkerLink]:
+    """Hits of phrases that name their target in the same sentence; `before` is the sentence before it."""
     hits: list[MarkerLink] = []
-    blocked: set[tuple[str, int]] = set()
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
-            verdict = _judge(phrase, sentence, match, closing)
-            if verdict == "another":
-                blocked |= {ref.target for ref in targets if phrase.kind == "duplicate"}
-            elif verdict is not None:
+            verdict = _judge(phrase, sentence, match, before, closing)
+            if verdict is not None:
                 first, last = sentence.places[match.start()], targets[-1].end
                 for ref in targets:
                     link, span = _link(ref, verdict, phrase.kind), (min(first, ref.start), last)
                     hits.append(replace(link, direction=phrase.direction, span=span))
-    return [hit for hit in hits if hit.target not in blocked or hit.direction != "this_is_dup_of"]
+    others = {hit.target for hit in hits if hit.certainty == "others" and hit.family == "duplicate"}
+    return [
+        replace(hit, certainty="others")
+        if hit.target in others and hit.direction == "this_is_dup_of"
+        else hit
+        for hit in hits
+    ]
 
 
 def _link(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> MarkerLink:
@@ -218,23 +227,25 @@ def _link(ref: Reference, certainty: Certainty, kind: str = "duplicate") -> Mark
 
 
 def _judge(
-    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool | None
-) -> Certainty | Literal["another"] | None:
-    """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
+    phrase: Phrase, sentence: Sentence, match: re.Match[str], before: str, closing: bool | None
+) -> Certainty | None:
+    """Decide on one match; `before` is the sentence before it. None: it does not tie anything."""
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
     asked = is_question(text, end)
-    if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
+    if _is_no_statement(phrase, match, left, right, item=sentence.item) or (asked and _WHY.search(left)):
         return None
-    if phrase.subject != "any":
+    if phrase.direction == "this_is_dup_of":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if (names or about_another(left)) and not _SO_IS_THIS.match(right):
-            return "another"
+        opened = sentence.head is not None
+        another = speaks_of_another(left, bound=True, before=before, opened=opened)
+        if (names or another) and not _SO_IS_THIS.match(right):
+            return "others"
     if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if is_conditional(left) or asked else "denied"
-    if " not " in text[match.end("r") : end] or TAKEN_BACK.search(f"{left}§{right}"):
+    if is_negated(text[match.end("r") : end], asked=asked) or TAKEN_BACK.search(f"{left}§{right}"):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
     if not named and not (closing and closes(right)):
@@ -246,7 +257,7 @@ def _judge(
     return "tentative" if is_doubted(text, start, end, closing=closing) else "explicit"
 
 
-def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
+def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str, *, item: bool) -> bool:
     """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
     around = f"{left}§{match[0]}§{right}"
     if _POSSESSED.search(around) or (phrase.subject == "this" and _ATTRIBUTE.search(around)):
@@ -255,8 +266,10 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return _NO_STATEMENT[phrase.kind].search(around) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    unsaid = phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left)
-    return unsaid or _OTHER_DUPLICATE.search(around) is not None
+    # Without a preposition the word may be a verb or an adjective; items of a list tell what was done.
+    doubtful = _WITHOUT_PREPOSITION.match(match[0]) or (item and _WORD.match(match[0]))
+    unsaid = doubtful and not (about_this(left) or _AS.search(left))
+    return bool(unsaid) or _OTHER_DUPLICATE.search(around) is not None
 
 
 def _unbound(
@@ -274,6 +287,8 @@ def _unbound(
         verdict = _judge_unbound(sentence, match, closing)
         if verdict is None:
             continue
+        if _POINTS_BACK.match(sentence.text, match.end()):
+            return [_link(ref, verdict) for ref in _last_before(sentences, index, match.start())]
         for place, low, high in ((index, match.end(), None), (index, 0, match.start()), *around):
             if verdict == "denied" and (place != index or hits[index]):
                 break
@@ -288,18 +303,26 @@ def _unbound(
     return []
 
 
+def _last_before(sentences: Sequence[Sentence], index: int, end: int) -> tuple[Reference, ...]:
+    """The last reference before a place in a sentence or in one of the two before it, if there is one."""
+    refs = sentences[index].refs_between(0, end)
+    for sentence in reversed(sentences[max(0, index - 2) : index]):
+        refs = refs or sentence.refs
+    return refs[-1:]
+
+
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Certainty | None:
     text = sentence.text
     left = text[: match.start()]
     asked = is_question(text, match.end())
     several = match[0].lower().endswith(("s", "ing")) and not text.endswith(":")
-    if several or about_another(left):
+    if several or speaks_of_another(left, bound=False, opened=sentence.head is not None):
         return None
     if is_negated(left, asked=asked):
         return None if asked or is_conditional(left) else "denied"
     if TAKEN_BACK.search(f"§{text[match.end() :]}") or (asked and _WHY.search(left)):
         return None
-    if _ADJECTIVE.search(left) or not about_this(left):
+    if _THE.search(left) or not about_this(left):
         return None
     return "tentative" if asked or is_doubted(text, *match.span(), closing=closing) else "explicit"
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from angle_data.gis.comments.boilerplate import CHECKBOX, HEADING_QUESTION, HTML_COMMENT, SEARCHED
+from angle_data.gis.comments.boilerplate import (
+    CHECKBOX,
+    HEADING_QUESTION,
+    HTML_COMMENT,
+    IMPORTED,
+    SEARCHED,
+    TICKED_DUPLICATE,
+)
+from angle_data.gis.comments.references import OTHER
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(rf"(?<!`){HTML_COMMENT}", re.DOTALL)
@@ -61,7 +69,7 @@ def own_words(body: str) -> str:
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
     text = _COMMENT.sub(_blanked, text)
     text = _mask_lines(text, body).replace("\t", " ")
-    text = _CODE.sub(_blanked, text)
+    text = _CODE.sub(_code, text)
     text = _blank(text, _block_tags(text))
     text = _STRIKE.sub(_blanked, text)
     text = _blank(text, _mails(text))
@@ -71,6 +79,11 @@ def own_words(body: str) -> str:
 
 def _blanked(match: re.Match[str]) -> str:
     return _PRINTED.sub(" ", match[0])
+
+
+def _code(match: re.Match[str]) -> str:
+    """What stands for inline code: something, so that what is said of it is not said of what follows."""
+    return OTHER + _PRINTED.sub(" ", match[0])[1:]
 
 
 def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -102,8 +115,12 @@ def _mask_lines(text: str, body: str) -> str:
             indented = written[position].startswith(("    ", "\t")) and not in_list and not blank
             in_code = indented and (after_blank or in_code)
             sign, searched = line[:12], "uplicate" in line and SEARCHED.match(line)
-            quoted = (">" in sign and _QUOTE.match(line)) or ("[" in sign and CHECKBOX.match(line))
-            drop = bool(in_code or quoted or searched or HEADING_QUESTION.match(line))
+            ticked = "[" in sign and TICKED_DUPLICATE.match(line)
+            if ticked:
+                lines[position] = " " * ticked.end(1) + line[ticked.end(1) :]
+            boxed = "[" in sign and not ticked and CHECKBOX.match(line)
+            quoted = (">" in sign and _QUOTE.match(line)) or ("*" in sign and IMPORTED.match(line))
+            drop = bool(in_code or quoted or boxed or searched or HEADING_QUESTION.match(line))
         if not blank:
             in_list = bool(_BULLET.match(line)) or (in_list and line.startswith(" "))
         after_blank = blank or (after_blank and drop)

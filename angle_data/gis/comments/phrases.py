@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from angle_data.gis.comments.references import REF
 from angle_data.gis.comments.vocabulary import BOUND, Direction, expand
 
-Subject = Literal["open", "this", "any"]
+Subject = Literal["this", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Phrase:
     """One phrasing.
 
     `example` is a sentence that it is found in. `subject` says of what it must speak: `this` issue or nothing
-    named, `open`: anything but another reference, or `any`. `certain` False: tentative however it is said.
+    named, or `any`thing but another issue. `certain` False: tentative however it is said.
     """
 
     kind: str
@@ -44,7 +45,6 @@ def _phrases(
 
 
 _this = partial(_phrases, "this_is_dup_of", "this")
-_open = partial(_phrases, "this_is_dup_of", "open")
 _any = partial(_phrases, "this_is_dup_of", "any")
 _other = partial(_phrases, "other_is_dup_of_this", "any")
 
@@ -73,14 +73,15 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
-        r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: "
-        r"(?:of|to|with|for|in favou?r of))? {THIS}(?![\w'])",
-        "Also reported as #5, which I closed",
-        r"{R},? which (?:i|we)(?:'ve| have|'ll| will)?(?: just| now| already)? closed?(?: that(?: one)?| "
-        r"it)?(?=[.,;)!]|$)",
+        r"{R}(?:(?!\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?:{PREP}|"
+        r" in favou?r of | )"
+        r"(?:{HERE}|(?<= )(?<!of )(?<!to )it)(?![\w'])",
+        "#5 はこの issue の重複です",
+        r"{R} ?[はが与和跟同는은이가]? ?(?:この|本|此|该|这个|이) ?(?:issue|问题|件|"
+        r"이슈)? ?[の의]? ?(?:重複|重复|중복)",
         "#5 is the same, closing it in favor of this one",
         r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
-        r"favou?r of|as (?:an? )?{D} of) {THIS}(?![\w'])",
+        r"favou?r of|as (?:an? )?{D} of) {HERE}(?![\w'])",
         "Closing #5 as a duplicate.",
         r"(?:clos|mark|flag|resolv|tag)\w* {R} as (?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) "
         r"{THIS}(?![\w'])|[.,;:!)]|$| (?:and|so|since|because|here|too|as well)\b)",
@@ -115,7 +116,7 @@ PHRASES: tuple[Phrase, ...] = (
         "This supersedes #5",
         r"^(?:{THIS} |this \w+ )?(?:now )?(?:supersedes|replaces|subsumes|obsoletes|supplants) {FILL}{R}",
     ),
-    *_open(
+    *_any(
         "duplicate",
         "Duplicate of #5",
         BOUND.pattern,
@@ -134,20 +135,23 @@ PHRASES: tuple[Phrase, ...] = (
     *_any(
         "duplicate",
         "This and #5 are the same",
-        r"(?P<t>{THIS} and )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
+        r"(?P<t>{THIS}(?:,| and) )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|"
+        r"identical)(?! of \ue000)",
         "与 #5 重复",
-        rf"(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
+        rf"(?!{REF} ?[和与跟及と과와] ?{REF})(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|"
+        rf"请求|执|提交按)",
         "重复，见 #5",
         r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
         r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",
     ),
-    *_open(
+    *_any(
         "favor",
         "Closing this in favor of #5",
         rf"(?:^|{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)"
         rf"[^.;,?\ue000]{{0,60}}?,? )in favou?r of:? {{FILL}}{{R}}",
         "Fermé en faveur de #5",
-        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
+        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|(?:a|in) favore d[iae]l{0,2}|"
+        r"zugunsten von|в "
         r"пользу)[ a-zàç]{0,14}{R}",
     ),
     *_this(
@@ -156,7 +160,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
         r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss)(?= (?:all|"
-        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by) {FILL}{R}",
+        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by|"
+        r"here:?) {FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",
@@ -185,16 +190,17 @@ PHRASES: tuple[Phrase, ...] = (
         r"much|to be))* (?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and "
         r")",
         "See #5, same thing",
-        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with|ist|es|é|c'est) )?(?:(?:the|das|der|el|la|le|"
-        r"lo|o|a) )?(?:exact )?(?:same|identical|gleiche\w?|selbe|même|mism[oa]|mesm[oa])(?: {ISSUE}| here| "
-        r"problema?)?(?=[.,;)!]|$| (?:so|and)\b)",
+        r"{R} ?[(,:–—-]{1,2} ?(?:(?!no|n')[\w']+ ){0,4}?(?:same|identical|gleiche\w?|"
+        r"(?:d[aei][esr])?selbe|même|"
+        r"mism[oa]|mesm[oa]|stess[oa]|zelfde|samma|samme|т?(?:от|а|о) же)(?: {ISSUE}| here| probl\w+| "
+        r"проблем\w+)?(?=[.,;)!]|$| (?:so|and)\b)",
         "This is what #5 is for",
         r"\b(?:this|that|it)(?:'s| is|) (?:not |might be |may be |could be )?(?:\w+ly )?what {R} (?:is "
         r"(?:about(?! to)|for)|describes|reports|asks for|covers|wants|tracks)",
         "Même problème que #5",
         r"(?:même \w+ que|identique (?:à|au)|mismo(?: \w+)? (?:que|en)|igual (?:que|ao?|al|à)|mesm[oa](?: "
-        r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|то же(?: самое)?,? ?(?:что|"
-        r"самое)?(?: и)?(?: в)?|так(?:ая|ой) же \w+,? (?:как|что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] "
+        r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|(?:то|т?от|та|так(?:ая|ой|ое)?) "
+        r"же(?: сам\w{2,3})?(?: \w+)?,? ?(?:что|как)?(?: и)?(?: [ву])?|zelfde (?:\w+ )?als|samm[ae] "
         r"(?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: "
         r"\w+)? (?:wie|mit|zu)) {FILL}{R}",
         "和 #5 是同一个问题",

@@ -20,15 +20,20 @@ from angle_data.gis.comments.vocabulary import WEAK_KINDS
 class Reading:
     """What one comment says; `denials` have the certainty `explicit`.
 
+    `others` are statements about third issues ("#5 is a duplicate of #6"), by the issue that is duplicated:
+    they say nothing about the commented issue, and no link follows from them.
     `retracts`: the writer withdraws earlier markers ("sorry, not a dup after all"). `denies`: somebody says
     that the issue is no duplicate at all, without naming one.
     """
 
     links: tuple[MarkerLink, ...] = ()
     denials: tuple[MarkerLink, ...] = ()
+    others: tuple[MarkerLink, ...] = ()
     retracts: bool = False
     denies: bool = False
 
+
+_STATED = ("explicit", "tentative")
 
 LONGEST = 65_536
 """What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
@@ -54,10 +59,11 @@ def read_comment(
     regret = max((sentence.places[0] for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(replace(hit, certainty="explicit") for hit in hits if hit.certainty == "denied")
     denied = {denial.target for denial in denials}
-    links = _unique(hit for hit in hits if hit.certainty != "denied" and hit.span[1] > regret)
+    links = _unique(hit for hit in hits if hit.certainty in _STATED and hit.span[1] > regret)
     return Reading(
         links=tuple(link for link in links if link.target not in denied),
         denials=denials,
+        others=_unique(hit for hit in hits if hit.certainty == "others"),
         retracts=regret >= 0,
         denies=not all(map(regrets, backs)),
     )

@@ -95,13 +95,14 @@ class Readings:
 
 
 def _encoded(reading: Reading) -> str:
-    said = (list(map(astuple, links)) for links in (reading.links, reading.denials))
+    said = (list(map(astuple, links)) for links in (reading.links, reading.denials, reading.others))
     return json.dumps([*said, reading.retracts, reading.denies], ensure_ascii=False)
 
 
 def _decoded(text: str) -> Reading:
-    links, denials, retracts, denies = json.loads(text)
-    return Reading(tuple(map(_link, links)), tuple(map(_link, denials)), retracts, denies)
+    *said, retracts, denies = json.loads(text)
+    links, denials, others = (tuple(map(_link, found)) for found in said)
+    return Reading(links, denials, others, retracts, denies)
 
 
 def _link(values: list[Any]) -> MarkerLink:

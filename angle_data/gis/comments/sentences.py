@@ -28,6 +28,8 @@ _ABBREVIATION = re.compile(
 _SOFT = re.compile(rf"\s*[a-z({REF}{SELF}&+]")
 # Finds: "Done."
 _ENDS = re.compile(r"[.!?:。！？…][\"')\]*_\s]*$")
+# Finds: "(#5) crashes"
+_OPENS = re.compile(rf"\W{{0,3}}{REF}")
 # Finds: "** "
 _SQUEEZE = re.compile(rf"{FILL}+|(?:[\s*_~|\[\]\\]|</?[A-Za-z](?![a-z]*:)[^<>]{{0,300}}>)+")
 
@@ -37,13 +39,14 @@ class Sentence:
     """One sentence, white space and emphasis squeezed, each reference one `REF` character.
 
     `refs` are the references in order of their `REF`s; `places` says where in the comment each character
-    stands; `item`: it stands in a list or table.
+    stands; `item`: it stands in a list or table; `head`: another issue that its list item opens with.
     """
 
     text: str
     refs: tuple[Reference, ...]
     places: list[int]
     item: bool
+    head: Reference | None = None
 
     def refs_between(self, start: int, end: int) -> tuple[Reference, ...]:
         """Return the references whose characters lie in `text[start:end]`."""
@@ -56,11 +59,14 @@ def split_sentences(marked: str, references: list[Reference]) -> list[Sentence]:
     wanted = iter([ref for ref in references if marked[ref.start] == REF])
     sentences: list[Sentence] = []
     for start, end, item in _units(marked):
+        head: Reference | None = None
         for first, last in _stops(marked, start, end):
             refs = tuple(islice(wanted, marked.count(REF, first, last)))
             text, places = _squeeze(marked, first, last)
             if text.strip(" .,;:!?-()'\"#=>"):
-                sentences.append(Sentence(text, refs, places, item))
+                sentences.append(Sentence(text, refs, places, item, head))
+            if item and refs and _OPENS.match(text):
+                head = refs[0]
     return sentences
 
 

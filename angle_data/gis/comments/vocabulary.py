@@ -52,6 +52,13 @@ _THIS = (
     rf"(?:(?:this|that|these|the current|my|mine|our)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|it|here|"
     rf"{SELF})"
 )
+# The issue itself as what another one duplicates; "that" would be the other one.
+# Finds: "celui-ci"
+_HERE = (
+    rf"(?:(?:this|the current|my|mine|our|dies\w*|ce(?:t|tte)?|d?est[ae]|quest[ao]|этой|этого|этому|эту|tego|"
+    rf"tej|deze|dit|bu(?:nun)?)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|here|hiervon|celui-ci|ceci|"
+    rf"{SELF})"
+)
 # A word that a target may be described with: no verb, and no name of something else.
 # Finds: "crash"
 _PLAIN_WORD = (
@@ -60,7 +67,7 @@ _PLAIN_WORD = (
     rf"schedule|merged|docs|guide\w*|instructions?|comment|plan|config\w*|setup|results?|output|logs?|"
     rf"example|method|function|class|file|table|notes?|readme|template|pattern|answer|workaround|solution|"
     rf"explanation|scripts?|screenshots?|repro\w*|release|milestone|page|wiki|label|title|"
-    rf"link)\b)[\w'/+@.\ue002-]+(?<!\.)"
+    rf"link|with|like)\b)[\w'/+@.\ue002-]+(?<!\.)"
 )
 # Finds: "the existing issue "
 _FILLER = (
@@ -87,7 +94,9 @@ _MACROS = {
     "R": _LIST,
     "ISSUE": _ISSUE,
     "THIS": _THIS,
+    "HERE": _HERE,
     "FILL": _FILLER,
+    "SEP": _SEPARATOR,
     "REF": REF,
     "SELF": SELF,
     # Finds: " of "
@@ -136,7 +145,9 @@ UNBOUND = expand(
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?{R}")
+BOUND = expand(
+    r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000|{SELF}))\(?(?:{SELF}(?:{SEP}| ))?{R}"
+)
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
@@ -172,8 +183,10 @@ LIGHT = _words("""
     confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our same moving
     we'd mentioned reporting describing requested asked describe mention ask asking underlying root whole
     general triage resolving keep keeping work effort best better rather honest tracked tracking continue ist
-    sind wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una
-    ya se lo cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
-    jako zgłoszenie nie chyba part almost vou fechar похоже на
+    sind war wird wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es
+    una ya se lo
+    cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam
+    jako zgłoszenie nie chyba czy to być może part almost vou fechar похоже на
+    не nicht pas não non
 """)
 """Words that name no subject of their own; so do all that end in -ly."""

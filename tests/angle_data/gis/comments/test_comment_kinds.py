@@ -32,6 +32,20 @@ KINDS = {
         #28 was closed in favor of #312 |
         Can we close #45, it is a duplicate of #44 |
         #7 is a duplicate of #5, and so is this. | >5
+        #41 ging als Duplikat von #5 zu. |
+        Puedes cerrar #41 como duplicado de #5 |
+        J'ai marqué #41 comme doublon de #5. |
+        #41 は #5 の重複としてクローズ済み |
+        Can someone close #41? It is a dup of #5. |
+        - #41 — crash on save. Superseded by #5. |
+        - #9000 — crash on save. Superseded by #5. | >5
+        Merged into `main` with #5 |
+        Fixed in #5. Closing as a dupe of that. | >5
+        *** This bug has been marked as a duplicate of 5 *** |
+        - [x] Duplicate of #5 | >5
+        - [ ] Duplicate of #5 |
+        Duplicates #9000, #5 and #6 | >5 >6
+        Superseded by #5, seemingly | ?>5
     """,
     # A negation reaches over its clause, not over the next one.
     "negation": r"""
@@ -102,6 +116,10 @@ KINDS = {
         See #6 and its duplicate #5. |
         Closing this copy of #5. | >5
         #5 is a duplicate of this | <5
+        #5 ist ein Duplikat hiervon | <5
+        #5 est un doublon de ce ticket | <5
+        #5 — дубликат этой задачи | <5
+        #5 与本 issue 重复 | <5
         Also see #43 which is a dup. | ?<43
         #5 asks for the same. I'll close that one as a duplicate of this. | <5
         This is a duplicate of #6 and its duplicate #5 | >6
