@@ -165,9 +165,12 @@ def _by_headings(text: str) -> tuple[str, str]:
 
 
 def _unwrapped(text: str) -> str:
-    """Return what stands in the marks of an answer, and all of a text without them."""
-    if (opening := _last(_ANSWER, text)) is not None and not _is_json(text):
-        inside = text[opening.end() :]
-        end = _ANSWER_END.search(inside)
-        return inside[: end.start()] if end else inside
-    return text
+    """Return what stands in the marks of an answer, line by line if several do, and all of a text without."""
+    openings = list(_ANSWER.finditer(text))
+    if not openings or _is_json(text):
+        return text
+    ahead = [opening.start() for opening in openings[1:]] + [len(text)]
+    within = [text[opening.end() : end] for opening, end in zip(openings, ahead, strict=True)]
+    closed = [part[: end.start()] for part in within if (end := _ANSWER_END.search(part))]
+    # A mark that is not closed is only spoken of, or the answer was cut off.
+    return "\n".join(closed) if closed and _ANSWER_END.search(within[-1]) else within[-1]

@@ -57,7 +57,7 @@ def by_server(shape):
 
 def by_batch(shape):
     spec = AnnotatorSpec("m", "batch", "m", base_urls=("http://localhost:1/v1",))
-    service = BatchService(spec, "key", 0.0)
+    service = BatchService(spec, 0.0)
     row = {"custom_id": "k", "response": {"status_code": 200, "body": shape["raw"]}, "error": None}
     as_text = {"status_code": "200", "body": json.dumps(shape["raw"])}
     outcome = service.outcome("k", row)

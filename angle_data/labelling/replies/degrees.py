@@ -32,6 +32,7 @@ _NAME = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DEGREE_KEY = re.compile(rf"(?:{_WORD}|label)(?:[ _-]?of[ _-]?similarity)?", re.IGNORECASE)
+_DENIAL = re.compile(r"\bnot\b|n't\b", re.IGNORECASE)
 _NOT_ONE = re.compile(r"same[\W_]meaning|exact|identical|equivalent", re.IGNORECASE)
 
 
@@ -52,7 +53,7 @@ def _number(name: str) -> int | None:
     if match is None:
         return None
     number, gloss = float(match["n"].replace(",", ".")), match["gloss"] or ""
-    turned = number == 1 and "not" not in gloss.casefold().split() and _NOT_ONE.search(gloss)
+    turned = number == 1 and not _DENIAL.search(gloss) and _NOT_ONE.search(gloss)
     return int(number) if number in DEGREES and not turned else _OFF_SCALE
 
 

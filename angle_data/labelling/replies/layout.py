@@ -35,30 +35,35 @@ def is_complete(text: str) -> bool:
 
 # --- marked lists -------------------------------------------------------------------------------------
 
-# A mark of each kind: "1. A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its own; "a) A";
-# "一、A"; "① A"; "- A". After a number comes white space, or what no number or identifier goes on with.
+# A mark of each kind: "1. A", "1: A", "1 - A", "(2) A", "[3] A"; "Sentence 1: A", also as a heading of its
+# own, "Option A: A", "First: A"; "a) A", "A. A"; "一、A"; "① A"; "- A", or LaTeX's item. After a number comes
+# white space, or what no number or identifier goes on with.
 _NAME = (
     r"(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|option|version|alternative|example|"
     r"variation|rephrasing)s?"
 )
 _MARK = re.compile(
     rf"""[ \t]{{0,12}}[*_#]{{0,4}}[ \t]{{0,2}}
-    (?: \#?(?:\(?(?P<number>\d{{1,2}})[.)．、] | \[(?P<square>\d{{1,2}})\])[*_]{{0,3}}
+    (?: \#?(?:\(?(?P<number>\d{{1,2}})(?:[.)．、]|\ufe0f?\u20e3|[ \t]?[-–—](?=[ \t])|(?=\t))
+                | (?P<colon>\d{{1,2}}): | \[(?P<square>\d{{1,2}})\])[*_]{{0,3}}
             (?=\s|$|["“'*\[A-Z\u4e00-\u9fff])
-      | (?i:{_NAME})(?:[ \t](?i:sentence))?[ \t]?\#?(?P<named>\d{{1,2}})[ \t]?[*_]{{0,3}}
-            (?:[ \t]?[:.)]|$)[*_]{{0,3}}
-      | \(?(?:(?P<letter>[a-hA-H])\)[*_]{{0,3}}[ \t]
+      | (?i:{_NAME})(?:[ \t](?i:sentence))?[ \t]?\#?(?:(?P<named>\d{{1,2}})|(?P<option>[A-H]))
+            [ \t]?[*_]{{0,3}}(?:[ \t]?[:.)]|$)[*_]{{0,3}}
+      | (?P<ordinal>(?i:first|second|third|fourth|fifth))(?:[ \t](?i:{_NAME}))?[*_]{{0,3}}:[*_]{{0,3}}[ \t]
+      | \(?(?:(?P<letter>[a-hA-H])\)[*_]{{0,3}}[ \t]|(?P<capital>[A-H])\.[ \t]
              |(?P<chinese>[一二三四五六七八九])[、.]|(?P<circled>[①-⑨]))\s{{0,8}})
-    | [ \t]{{0,12}}(?P<bullet>[-*•‣·●–—→➤✓✔✅]\ufe0f?|->)[ \t]{{1,8}}(?=\S)""",
+    | [ \t]{{0,12}}(?P<bullet>[-*•‣·●–—→➤✓✔✅]\ufe0f?|->|\\item)[ \t]{{1,8}}(?=\S)""",
     re.VERBOSE,
 )
-_FIRST = ("0", "1", "a", "一", "①")
-_SECOND = ("2", "b", "二", "②")
+_FIRST = ("0", "1", "a", "first", "一", "①")
+_SECOND = ("2", "b", "second", "二", "②")
+# Of these one alone is a part of a sentence ("A. Smith called", "Option A: wait"), as are those of a source.
+_OF_SEVERAL = ("capital", "colon", "option", "ordinal")
 
 
 def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     """Return the pieces of a list whose marks open lines; empty when there is no such list."""
-    marks = _marks(lines)
+    marks = _marks(lines, source)
     if not marks:
         return []
     first = min(marks)
@@ -85,16 +90,19 @@ def _sign(match: re.Match[str]) -> tuple[str, str]:
     return kind, match[kind].casefold()
 
 
-def _marks(lines: list[str]) -> dict[int, re.Match[str]]:
+def _marks(lines: list[str], source: str) -> dict[int, re.Match[str]]:
     """Return line number -> mark, of the kind that starts first; a list begins with 1 (or 0).
 
     Where it begins with 2, something stands before it.
     """
+    in_source = {match.lastgroup for match in map(_MARK.match, source.splitlines()) if match}
     kinds: dict[str, dict[int, re.Match[str]]] = {}
     for number, line in enumerate(lines):
         if match := _MARK.match(line):
             kinds.setdefault(match.lastgroup or "", {})[number] = match
     for kind, found in kinds.items():
+        if kind in _OF_SEVERAL and (len(found) == 1 or kind in in_source):
+            continue
         begin = min(found)
         sign = _sign(found[begin])[1]
         if kind == "bullet" or sign in _FIRST or (sign in _SECOND and any(map(str.strip, lines[:begin]))):

@@ -65,6 +65,9 @@ _LABEL = re.compile(
 _TOKEN = re.compile(r"\w+")
 _LEAST_OF_PROMPT = 4
 _BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)([^\n]{1,400}?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_RATED = re.compile(
+    r"(?<=\S) {0,2}[(\[](?:similarity|score|confidence)[:=]? ?[\d.]{1,5}%?[)\]]$", re.IGNORECASE
+)
 _MARKUP = re.compile(r"""\{\s{0,8}["']|\[\s{0,8}["'{]|\|.*\|$|</?\w{1,40}>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S{0,40}(?: \S{1,40}){0,2}?:\s)""")
@@ -219,6 +222,8 @@ def _clean(text: str, source: str) -> str:
     label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text[label.end() :]
+    if not _RATED.search(source):
+        text = _RATED.sub("", text)
     text = _BOLD.sub(r"\2", text.strip())
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
@@ -248,6 +253,8 @@ def _reason(sentence: str, piece: Piece, source: str) -> str | None:
         return "unparseable" if piece.kind == "data" else "other_data"
     if not any(character.isalnum() for character in sentence):
         return "empty"
+    if not any(character.isalpha() for character in sentence):  # a number
+        return "chatter" if piece.kind == "around" else "other_data"
     echoes = _repeats(_normalised(sentence), _normalised(source))
     unmarked = piece.kind in ("around", "line") or sentence.endswith(":")
     if unmarked and not echoes and is_chatter(piece.text, source):

@@ -192,9 +192,12 @@ def without_numbers(sentences: list[str]) -> list[str]:
 
 
 def _broken_json(text: str, source: str) -> list[Piece]:
-    """Return the closed strings of JSON that does not parse, and the string at its end if that is open."""
+    """Return the closed strings of JSON that does not parse, and the string at its end if that is open.
+
+    What is written as Python writes it, in single quotation marks, has no such strings: it is one piece.
+    """
     start = _BROKEN.search(text)
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
         return [Piece(text, "data")] if _OPENS.match(text) and "{" not in source else []
-    found = strings(text[start.start() :])
-    return around(text[: start.start()]) + [Piece(string, kind) for string, kind in found if kind != "key"]
+    found = [Piece(string, kind) for string, kind in strings(text[start.start() :]) if kind != "key"]
+    return around(text[: start.start()]) + found if found else [Piece(text, "data")]

@@ -168,3 +168,11 @@ def test_sentences_of_the_domain_survive(sentence):
         keys = json.dumps({str(d): s for d, s in given.items()})
         for raw in (keys, keys[:-1] + ",}"):
             assert parse(raw, finish="done") == (given, [])
+
+
+@pytest.mark.parametrize("gloss", ["not the same meaning", "not identical", "isn't equivalent"])
+def test_a_name_may_say_in_brackets_what_its_degree_is_not(gloss):
+    names = ("5 (same meaning)", "4", "3", "2", f"1 ({gloss})")
+    reply = json.dumps({name: f"sentence of {name[0]} words" for name in names})
+    parts = parse_degrees(reply, source="The disk failed.", finish="done")
+    assert [part.degree for part in parts if part.reason is None] == [5, 4, 3, 2, 1]

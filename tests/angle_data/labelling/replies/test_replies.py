@@ -420,3 +420,42 @@ def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarit
 )
 def test_what_the_source_says_as_well_is_part_of_the_sentence(raw, source, kept):
     assert parse(raw, source=source).sentences == (kept or tuple(raw.splitlines()))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "1: {}\n2: {}",
+        "1- {}\n2- {}",
+        "1 - {}\n2 - {}",
+        "1\t{}\n2\t{}",
+        "1\ufe0f\u20e3 {}\n2\ufe0f\u20e3 {}",
+        "A. {}\nB. {}",
+        "First: {}\nSecond: {}",
+        "Option A: {}\nOption B: {}",
+        "\\item {}\n\\item {}",
+        "{} (similarity: 0.9)\n{} (similarity: 0.8)",
+    ],
+)
+def test_marks_of_lists_do_not_become_words_of_sentences(form):
+    said = ("We lost the disk of unit one.", "The drive of unit one has broken down.")
+    source = "The disk of unit 1 failed."
+    parts = parse_reply(form.format(*said), source=source, finish="done", size=2)
+    assert [(part.text, part.reason) for part in parts] == [(text, None) for text in said]
+
+
+@pytest.mark.parametrize("text", ["A. Smith lost the disk.", "First: stop the node, then replace it."])
+def test_what_looks_like_a_mark_once_is_a_part_of_the_sentence(text):
+    (part,) = parse_reply(text, source="The disk failed.", finish="done", size=2)
+    assert (part.text, part.reason) == (text, None)
+
+
+@pytest.mark.parametrize("text", ["['The disk broke.', 'It failed.']", "{'sentences': ['The disk broke.']}"])
+def test_what_python_writes_is_unparseable_as_a_whole(text):
+    (part,) = parse_reply(text, source="The disk failed.", finish="done", size=2)
+    assert (part.text, part.reason) == (text, "unparseable")
+
+
+def test_a_number_is_no_sentence():
+    parts = parse_reply("The disk broke.\n4", source="The disk failed.", finish="done", size=2)
+    assert [(part.text, part.reason) for part in parts] == [("The disk broke.", None), ("4", "other_data")]
