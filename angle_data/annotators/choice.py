@@ -118,7 +118,7 @@ def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
     else:
         path = Path(_checkpoint(config, alias))
     if not path.is_file():
-        raise InputError(f"{path} is no file; --engine local loads a GGUF file: --checkpoint FILE.gguf")
+        raise InputError(f"{path} is not a file; --engine local loads a GGUF file: --checkpoint FILE.gguf")
     return {"checkpoint": path.name, "file": path}
 
 
@@ -141,7 +141,7 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
                 "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
             )
         if not is_http(url):
-            raise InputError(f"--base-url {url!r} is no address; give one, as in http://localhost:8000/v1")
+            raise InputError(f"--base-url {url!r} is not an address; give one, as in http://localhost:8000/v1")
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     services = {service_of(url) for url in base_urls or (DEFAULT_URL,)}

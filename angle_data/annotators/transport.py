@@ -187,7 +187,7 @@ def api_key(spec: AnnotatorSpec) -> str:
             f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
         )
     if not (key.isascii() and key.isprintable()):
-        said = "is no API key: it holds characters no key has"
+        said = "is not an API key: it holds characters no key has"
         raise CredentialsError(f"the value of {spec.api_key_env} {said}")
     return key
 
@@ -340,8 +340,8 @@ def _proxy(url: str) -> str | None:
     if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
         # The address is not shown: where it is malformed, no rule finds the password in it.
         raise InputError(
-            f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
-            "it, or name the server's host in NO_PROXY"
+            f"the proxy in {parts.scheme.upper()}_PROXY is not an address of the form http://HOST:PORT; "
+            "correct it, or name the server's host in NO_PROXY"
         )
     return proxy
 
