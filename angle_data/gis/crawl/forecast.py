@@ -1,7 +1,7 @@
 """What a crawl will take, before it begins.
 
-A request for each repository and for each hundred issues; with `--strategy both`, one more for each repository, to
-look up issues that comments name.
+A request for each repository and for each hundred issues; with `--strategy both`, one more for each
+repository, to look up issues that comments name.
 """
 
 from __future__ import annotations
