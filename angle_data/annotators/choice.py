@@ -141,7 +141,9 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
                 "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
             )
         if not is_http(url):
-            raise InputError(f"--base-url {url!r} is not an address; give one, as in http://localhost:8000/v1")
+            raise InputError(
+                f"--base-url {url!r} is not an address; give one, as in http://localhost:8000/v1"
+            )
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     services = {service_of(url) for url in base_urls or (DEFAULT_URL,)}
