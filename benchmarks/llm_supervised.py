@@ -334,7 +334,10 @@ def main() -> None:
     kept += "-general" if arguments.general else ""
     if arguments.general:
         task = replace(task, test=(*task.test, *stsb().test))
-    folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}
+    found = data_sets(task)
+    if unknown := set(arguments.only or ()) - set(found):
+        parser.error(f"--only {' '.join(sorted(unknown))}: {task.name} has {', '.join(found)}")
+    folders = {data: folder for data, folder in found.items() if data in (arguments.only or [data])}
     raw = [
         {"data": data, **row}
         for seed, data in itertools.product(arguments.seeds, folders)

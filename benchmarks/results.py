@@ -1,7 +1,6 @@
 """RESULTS.md from results/*.json, one file for each experiment that a claim rests on.
 
-    python benchmarks/results.py            # write RESULTS.md
-    python benchmarks/results.py --check    # end with 1 if it is stale, or if a result lacks a field
+    python benchmarks/results.py            # write RESULTS.md; tests/test_results.py fails if it is stale
 
 Fields of a result, all of them required:
 
@@ -128,16 +127,10 @@ def origin(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the page, or check it."""
+    """Write the page."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
-    text = page(load())
-    if not arguments.check:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-        sys.exit("benchmarks/RESULTS.md is stale: run python benchmarks/results.py")
+    argparse.ArgumentParser(description=__doc__, formatter_class=raw).parse_args()
+    PAGE.write_text(page(load()), encoding="utf-8")
 
 
 if __name__ == "__main__":

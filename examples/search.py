@@ -12,10 +12,12 @@ The best of many trials is flattered by the dev pairs that chose it: measure it 
 import argparse
 import math
 import random
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from angle_data.errors import AngleError
 from angle_train import fit
 
 SPACE = {  # drawn on a logarithmic scale; the cosine weight stays, since the scale of a loss is free
@@ -77,7 +79,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=3.0, help="of the last round")
     parser.add_argument("--trials", type=int, default=9)
     parser.add_argument("--seed", type=int, default=0)
-    found = search(**vars(parser.parse_args()))
+    given = parser.parse_args()
+    if given.trials < 1:
+        parser.error("--trials must be at least 1")
+    try:
+        found = search(**vars(given))
+    except AngleError as error:
+        sys.exit(f"search.py: error: {error}")
     for dev, trial, values in found:
         settings = " ".join(f"--set {key}={value:g}" for key, value in values.items())
         print(f"{100 * dev:6.2f}  trial {trial}  {settings or 'the recipe as it is'}")

@@ -17,7 +17,9 @@ import pytest
 import typer
 
 from angle_data.cli import app as data_app
+from angle_data.errors import InputError
 from angle_train.cli import app as train_app
+from angle_train.evaluation.task import expand_names
 from angle_train.recipe import parse_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +35,9 @@ with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(BENCHMARKS)
     import results as generator
     import stsb_replies
+
+    patch.syspath_prepend(BENCHMARKS / "papers")
+    from tasks import tasks_of
 
 RESULTS = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in generator.FOLDER.glob("*.json")
@@ -50,11 +55,17 @@ def check(command, monkeypatch):
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         assert all(re.search(rf"^{target}:", makefile, re.M) for target in arguments), command
     elif program in PROGRAMS:
-        PROGRAMS[program].commands[arguments[0]].make_context(arguments[0], arguments[1:])
+        context = PROGRAMS[program].commands[arguments[0]].make_context(arguments[0], arguments[1:])
+        expand_names(without_placeholders(context.params.get("task") or []))
     else:
         script, *options = arguments if program == "python" else [program, *arguments]
         assert (ROOT / script).is_file(), f"{command}: no such script"
         check_script(ROOT / script, options, monkeypatch)
+
+
+def without_placeholders(names):
+    """What stands for a name of the reader's own is in capitals."""
+    return [name for name in names if not name.isupper()]
 
 
 def check_script(path, options, monkeypatch):
@@ -75,7 +86,10 @@ def check_script(path, options, monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     with pytest.raises(Parsed) as parsed:
         runpy.run_path(str(path), run_name="__main__")
-    parse_settings(getattr(parsed.value.args[0], "set", None) or [])
+    options_given = parsed.value.args[0]
+    parse_settings(getattr(options_given, "set", None) or [])
+    if path.parent.name == "papers" and isinstance(tasks := getattr(options_given, "task", None), list):
+        tasks_of(without_placeholders(tasks))
 
 
 def commands_of(page):
@@ -86,6 +100,13 @@ def commands_of(page):
     spans += [line for block in blocks for line in block.splitlines()]
     found = [span for span in spans if SCRIPT.match(span) or span.startswith("angle-train eval ")]
     return [span for span in found if not AT_A_COMMIT.match(span)]
+
+
+@pytest.mark.parametrize("command", ["angle-train eval", "python benchmarks/papers/measure.py"])
+def test_a_command_with_an_unknown_task_is_noticed(command, monkeypatch):
+    check(f"{command} --model M --task stsb", monkeypatch)
+    with pytest.raises(InputError, match="mrcp"):
+        check(f"{command} --model M --task mrcp", monkeypatch)
 
 
 def test_the_page_is_what_the_results_make():
@@ -171,3 +192,13 @@ def test_replies_are_put_together_with_their_texts(monkeypatch, tmp_path):
     (stored / "texts.jsonl").write_text(json.dumps(files["texts"]) + "\n")
     with pytest.raises(SystemExit, match="not the sentence that the replies answer"):
         stsb_replies.restore(tmp_path / "train.jsonl.gz", tmp_path / "home")
+
+
+def test_a_data_set_that_a_script_does_not_know_is_refused(monkeypatch, capsys):
+    import llm_supervised
+
+    monkeypatch.setattr(llm_supervised, "data_sets", lambda task: {"degrees": Path("degrees")})
+    monkeypatch.setattr(sys, "argv", ["llm_supervised.py", "cloud-ops", "--only", "degrees", "degree"])
+    with pytest.raises(SystemExit):
+        llm_supervised.main()
+    assert "--only degree: cloud-ops has degrees" in capsys.readouterr().err

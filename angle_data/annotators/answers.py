@@ -19,7 +19,7 @@ from angle_data.annotators.base import Reply
 from angle_data.annotators.thinking import answer_in_thoughts, split_thinking
 from angle_data.http import BadAnswer, CallError, NoReply, ServiceError, is_retryable
 
-_NO_COMPLETION = "the answer is no chat completion"
+_NO_COMPLETION = "the answer is not a chat completion"
 Finish = Literal["done", "cut", "blocked", "failed", "unknown"]
 """How a reply ended: by itself, at a limit, by a filter, by a fault of the service, or nobody says how."""
 
@@ -70,9 +70,10 @@ def read_answer(raw: Any) -> Answer:
     if not isinstance(raw, dict):
         return Answer(error=BadAnswer(f"{_NO_COMPLETION}; does --base-url end in /v1?"))
     choice = _choice(raw)
-    error = reported_error(choice, in_choice=True)
-    error = error or reported_error(raw, in_choice=choice is not None)
     said = _Said() if choice is None else _said(choice)
+    has_words = any(map(str.strip, (*said.texts, *said.arguments)))
+    error = reported_error(choice, in_choice=True, has_words=has_words)
+    error = error or reported_error(raw, in_choice=choice is not None, has_words=has_words)
     content = "".join(said.texts).replace("\0", "").lstrip("\ufeff\u200b\u2060")
     answer, thinking = split_thinking(content)
     refusal = "".join(said.refusals)
@@ -318,13 +319,16 @@ _STATUS_OF = (
 )
 _STATUS_WORDS = [(status, re.compile(words, re.IGNORECASE)) for status, words in _STATUS_OF]
 _SEARCHED = 500  # characters of a message that are searched for words
+# What gateways write in place of an error where there is none.
+_SUCCESS = frozenset({"", "0", "200", "none", "null", "success", "ok"})
 
 
-def reported_error(body: Any, *, in_choice: bool) -> CallError | None:
+def reported_error(body: Any, *, in_choice: bool, has_words: bool = False) -> CallError | None:
     """Return the error that a body with status 200 reports, as the HTTP status that it names; else None.
 
     Understood are `error` and `errors` (an object, a list or a text) and, unless `in_choice` or beside
-    one, `detail`, `message` with a `code`, and MiniMax's `base_resp`.
+    one, `detail`, `message` with a `code`, and MiniMax's `base_resp`. Where the choice `has_words`, a report
+    of success is no error.
     """
     if not isinstance(body, dict):
         return None
@@ -335,9 +339,16 @@ def reported_error(body: Any, *, in_choice: bool) -> CallError | None:
     message, codes = error_words(inner)
     if not message and not (codes - {"0"}):
         return None
+    if has_words and _is_success(message, codes):
+        return None
     status = _status_of(inner, message, codes) or _status_of(body, "", frozenset())
     said = message or f"the service reports an error ({', '.join(sorted(codes))})"
     return BadAnswer(said) if status is None else ServiceError(status, said, codes, {})
+
+
+def _is_success(message: str, codes: frozenset[str]) -> bool:
+    """Return whether the codes, or the message where there are none, say that all went well."""
+    return {code.casefold() for code in codes or {message.strip()}} <= _SUCCESS
 
 
 def error_words(inner: Any) -> tuple[str, frozenset[str]]:
@@ -377,11 +388,9 @@ def _status_of(inner: Any, message: str, codes: frozenset[str]) -> int | None:
 def _missing(raw: Mapping[str, Any]) -> CallError:
     """Return the error for an answer without anything to read."""
     if "choices" not in raw:
-        return BadAnswer("the answer is no chat completion: it has no choices; does --base-url end in /v1?")
+        return BadAnswer(f"{_NO_COMPLETION}: it has no choices; does --base-url end in /v1?")
     if raw["choices"]:
-        return BadAnswer(
-            "the answer is no chat completion: its choices are none; does --base-url end in /v1?"
-        )
+        return BadAnswer(f"{_NO_COMPLETION}: its choices cannot be read; does --base-url end in /v1?")
     return NoReply("the answer holds no choices; a safety filter may have stopped it")
 
 

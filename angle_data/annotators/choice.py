@@ -121,7 +121,7 @@ def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
     else:
         path = Path(_checkpoint(config, alias))
     if not path.is_file():
-        raise InputError(f"{path} is no file; --engine local loads a GGUF file: --checkpoint FILE.gguf")
+        raise InputError(f"{path} is not a file; --engine local loads a GGUF file: --checkpoint FILE.gguf")
     return {"checkpoint": path.name, "file": path}
 
 
@@ -167,7 +167,7 @@ def _checked_address(url: str) -> str:
             "--base-url must be an address without name, password, ? and #; name a key with --api-key-env"
         )
     if not is_http(before):
-        raise InputError(f"--base-url {url!r} is no address; give one, as in http://localhost:8000/v1")
+        raise InputError(f"--base-url {url!r} is not an address; give one, as in http://localhost:8000/v1")
     is_endpoint = before.rstrip("/").endswith(CHAT_PATH)
     before = before.rstrip("/").removesuffix(CHAT_PATH) if is_endpoint else before
     return f"{before}?{query}" if query else before

@@ -214,7 +214,7 @@ def api_key(spec: AnnotatorSpec) -> str:
             f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
         )
     if not (key.isascii() and key.isprintable()):
-        said = "is no API key: it holds characters no key has"
+        said = "is not an API key: it holds characters no key has"
         raise CredentialsError(f"the value of {spec.api_key_env} {said}")
     return key
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import Source
 from angle_data.ensembling.strategies import Choice
-from angle_data.similar.near import NearSets, tokens
+from angle_data.similar.near import Nearness, NearSets, tokens
 from angle_data.splits import draw_split
 from angle_data.text import content_id, normalise
 
-_NEAR = 0.75  # the Jaccard index of the words of two sources that share a split
+_NEAR = Nearness(least=0.75)  # of the words of two sources that share a split
 
 
 def place_texts(

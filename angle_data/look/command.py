@@ -123,14 +123,13 @@ def _verdicts(config: GradeConfig) -> tuple[Any, str]:
     from angle_data.look.verdict import FILE, draw_labelled, error_rates, rates_table
 
     data, out = config.data, config.out
-    if data is None or (out is None) == (config.finish is None):
+    if data is not None and config.finish is not None and out is None:
+        rates = error_rates(data, config.finish)
+        return rates, rates_table(rates)
+    if data is None or out is None or config.finish is not None:
         raise InputError(
             "give DATASET --verdict with --out my.csv to draw pairs, or --finish my.csv to count"
         )
-    if config.finish is not None:
-        rates = error_rates(data, config.finish)
-        return rates, rates_table(rates)
-    assert out is not None
     pairs = draw_labelled(data, n=config.n, seed=config.seed)
     page = write_grading(out, pairs, verdict=True)
     file = out.with_name(f"{out.stem}-{FILE}.csv")

@@ -1,4 +1,8 @@
-"""The tokens of a text, and the texts that are all but the same by theirs."""
+"""The tokens of a text, and the texts that are all but the same by theirs.
+
+A `Nearness` says what "near" means. `NEAR_TEXTS`, over `word_pairs`, is that of issues, whose texts are long;
+that of sources, which are sentences, is over single words (`ensembling/splits.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic
 
 from angle_data.disjoint import DisjointSets, Member
@@ -14,6 +20,7 @@ from angle_data.text import stable_hash
 TokenSet = frozenset[str]
 
 _WORD = re.compile(r"\w+")
+_IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)")  # the dots of 1.2.10
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _ROUNDING = 1e-9
 
@@ -29,12 +36,53 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-class NearSets(Generic[Member]):
-    """Groups of texts whose sets of tokens have a Jaccard index of at least `least`, be it over others.
+def word_pairs(text: str) -> TokenSet:
+    """Return the distinct pairs of tokens that follow one another in `text`, or its only token.
 
-    `tokens_of` returns the tokens of a text by its name, and is called again whenever they are compared.
-    `sample` are names of texts that show which tokens are common. `ascending` promises that texts are added
-    in the order of how many tokens they have, which halves the work.
+    Their order counts, and a version or a date such as 1.2.10 is one word.
+    """
+    found = tokens(_IN_NUMBER.sub("", text))
+    return frozenset(map(" ".join, pairwise(found)) if len(found) > 1 else found)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """When two sets of tokens are near: at a Jaccard index of at least `least`, or if all but few are shared.
+
+    The latter: each has at least `spare_from` tokens and lacks at most `spared` of the larger one's.
+    """
+
+    least: float
+    spared: int = 0
+    spare_from: int = 1
+
+    def reached(self, shared: int, one: int, other: int) -> bool:
+        """Return whether sets of so many tokens, `shared` of them common, are near."""
+        if shared >= self.least * (one + other - shared):
+            return True
+        return min(one, other) >= self.spare_from and shared >= max(one, other) - self.spared
+
+    def least_shared(self, size: int, share: float) -> float:
+        """Return how many tokens a set shares at least with one near it that shares `share` by its index."""
+        return min(share * size, size - self.spared if size >= self.spare_from else size)
+
+
+NEAR_TEXTS = Nearness(least=0.82, spared=2, spare_from=9)
+"""Of `word_pairs`: texts of which about one word in twenty differs, or one word of at least ten."""
+
+
+def is_near(one: str, other: str) -> bool:
+    """Return whether two texts are near-identical."""
+    mine, theirs = word_pairs(one), word_pairs(other)
+    return bool(mine) and NEAR_TEXTS.reached(len(mine & theirs), len(mine), len(theirs))
+
+
+class NearSets(Generic[Member]):
+    """Groups of texts whose sets of tokens are near, be it over others.
+
+    `nearness` says which are. `tokens_of` returns the tokens of a text by its name, and is called again
+    whenever they are compared. `sample` are names of texts that show which tokens are common. `ascending`
+    promises that texts are added in the order of how many tokens they have, which halves the work.
 
     The tokens of a text are looked at from the rarest on. If the first that two texts share is one of the
     last k of both, they share no more than k, which must be enough; so the rarest tokens alone are indexed
@@ -44,16 +92,19 @@ class NearSets(Generic[Member]):
 
     def __init__(
         self,
-        least: float,
+        nearness: Nearness,
         tokens_of: Callable[[Member], TokenSet],
         sample: Iterable[Member],
         *,
         ascending: bool = False,
     ) -> None:
         self.groups: DisjointSets[Member] = DisjointSets()
-        self._least, self._tokens_of = least, tokens_of
-        # The share of its tokens that a text must have in common with any that is added later and near it.
-        self._indexed = 2 * least / (1 + least) if ascending else least
+        self._nearness = nearness
+        self._tokens_of = tokens_of
+        # By their index, the share of its tokens that a text has in common with any that is near it, and
+        # with any of those that are added later.
+        self._searched = nearness.least
+        self._indexed = 2 * nearness.least / (1 + nearness.least) if ascending else nearness.least
         self._often = Counter(token for name in sample for token in tokens_of(name))
         self._same: dict[int, Member] = {}  # of texts with the same tokens, the first
         # By token, then by the number of a text's tokens and how many are left from this one on: the names,
@@ -81,22 +132,24 @@ class NearSets(Generic[Member]):
         copy = self._same.get(_hash(bag))
         own = None if copy is None else self.groups.leader(copy)
         found = {} if own is None or copy == name else {own: None}
-        for token, left in self._rarest(bag, self._least):
+        for token, left in self._rarest(bag, self._searched):
             for (size, other_left), groups in self._entries(token).items():
-                if self._reaches(min(left, other_left), len(bag), size):
+                if self._nearness.reached(min(left, other_left), len(bag), size):
                     for leader, names in self._by_leader(groups).items():
                         if leader != own and leader not in found and self._any_near(bag, names):
                             found[leader] = None
         return [*found]
 
     def _rarest(self, bag: TokenSet, share: float) -> Iterator[tuple[str, int]]:
-        """Yield tokens, and how many are left from each on, while these are at least a share of all.
+        """Yield tokens, and how many are left from each on, while these are enough to be near.
 
-        Who has that share of the tokens has one of those yielded.
+        Whoever is near by an index that stands for that share of the tokens, or by all but few of them, has
+        one of those yielded.
         """
         size = len(bag)
+        enough = self._nearness.least_shared(size, share)
         for place, token in enumerate(sorted(bag, key=lambda token: (self._often[token], token))):
-            if size - place < share * size - _ROUNDING:
+            if size - place < enough - _ROUNDING:
                 break
             yield token, size - place
 
@@ -124,11 +177,7 @@ class NearSets(Generic[Member]):
 
     def _any_near(self, bag: TokenSet, names: Iterable[Member]) -> bool:
         others = map(self._tokens_of, names)
-        return any(self._reaches(len(bag & other), len(bag), len(other)) for other in others)
-
-    def _reaches(self, shared: int, one: int, other: int) -> bool:
-        """Return whether sets of so many tokens, `shared` of them common, are near."""
-        return shared >= self._least * (one + other - shared)
+        return any(self._nearness.reached(len(bag & other), len(bag), len(other)) for other in others)
 
 
 def _hash(bag: TokenSet) -> int:

@@ -31,10 +31,6 @@ class Schedule:
         self.steps = math.ceil(self.per_epoch * config.epochs)
         self.every = -(-self.per_epoch // config.evals_per_epoch)
 
-    def step_of(self, evaluation: int) -> int:
-        """Return the step of an evaluation, counted from 1."""
-        return min(evaluation * self.every, self.steps)
-
     def step_at(self, progress: float) -> int:
         """Return the step where this share (0..1) of the training is done."""
         return max(1, round(progress * self.steps))

@@ -1,6 +1,7 @@
 """The example that searches for a recipe, on a tiny model."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,18 @@ def test_the_better_trial_is_trained_to_the_end_beside_the_recipe(
     assert "trial-0" in last
     assert found == sorted(found, key=lambda each: -each[0])
     assert found == example.search(tmp_path / "out", **given)  # reopens what is finished
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [(("--trials", "0"), 2, "--trials must be at least 1"), ((), 1, "search.py: error: .*none.jsonl")],
+)
+def test_a_slip_is_one_line(example, tmp_path, monkeypatch, capsys, tiny_model_dir, more, code, said):
+    none = str(tmp_path / "none.jsonl")
+    given = ["--data", none, "--dev", none, "--backbone", str(tiny_model_dir), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", ["search.py", *given, *more])
+    with pytest.raises(SystemExit) as stop:
+        example.main()
+    told = capsys.readouterr().err if code == 2 else stop.value.code
+    assert re.search(said, told)
+    assert code == 1 or stop.value.code == code

@@ -46,7 +46,7 @@ class LlamaLocal(LoadedModel):
         assert spec.file is not None, "the choice of the engine gives its file"
         with spec.file.open("rb") as stream:
             if stream.read(4) != b"GGUF":
-                raise InputError(f"{spec.file} is no GGUF file, which is what --engine local loads")
+                raise InputError(f"{spec.file} is not a GGUF file, which is what --engine local loads")
         options = dict(spec.engine_options)
         check_not_ours(options, _OURS)
         threads = (os.cpu_count() or 1) if spec.file.stat().st_size > _LARGE_BYTES else 1

@@ -18,7 +18,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.facts import Rank
 from angle_data.gis.build.links import Pair, unordered
-from angle_data.gis.build.near import is_near
+from angle_data.similar.near import is_near
 from angle_data.text import stable_hash
 
 HUB = 30  # a larger cluster is a hub, such as an epic and its parts: only its links count, not the closure

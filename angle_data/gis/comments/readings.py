@@ -89,9 +89,17 @@ class Readings:
         """Name the file in the errors of the block."""
         try:
             yield
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise self._unusable(error) from None
+            said = f"{self.path} is locked by another program ({error})"
+            raise InputError(f"{said}; wait until that has ended, and run again") from None
         except sqlite3.DatabaseError as error:
-            said = f"{self.path} cannot be read or written ({error})"
-            raise InputError(f"{said}; if the disk is not full, delete it: it is made again") from None
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: Exception) -> InputError:
+        said = f"{self.path} cannot be read or written ({error})"
+        return InputError(f"{said}; if the disk is not full, delete it: it is made again")
 
 
 def _encoded(reading: Reading) -> str:

@@ -1,4 +1,8 @@
-"""What a crawl will take, before it begins: a request for each repository and for each hundred issues."""
+"""What a crawl will take, before it begins.
+
+A request for each repository and for each hundred issues; with `--strategy both`, one more for each
+repository, to look up issues that comments name.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,8 @@ def forecast(config: GisConfig, *, sleep: Callable[[float], None] = time.sleep) 
             log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
     check_readable(statuses)
     items = [count for count in counts.values() if isinstance(count, int)]
-    requests = sum(1 + max(1, math.ceil(count / PER_PAGE)) for count in items)
+    looked_up = int(signals == "both")
+    requests = sum(1 + looked_up + max(1, math.ceil(count / PER_PAGE)) for count in items)
     spent = client.spent.total()
     return {"repositories": len(items), "items": sum(items), "requests": requests, "spent": spent}
 

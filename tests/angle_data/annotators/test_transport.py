@@ -98,7 +98,7 @@ NO_PROXIES = [
 @pytest.mark.parametrize("proxy", NO_PROXIES)
 def test_an_address_that_is_no_proxys_is_a_mistake_of_the_user(environment, proxy):
     environment(HTTPS_PROXY=proxy)
-    with pytest.raises(InputError, match="the proxy in HTTPS_PROXY is no address of the form") as raised:
+    with pytest.raises(InputError, match="the proxy in HTTPS_PROXY is not an address of the form") as raised:
         post("https://api.example.com/v1/chat/completions")
     assert PASSWORD not in told(raised.value)
 

@@ -3,13 +3,17 @@
 import random
 
 import pytest
-from fake_gis_store import Listed
+from fake_gis_store import Listed, make_comment, make_issue, write_store
 
+from angle_data.gis.build.build import build_gis
 from angle_data.gis.build.links import Pair
-from angle_data.gis.build.near import is_near, near_texts
+from angle_data.gis.build.near import near_texts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.report import check_splits
 from angle_data.gis.build.splits import find_periods, split_at_time
+from angle_data.gis.crawl.selection import GisConfig
+from angle_data.gis.rehydrate import read_dataset
+from angle_data.similar.near import is_near
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 WORDS = [f"word{n}" for n in range(200)]
@@ -58,7 +62,7 @@ def test_near_identical_texts_are_found_and_others_are_not():
 
 
 def test_groups_go_over_texts_between():
-    texts = [" ".join(WORDS[shift : shift + 150]) for shift in (0, 6, 12)]
+    texts = [" ".join(WORDS[shift : shift + 150]) for shift in (0, 10, 20)]
     assert is_near(texts[0], texts[1])
     assert not is_near(texts[0], texts[2])
     near = near_texts(Listed(*texts), [(1, 0)])
@@ -91,6 +95,48 @@ def test_copies_are_found_in_a_crowd_of_one_template(crowd):
     for number in range(50, 60):
         assert near.add((1, number + 10)) == [(1, number)]
         assert list(near.neighbours((1, number + 20))) == [(1, number)]
+
+
+def short_text(number, words, version):
+    """A report of so many words, of which the version is one."""
+    drawn = random.Random(number).choices(WORDS, k=words - 2)
+    place = number % (words - 1)
+    return " ".join([*drawn[:place], "version", version, *drawn[place:]])
+
+
+def test_short_texts_that_differ_in_a_version_lie_in_one_split(tmp_path):
+    """Sixty of 10 to 32 words occur again in other clusters, with another version."""
+    issues, marks = [], []
+    for number in range(60):
+        for again, version in enumerate((f"1.2.{number}", f"1.10.{number + 1}")):
+            original = 200 * again + number + 1
+            title, body = short_text(number, 10 + number % 23, version).split(" ", 1)
+            own = [f"own{original}w{i}" for i in range(15)]
+            issues.append(make_issue(original, title, body))
+            issues.append(make_issue(original + 100, " ".join(own[:5]), " ".join(own[5:])))
+            marks.append(make_comment(original, original + 100, f"Duplicate of #{original}", 900))
+    path = write_store(tmp_path, issues=sorted(issues, key=lambda issue: issue.number), comments=marks)
+    summary = build_gis(GisConfig(path.parent, ratios=(0.5, 0.25, 0.25)))
+    splits = {number: split for split, row in read_dataset(summary.dataset)
+              for number in (row["number1"], row["number2"])}  # fmt: skip
+    assert {1, 60, 201, 260} <= set(splits)
+    assert [n for n in range(1, 61) if splits[n] != splits[n + 200]] == []
+    assert len(set(splits.values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        ("a b c d e f g h 12 j", "a b c d e f g h 13 j", True),
+        ("on 2.10.1 a b c d e f g h", "on 3.0.12 a b c d e f g h", True),
+        ("a b c d e f g h i j", "a b c d x f g h i y", False),
+        ("App crashes on start", "App crashes on exit", False),
+        ("", "", False),
+        ("Crash", "crash!", True),
+    ],
+)
+def test_near_is_one_word_in_a_short_text(one, other, near):
+    assert is_near(one, other) is near
 
 
 def pair(one, two):

@@ -1,6 +1,7 @@
 """Negative pairs, their candidates, and the ranking behind the hard ones."""
 
 from collections import Counter
+from datetime import date
 
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
@@ -32,6 +33,10 @@ MARKS = [make_comment(1_000 + n, n, f"Duplicate of #{n - 30}", 130) for n in ran
 DENIAL = make_comment(2_000, 33, "Not a duplicate of #4.", 131)
 TENTATIVE = make_comment(2_001, 35, "Is this a duplicate of #36?", 131, role="NONE", author="joe")
 MENTION = make_comment(2_002, 37, "Related to #38", 131)
+
+
+def week(head):
+    return date.fromisoformat(head.created_at[:10]).isocalendar()[:2]
 
 
 def labelled(*names):
@@ -266,12 +271,15 @@ def test_clusters_said_to_differ_lie_in_one_split(tmp_path):
 
 
 def test_hard_partners_share_as_many_words_as_the_positive_pair_or_its_subject(world):
-    w = world(**labelled("area0", "area1", "area2"))
-    drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "hard"]
+    # Of many that are equally near, few are found by subject alone: one draw may have none.
+    worlds = [(seed, world(**labelled("area0", "area1", "area2", "area3"))) for seed in range(4)]
+    drawn = [pair for seed, w in worlds for pair in w.draw(seed=seed)[0]["train"] if pair.kind == "hard"]
     ways = {pair.evidence.partition(":")[0] for pair in drawn}
     assert ways == {"words", "subject"}
-    labels = {pair: {w.scan.heads[node].labels for node in (pair.one, pair.other)} for pair in drawn}
-    assert all(len(labels[pair]) == 1 for pair in drawn if pair.evidence.startswith("subject"))
+    for pair in drawn:
+        if pair.evidence.startswith("subject"):
+            one, other = (worlds[0][1].scan.heads[node] for node in (pair.one, pair.other))
+            assert one.labels == other.labels or week(one) == week(other)
 
 
 def test_denials_that_lead_nowhere_are_counted(tmp_path):

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.similar.near import NearSets, tokens
-from angle_data.text import jaccard
+from angle_data.similar.near import Nearness, NearSets, tokens, word_pairs
 
 
 @pytest.mark.parametrize(
@@ -24,21 +23,36 @@ def test_tokens_are_words_and_pairs_of_characters_where_no_spaces_are_written(te
     assert tokens(text) == found
 
 
+def test_word_pairs_keep_numbers_whole():
+    assert word_pairs("Fails in v2.10.1 (2026-01-02)") == {"fails in", "in v2101", "v2101 20260102"}
+    assert [word_pairs("Fails!"), word_pairs("!")] == [{"fails"}, set()]
+
+
 BAGS = st.lists(st.frozensets(st.sampled_from("abcdefghij"), max_size=8), max_size=25)
 
 
-@pytest.mark.parametrize("least", [0.5, 0.75, 0.9])
+def is_near_by_hand(nearness, one, other):
+    """As `Nearness` says it, by the sets themselves."""
+    if len(one & other) >= nearness.least * len(one | other):
+        return bool(one | other)
+    long_enough = len(one) >= nearness.spare_from and len(other) >= nearness.spare_from
+    return long_enough and len(one - other) <= nearness.spared and len(other - one) <= nearness.spared
+
+
+@pytest.mark.parametrize(
+    "nearness", [Nearness(0.5), Nearness(0.75), Nearness(0.9), Nearness(0.9, 2, 5), Nearness(0.8, 1, 3)]
+)
 @given(bags=BAGS, data=st.data())
-def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(least, bags, data):
+def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(nearness, bags, data):
     ascending = data.draw(st.booleans())
     order = data.draw(st.permutations(range(len(bags))))
     if ascending:
         order = sorted(order, key=lambda name: len(bags[name]))
     sample = order[: data.draw(st.integers(0, len(order)))]
-    near = NearSets(least, bags.__getitem__, sample, ascending=ascending)
+    near = NearSets(nearness, bags.__getitem__, sample, ascending=ascending)
     leader = {}
     for name in order:
-        joined = {leader[other] for other in leader if jaccard(bags[name], bags[other]) >= least}
+        joined = {leader[other] for other in leader if is_near_by_hand(nearness, bags[name], bags[other])}
         if not ascending:
             assert set(near.neighbours(name)) == joined
         assert set(near.add(name)) == joined
@@ -49,13 +63,13 @@ def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(l
 
 def test_a_text_is_not_its_own_neighbour_and_may_be_added_twice():
     bags = dict(zip("abc", map(frozenset, ("wxyz", "wxyz", "wxy")), strict=True))
-    near = NearSets(0.75, bags.__getitem__, [])
+    near = NearSets(Nearness(0.75), bags.__getitem__, [])
     assert [near.add("a"), near.add("a"), near.neighbours("a")] == [[], [], []]
     assert [near.neighbours("b"), near.neighbours("c")] == [["a"], ["a"]]
 
 
 def test_texts_without_a_token_are_near_to_none():
-    near = NearSets(0.5, dict.fromkeys("ab", frozenset()).__getitem__, "ab")
+    near = NearSets(Nearness(0.5), dict.fromkeys("ab", frozenset()).__getitem__, "ab")
     assert [near.add("a"), near.add("b")] == [[], []]
 
 
@@ -63,7 +77,7 @@ def test_hardly_any_text_is_compared_where_rare_tokens_differ():
     """Three words that all hold, and nine of its own."""
     bags = {n: frozenset([*"xyz", *(f"{n}own{i}" for i in range(9))]) for n in range(300)}
     asked = []
-    near = NearSets(0.5, lambda name: asked.append(name) or bags[name], bags)
+    near = NearSets(Nearness(0.5), lambda name: asked.append(name) or bags[name], bags)
     before = len(asked)
     assert not any(near.add(name) for name in bags)
     assert len(asked) - before == len(bags)

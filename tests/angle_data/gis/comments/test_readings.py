@@ -1,6 +1,7 @@
 """Readings are kept: each comment is read once by one version of the grammar."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,21 @@ def test_the_errors_of_another_database_are_not_taken_for_its_own(tmp_path):
 
     with pytest.raises(sqlite3.DatabaseError, match="of the crawl store"):
         failing()
+
+
+def test_readings_are_committed_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(readings, "_ROWS_A_COMMIT", 3)
+    with Readings(tmp_path) as opened, sqlite3.connect(tmp_path / FILE_NAME) as other:
+        for number in range(1, 5):
+            opened.read(f"Duplicate of #{number}", "o/r", 9, author=None)
+        assert other.execute("SELECT count(*) FROM readings").fetchone()[0] >= 2
+
+
+def test_a_locked_file_is_not_to_be_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(readings.sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+    with Readings(tmp_path) as opened:
+        other = sqlite3.connect(tmp_path / FILE_NAME)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match=r"locked by another program .*; wait until that has ended"):
+            opened.read("Duplicate of #5", "o/r", 9, author=None)
+        other.close()

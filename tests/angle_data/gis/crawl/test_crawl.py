@@ -137,9 +137,10 @@ def test_a_second_run_asks_only_for_what_changed(tmp_path):
     assert [item.title for item in rows(tmp_path, "issues") if item.id == issue.id] == ["changed"]
 
 
+@pytest.mark.parametrize("issues", [130, 700])
 @pytest.mark.parametrize("strategy", ["both", "events", "comments"])
-def test_the_estimate_is_near_what_the_crawl_then_spends(tmp_path, strategy):
-    with FakeGitHub(make_world(3, repos=4, issues=700, comments=4)) as github:
+def test_the_estimate_is_within_a_fifth_of_what_the_crawl_then_spends(tmp_path, strategy, issues):
+    with FakeGitHub(make_world(3, repos=4, issues=issues, comments=4)) as github:
         names = [repo.full_name for repo in github.world.repos.values()]
         found = forecast(config_for(github, tmp_path, *names, strategy=strategy))
         assert len(github.seen) == found["spent"] == (8 if strategy == "comments" else 1)
@@ -149,7 +150,7 @@ def test_the_estimate_is_near_what_the_crawl_then_spends(tmp_path, strategy):
         assert summary.requests == len(github.seen)
         assert summary.graphql == github.count("graphql")
         assert summary.graphql < summary.requests / 10 or strategy != "comments"
-        assert found["requests"] == pytest.approx(summary.requests, rel=0.25)
+        assert found["requests"] == pytest.approx(summary.requests, rel=0.2)
 
 
 # Tokens, servers and dates
