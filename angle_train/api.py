@@ -161,7 +161,7 @@ def fit(
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", "keep", *_RUN_OPTIONS, "merge_back", *keys])
+    check_names("fit", options, ["human", "keep", "guard", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
@@ -170,7 +170,7 @@ def fit(
     check_training_extra("angle-train fit")
     backbone, out = _several(backbone)[0], path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
-    given["keep"] = options.pop("keep", None)
+    given |= {name: options.pop(name, None) for name in ("keep", "guard")}
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])

@@ -55,6 +55,12 @@ class FitOptions:
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
     keep: list[str] | None = _keep()
+    guard: list[str] | None = option(
+        "Labelled pairs of other text that must not get worse. Repeatable.",
+        None,
+        shown="general text and your own texts, which need no labels, in any case",
+    )
+    guard_loss: float | None = _of_recipe("Points (Spearman x 100) that a guard may lose.")
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
     batch_size: int | None = _of_recipe("Pairs per step, across all processes.")

@@ -188,6 +188,8 @@ class TrainingConfig:
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
+        guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
+            see `train.guards`.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
@@ -214,6 +216,7 @@ class TrainingConfig:
     max_grad_norm: _Above0 = 1.0
     prompt: str = ""
     average_with_backbone: _Below1 = 0.0
+    guard_loss: _AtLeast0 = 1.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
+from angle_train.data.guards import load_guards
 from angle_train.data.keep import load_to_keep, with_kept
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
@@ -54,6 +55,7 @@ from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
+from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.train.merging import blend, snapshot
 from angle_train.train.processes import connect, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
@@ -65,7 +67,7 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
-_REPEATED = ("backbone", "data", "human", "keep", "dev", "test", "scale", "drop_leaks")
+_REPEATED = ("backbone", "data", "human", "keep", "guard", "dev", "test", "scale", "drop_leaks")
 
 
 class FitResult(NamedTuple):
@@ -169,9 +171,9 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
         facts = facts_of(run, reason)
         run, model, lengths = load_model(run)
         run = claim(score_pairs_to_keep(run, model), held)
-        before = measure_base_model(run, model)
+        before, guards = measure_base_model(run, model)
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
-        outcome = tune(run, model, before)
+        outcome = tune(run, model, before, guards)
         report = save(run, model, before, outcome, facts | lengths)
         log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(report, False)
@@ -217,11 +219,17 @@ def load_data(options: FitOptions, reason: str = "") -> RunData:
         scale=options.scale,
         drop_leaks=options.drop_leaks,
     )
-    if not options.keep:
-        return data
+    if options.keep:
+        data = replace(data, kept=pairs_to_keep(options.keep, data))
+    learned = [data.train, *([data.kept] if data.kept is not None else []), *data.dev]
+    return replace(data, guards=load_guards(options.guard or (), learned, data.train, options.scale))
+
+
+def pairs_to_keep(specs: Sequence[str], data: RunData) -> PairSet:
+    """Return the pairs of `--keep`, which the objective must be able to rank."""
     if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
         raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
-    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test]))
+    return load_to_keep(specs, [data.train, *data.dev, *data.test])
 
 
 def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
@@ -234,6 +242,7 @@ def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
+        "guards": " ".join(guard.pairs.sha256() for guard in data.guards),
     }
     more = {"human-graded pairs": data.human, "pairs to keep": data.kept}
     return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
@@ -311,9 +320,12 @@ def measure_by_base_model(run: Run, model: SentenceTransformer, sets: list[PairS
     return measure(base_model(run, model), sets, BACKBONE)
 
 
-def measure_base_model(run: Run, model: SentenceTransformer) -> Columns:
-    """Return the similarities of the dev and test sets before tuning."""
-    return measure_by_base_model(run, model, [pairs for _, pairs in run.data.evaluated])
+def measure_base_model(run: Run, model: SentenceTransformer) -> tuple[Columns, Guards]:
+    """Return the similarities of the dev and test sets before tuning, and the guards with theirs."""
+    evaluated, guards = [pairs for _, pairs in run.data.evaluated], run.data.guards
+    found = measure_by_base_model(run, model, [*evaluated, *(guard.pairs for guard in guards)])
+    before = found[len(evaluated) :]
+    return found[: len(evaluated)], guards_of(guards, before, run.recipe.training.guard_loss)
 
 
 @rank_zero
@@ -332,23 +344,26 @@ def claim(run: Run, held: ExitStack) -> Run:
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
+def tune_on_dev_pairs(run: Run, model: SentenceTransformer, before: Columns, guards: Guards) -> Outcome:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
     dev, share = run.data.dev, run.recipe.training.average_with_backbone
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
     evaluator = DevEvaluator(dev, score, run.directory.checkpoints / "measured.jsonl", share)
-    evaluator.backbone = snapshot(model) if share else {}
+    evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
-    candidates = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
+    found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
+    candidates, losses = Checkpoints(model, backbone, run.directory.checkpoints).within(guards, found, dev)
     choice = choose(candidates, dev)
-    taken = candidates[choice.chosen or 1]  # where the base model is kept, the report shows the planned end
-    adopt_checkpoint(run, model, taken, evaluator.backbone)
+    number = choice.chosen or 1  # where the base model is kept, the report shows the planned end
+    taken = candidates[number]
+    adopt_checkpoint(run, model, taken, backbone)
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
     training = replace(training, best_step=taken.step if choice.chosen else 0)
-    merge = {"merge": {"share": share}} if share else {}
-    return Outcome(training, choice, {"choice": choice.to_dict()} | merge)
+    findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
+    merge = {"merge": {"share": taken.share}} if taken.share else {}
+    return Outcome(training, choice, findings | merge)
 
 
 def checkpoint_candidates(
@@ -375,8 +390,12 @@ def adopt_checkpoint(
     blend(model, backbone, taken.share)
 
 
-def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outcome:
-    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`."""
+def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns, guards: Guards) -> Outcome:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`.
+
+    What the parts chose is what guards judge. A larger share of the backbone was never measured on the parts,
+    so where guards refuse it, the base model stays.
+    """
     human = run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
@@ -384,12 +403,19 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
-    training, step = Training([], 0, schedule.steps, 0), 0
-    if cross.choice.chosen:
+    training, step, choice = Training([], 0, schedule.steps, 0), 0, cross.choice
+    findings: dict[str, Any] = {"folds": cross.to_dict()}
+    if choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
         training = run.train(model, stop_at=step)
         mix_in_backbone(run, model, cross.share)
+        losses = guards.losses(measure_tuned(model, guards.sets))
+        findings["guards"] = as_details(losses, guards.most)
+        log.info("%s", worse_sentence(losses))
+        if guards.refuse(losses):
+            choice, step = replace(choice, chosen=0, best=choice.chosen, refused=True), 0
+            log.info("%s", choice.sentence("", "held-out pairs"))
     curve: list[Point] = [
         {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
@@ -397,10 +423,16 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns) -> Outc
     pairs = replace(human, name=f"{human.name}/held out in turn")
     return Outcome(
         replace(training, curve=curve, best_step=step),
-        cross.choice,
-        {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
+        choice,
+        findings | {"choice": choice.to_dict()},
         HeldOut(pairs, untuned, cross.after),
     )
+
+
+@rank_zero
+def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet]) -> Columns:
+    """Return the similarities of sets of pairs under tuned weights."""
+    return measure(model, sets)
 
 
 @rank_zero

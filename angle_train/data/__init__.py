@@ -10,5 +10,6 @@ In reading order:
 `leaks`: what pairs that measure share with pairs that were learned from.
 `hold_out`: pairs held out of training, and parts that take turns.
 `splits`: the pairs of a run: training, dev and test.
+`guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
 `keep`: pairs that are to keep the backbone's similarity.
 """

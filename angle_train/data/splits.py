@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from angle_data.errors import InputError
+from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
@@ -38,6 +39,7 @@ class RunData:
         others: The pairs of `train` that are not human-graded; none if there are none.
         kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
             `keep.with_kept`; none if none were given.
+        guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         recipe: The recipe with all that it left open chosen for these pairs.
     """
@@ -48,6 +50,7 @@ class RunData:
     human: PairSet | None = None
     others: PairSet | None = None
     kept: PairSet | None = None
+    guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
 
@@ -104,7 +107,7 @@ def load_run_data(
         check_enough(human_pairs)
     if len(set(train.scales())) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev_sets, test_sets, human_pairs, others, None, dropped, recipe)
+    return RunData(train, dev_sets, test_sets, human_pairs, others, dropped=dropped, recipe=recipe)
 
 
 def _leave_out(

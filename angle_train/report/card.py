@@ -45,7 +45,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
              "keep": "Of these, unlabelled, to keep their similarity", "dev": "Chosen on",
-             "test": "Tested on"}  # fmt: skip
+             "test": "Tested on", "guard": "Guarded by"}  # fmt: skip
     if report.kept == TUNED and (trained := _objective(report)):
         found.append(trained)
     return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]

@@ -59,7 +59,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
         headline=report.verdict.headline,
         advice=report.verdict.advice,
-        lines=[*report.verdict.evidence, *report.verdict.lines[1:]],
+        lines=[*report.verdict.lines[1:2], *report.verdict.evidence, *report.verdict.lines[2:]],
         tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
         scores=scores_of(results, roles=True, coloured=tuned, charted=judged),

@@ -68,7 +68,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs of a run: role (train, human, keep, dev, test), size, score scale and fingerprint."""
+    """One set of pairs: role (train, human, keep, dev, test, guard), size, score scale and fingerprint."""
 
     role: str
     name: str
@@ -100,7 +100,8 @@ class FitReport:
             kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
-            reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
+            reason, `choice` (see `train.choosing.Choice`), `guards` (what they lose, see `train.guards`),
+            `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone that is mixed in), `lengths` (tokens a text),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
@@ -184,6 +185,7 @@ def make_report(
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
     better = trained.details["choice"]["chosen"] > 0
     also = (("human", data.human), ("keep", data.kept))
+    guards = [("guard", guard.pairs) for guard in data.guards]
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
@@ -192,7 +194,7 @@ def make_report(
         precision=resolve_precision(recipe.training.precision, model.device),
         data=[
             DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256())
-            for role, pairs in [("train", data.train), *also, *data.evaluated]
+            for role, pairs in [("train", data.train), *also, *data.evaluated, *guards]
             if pairs is not None
         ],
         curve=[{"step": 0, "epoch": 0.0, "dev": trained.dev_before}, *training.curve],
