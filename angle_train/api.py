@@ -146,9 +146,10 @@ def fit(
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
-        **options: `human` (human-graded training pairs), `keep` (pairs of general text whose similarity is
-            to stay as it is), the command's other options (`scale`, `drop_leaks`, `overwrite`, `device`,
-            `report_to`, `require_better`, `merge_back`), and any value of the recipe by its name: `epochs=3`,
+        **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
+            the backbone finds them), `guard` (labelled pairs of other text that must not get worse), the
+            command's other options (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`,
+            `require_better`, `merge_back`), and any value of the recipe by its name: `epochs=3`,
             `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
     Raises:

@@ -22,9 +22,10 @@ _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, sh
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "Pairs of general text, without scores, whose similarity should stay as the backbone has it (make them "
-    "with angle-data mine). Repeatable.",
+    "Texts, or pairs of them, without scores, whose similarities should stay as the backbone has them. "
+    "Repeatable.",
     None,
+    shown="general text and your own, if the recipe says so",
 )
 _drop_leaks = partial(option, "Leave out training pairs that are also dev or test pairs.", False)
 _setting = partial(option, "Set any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")

@@ -27,12 +27,12 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
-from angle_train.data.guards import load_guards
-from angle_train.data.keep import load_to_keep, with_kept
+from angle_train.data.guards import load_guards, own_texts
+from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks
-from angle_train.evaluation.similarity import mean_spearman, measure
+from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
 from angle_train.model.load import (
@@ -44,6 +44,7 @@ from angle_train.model.load import (
     load_for_training,
     save_model,
 )
+from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
@@ -87,6 +88,7 @@ class Run:
         directory: Where it writes.
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
         resume: The checkpoint to go on from.
+        kept: The texts that are to keep their similarities, with the base model's embeddings.
     """
 
     options: FitOptions
@@ -94,6 +96,7 @@ class Run:
     directory: RunDirectory
     tokens: int | None = None
     resume: Path | None = None
+    kept: Kept | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -123,7 +126,7 @@ class Run:
             self.directory.checkpoints,
             evaluator=dev,
             resume=self.resume,
-            options=TrainOptions(stop_at=stop_at, trackers=tracker_names(self.options.report_to)),
+            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
 
 
@@ -170,7 +173,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
         run, model, lengths = load_model(run)
-        run = claim(score_pairs_to_keep(run, model), held)
+        run = claim(embed_texts_to_keep(run, model), held)
         before, guards = measure_base_model(run, model)
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
         outcome = tune(run, model, before, guards)
@@ -219,17 +222,10 @@ def load_data(options: FitOptions, reason: str = "") -> RunData:
         scale=options.scale,
         drop_leaks=options.drop_leaks,
     )
-    if options.keep:
-        data = replace(data, kept=pairs_to_keep(options.keep, data))
-    learned = [data.train, *([data.kept] if data.kept is not None else []), *data.dev]
-    return replace(data, guards=load_guards(options.guard or (), learned, data.train, options.scale))
-
-
-def pairs_to_keep(specs: Sequence[str], data: RunData) -> PairSet:
-    """Return the pairs of `--keep`, which the objective must be able to rank."""
-    if not (data.recipe.objective.cosine_weight or data.recipe.objective.angle_weight):
-        raise InputError("--keep: the objective of this run ranks nothing; add --set cosine_weight=0.2")
-    return load_to_keep(specs, [data.train, *data.dev, *data.test])
+    guarded, own = own_texts(data.train)
+    kept = load_to_keep(options.keep or (), data.recipe.training.keep_general, own, [*data.dev, *data.test])
+    guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
+    return replace(data, kept=kept, guards=guards)
 
 
 def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
@@ -244,8 +240,8 @@ def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
         "guards": " ".join(guard.pairs.sha256() for guard in data.guards),
     }
-    more = {"human-graded pairs": data.human, "pairs to keep": data.kept}
-    return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
+    more = {"human-graded pairs": data.human, "texts to keep": data.kept}
+    return parts | {part: found.sha256() for part, found in more.items() if found is not None}
 
 
 def facts_of(run: Run, reason: str) -> dict[str, Any]:
@@ -303,15 +299,17 @@ def base_model(run: Run, model: SentenceTransformer) -> SentenceTransformer:
     return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def score_pairs_to_keep(run: Run, model: SentenceTransformer) -> Run:
-    """Return the run with the pairs to keep among what trains, scored by the base model."""
+def embed_texts_to_keep(run: Run, model: SentenceTransformer) -> Run:
+    """Return the run with the base model's embeddings of the texts to keep."""
     kept = run.data.kept
-    if kept is None:
-        return run
-    (similarity,) = measure_by_base_model(run, model, [kept])
-    if np.ptp(similarity.clip(0.0, 1.0)) == 0:
-        raise InputError("--keep: the backbone finds all its pairs equally similar; give pairs that differ")
-    return replace(run, data=with_kept(run.data, kept, similarity))
+    return run if kept is None else replace(run, kept=kept_of(kept.texts, embed_by_base_model(run, model)))
+
+
+@rank_zero
+def embed_by_base_model(run: Run, model: SentenceTransformer) -> NDArray[np.float32]:
+    """Return the embeddings (P, D) of the texts to keep under the base model."""
+    texts = run.data.kept.texts if run.data.kept is not None else ()
+    return Embedder(base_model(run, model), BACKBONE)(texts)
 
 
 @rank_zero
@@ -401,7 +399,7 @@ def tune_by_parts(run: Run, model: SentenceTransformer, before: Columns, guards:
         raise ValueError("neither dev nor human-graded pairs")
     (untuned,) = measure_by_base_model(run, model, [human])
     fingerprint = run.directory.fingerprint
-    cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
+    cross = cross_fit(run.load, run.data, run.kept, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
     training, step, choice = Training([], 0, schedule.steps, 0), 0, cross.choice
     findings: dict[str, Any] = {"folds": cross.to_dict()}

@@ -11,16 +11,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.similar.near import tokens
-from angle_data.similar.ranking import Index, numbered
-from angle_data.text import counted, normalise, stable_hash
+from angle_data.resources import packaged_folder
+from angle_data.text import counted, jaccard, normalise, stable_hash, words
 from angle_train.data.hold_out import connected
 from angle_train.data.leaks import without_pairs_of
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
@@ -29,11 +27,9 @@ log = logging.getLogger("angle.fit")
 
 FEWEST = 5
 """Sources that a labelled guard must have: resamples of fewer tell no chance from a loss."""
-_GENERAL = Path(__file__).with_name("general.jsonl")
 _DEGREES = {"paraphrase": 1.0, "changed": 0.5, "topic": 0.25}  # of similarity to `text`; strangers have 0
-_OWN_TEXTS = 100  # so many of the user's texts are looked at, each with three others
-_NEAREST, _BETWEEN = 1, 20  # ranks of neighbours
-_WORDS, _WINDOW = 16, 200  # of a text that lead to its neighbours, see `Index.nearest`
+_OWN_TEXTS, _OWN_SHARE = 200, 4  # so many of the user's texts are held out at most, and one of so many
+_NEAREST, _NEAR = 1, 20  # ranks of the texts that a text stands with
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +47,14 @@ class Guard:
 
 
 def load_guards(
-    specs: Sequence[str], learned: Sequence[PairSet], own: PairSet, scale: str | None = None
+    specs: Sequence[str], learned: Sequence[PairSet], own: Sequence[str], scale: str | None = None
 ) -> list[Guard]:
     """Return the labelled guards, without what the model learns from, and the two that are always there.
 
     Args:
         specs: What to read for the labelled ones, see `sources.read_rows`; the validation split of a dataset.
         learned: Pairs that train or choose the weights.
-        own: Training pairs, whose first texts are the user's.
+        own: Texts of the user, see `own_texts`.
         scale: Of the scores, see `load_pairs`.
 
     Raises:
@@ -100,29 +96,35 @@ def general_pairs() -> PairSet:
     Each text stands with a paraphrase, with a near copy that says something else, with a text on its topic,
     and with the paraphrase of the next text. The scores say which of these it is.
     """
-    rows = [row for _, row in read_jsonl(_GENERAL)]
+    rows = [row for _, row in read_jsonl(packaged_folder("general") / "guard.jsonl")]
     found = [(row["text"], row[kind], score) for row in rows for kind, score in _DEGREES.items()]
     following = rows[1:] + rows[:1]
     found += [(a["text"], b["paraphrase"], 0.0) for a, b in zip(rows, following, strict=True)]
     return _pairs("general text", found)
 
 
-def own_pairs(pairs: PairSet) -> PairSet | None:
-    """Return pairs among the first texts of `pairs`: of each text the nearest, a near one, a random one.
-
-    Nearness is by shared words. The same texts give the same pairs. None where there are fewer than four
-    texts: they say nothing.
-    """
+def own_texts(pairs: PairSet) -> tuple[list[str], list[str]]:
+    """Return the user's texts, the distinct first texts of pairs: those for the guard, and the rest."""
     distinct = {normalise(text): text for text in pairs.text1}
     texts = [distinct[key] for key in sorted(distinct, key=lambda key: (stable_hash(key), key))]
-    if len(texts) < 4:
+    held = min(_OWN_TEXTS, len(texts) // _OWN_SHARE)
+    return texts[:held], texts[held:]
+
+
+def own_pairs(texts: Sequence[str]) -> PairSet | None:
+    """Return pairs among texts: of each the nearest, one that is near, and one that stands anywhere.
+
+    Nearness is by shared words. None where there are fewer than four texts: they say nothing.
+    """
+    count = len(texts)
+    if count < 4:
         return None
-    index = Index(numbered(set(tokens(text))) for text in texts)
+    own = [words(text) for text in texts]
     found: dict[tuple[int, int], None] = {}
-    for place in range(min(len(texts), _OWN_TEXTS)):
-        near, _ = index.nearest(place, _BETWEEN, words=_WORDS, window=_WINDOW)
-        others = [near[rank - 1] for rank in (_NEAREST, _BETWEEN) if rank <= len(near)]
-        for other in (*map(int, others), (place + len(texts) // 2) % len(texts)):
+    for place in range(count):
+        others = sorted((-jaccard(own[place], own[other]), other) for other in range(count) if other != place)
+        near = [others[min(rank, count - 1) - 1][1] for rank in (_NEAREST, _NEAR)]
+        for other in (*near, (place + count // 2) % count):
             found.setdefault((min(place, other), max(place, other)))
     return _pairs("your own texts", [(texts[a], texts[b], 0.0) for a, b in found])
 

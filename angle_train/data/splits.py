@@ -15,6 +15,7 @@ import numpy as np
 from angle_data.errors import InputError
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
+from angle_train.data.keep import KeptTexts
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
@@ -37,8 +38,7 @@ class RunData:
         test: Sets that nothing is chosen on.
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
-        kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
-            `keep.with_kept`; none if none were given.
+        kept: Texts that are to keep their similarities, see `keep.load_to_keep`; none if there are none.
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         recipe: The recipe with all that it left open chosen for these pairs.
@@ -49,7 +49,7 @@ class RunData:
     test: list[PairSet]
     human: PairSet | None = None
     others: PairSet | None = None
-    kept: PairSet | None = None
+    kept: KeptTexts | None = None
     guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
