@@ -98,9 +98,8 @@ def furnish(world, backbone):
     """Put a reader's own files into an empty folder."""
     lines = (ROOT / "examples/cloud-ops/texts.jsonl").read_text().splitlines()[:24]
     (world / "notes.jsonl").write_text("\n".join(lines) + "\n")
-    (world / "examples/general").mkdir(parents=True)
-    lines = (ROOT / "examples/general/texts.jsonl").read_text().splitlines()[:16]
-    (world / "examples/general/texts.jsonl").write_text("\n".join(lines) + "\n")
+    lines = (ROOT / "general/texts.jsonl").read_text().splitlines()[:16]
+    (world / "more-texts.jsonl").write_text("\n".join(lines) + "\n")
     shutil.copytree(backbone, world / BACKBONE)
     lines = (ROOT / "examples/cloud-ops/eval_natural.jsonl").read_text().splitlines()[:30]
     graded = [json.loads(line) for line in lines]
