@@ -16,7 +16,7 @@ from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import spearman
 from angle_train.run import fit
 from angle_train.train.choosing import Candidate, choose
-from angle_train.train.guards import guards_of, within_guards, worse_sentence, worth_of
+from angle_train.train.guards import SPENT, guards_of, within_guards, worse_sentence, worth_of
 
 FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 TEXTS = [(f"one {n}", f"two {n}") for n in range(60)]
@@ -89,11 +89,12 @@ def test_without_labels_the_loss_is_what_a_change_costs_that_knows_nothing_of_me
     assert (same.loss, same.low, same.high, same.after) == (0, 0, 0, pytest.approx(1))
     blind = before + np.random.default_rng(2).normal(scale=0.3, size=len(before))
     (loss,) = guards.losses([blind])
-    assert loss.loss == pytest.approx(guards.worth * (1 - loss.after))
+    blindly = guards.worth * (1 - loss.after)
+    assert loss.loss == pytest.approx(SPENT * blindly)
     clear = pairs.take(np.flatnonzero(pairs.score != 0.5).tolist(), "clear")
     kept = [column[pairs.score != 0.5] for column in (before, blind)]
     found = [spearman(clear.score, column) for column in kept]
-    assert loss.loss == pytest.approx(found[0] - found[1], abs=0.05)  # what it does cost these pairs
+    assert blindly == pytest.approx(found[0] - found[1], abs=0.05)  # what it does cost these pairs
     assert guards.refuse([loss])
 
 
@@ -113,7 +114,7 @@ def test_the_order_of_the_users_own_texts_may_change():
     own = pair_set(TEXTS, np.zeros(60), name="your own texts")
     guards = guards_of([Guard("general", pairs), Guard("own", own)], [known, rising()], 1.0)
     losses = guards.losses([known, -rising()])
-    assert losses[1].loss > 1
+    assert 100 * losses[1].low > 50
     assert not guards.refuse(losses)
 
 
