@@ -21,6 +21,7 @@ from angle_train.data.sources import names_of, read_rows, text_columns, text_in
 MOST = 5_000
 """So many texts are kept at most, drawn by hash: each of their neighbours is looked for among all of them."""
 FEWEST = 8
+_OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
 _GENERAL = ("texts.jsonl", "genres.jsonl")
 
 
@@ -52,7 +53,7 @@ def load_to_keep(
     Args:
         specs: What to read, see `sources.read_rows`: texts, or pairs of texts. Scores are left alone.
         general: Whether the general texts that come with the toolkit and the `own` ones are kept too.
-        own: Of the user.
+        own: Of the user, in the order in which they are taken.
         measured: Pairs whose texts are not kept: what measures is not to be learned.
 
     Raises:
@@ -60,7 +61,7 @@ def load_to_keep(
     """
     given = [text for spec in specs for text in _read(spec)]
     names = [*map(name_of, specs), *(["general text", "your own texts"] if general else [])]
-    texts = [*given, *((*general_texts(), *own) if general else ())]
+    texts = [*given, *((*general_texts(), *own[:_OWN]) if general else ())]
     if not texts and not specs:
         return None
     taken = {normalise(text) for pairs in measured for text in (*pairs.text1, *pairs.text2)}

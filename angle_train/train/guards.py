@@ -31,10 +31,9 @@ from angle_train.evaluation.statistics import (
     Array,
     difference_between,
     draw,
-    resamples_for,
     spearman_of,
 )
-from angle_train.train.choosing import Candidate, Columns, groups_of
+from angle_train.train.choosing import RESAMPLES, Candidate, Columns, groups_of
 from angle_train.train.merging import blended
 from angle_train.train.processes import rank_zero
 from angle_train.train.trainer import restore
@@ -118,7 +117,7 @@ class Guards:
         gold, weight = (guard.pairs.score, 1.0) if labelled else (before, SPENT * self.worth)
         both = [spearman_of(gold, column) for column in (before, after)]
         old, new = (statistic.value() for statistic in both)
-        drawn = draw(both, resamples_for(len(gold)), groups=groups_of(guard.pairs))
+        drawn = draw(both, RESAMPLES, groups=groups_of(guard.pairs))
         lost = difference_between(weight * (old - new), weight * drawn[1], weight * drawn[0])
         return Loss(
             kind=guard.kind,
@@ -148,7 +147,7 @@ def worth_of(pairs: PairSet, similarity: Array) -> float:
     clear = np.flatnonzero(pairs.score != 0.5)
     chosen = pairs.take(clear.tolist(), pairs.name)
     found = [spearman_of(chosen.score, column) for column in (similarity[clear], word_overlap(chosen))]
-    drawn = draw(found, groups=groups_of(chosen))
+    drawn = draw(found, RESAMPLES, groups=groups_of(chosen))
     known = found[0].value()
     surely = difference_between(known - found[1].value(), drawn[1], drawn[0]).low > 0
     return max(known, 0.0) if surely else 0.0
