@@ -238,9 +238,9 @@ def fingerprint(options: FitOptions, data: RunData) -> dict[str, str]:
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
-        "guards": " ".join(guard.pairs.sha256() for guard in data.guards),
     }
-    more = {"human-graded pairs": data.human, "texts to keep": data.kept}
+    more: dict[str, Any] = {"human-graded pairs": data.human, "texts to keep": data.kept}
+    more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
     return parts | {part: found.sha256() for part, found in more.items() if found is not None}
 
 

@@ -185,7 +185,7 @@ def make_report(
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
     better = trained.details["choice"]["chosen"] > 0
     also = (("human", data.human), ("keep", data.kept))
-    guards = [("guard", guard.pairs) for guard in data.guards]
+    guards = [("guard", guard.pairs) for guard in data.guards if guard.kind == "labelled"]
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,

@@ -37,6 +37,7 @@ class Verdict:
         advice: The conclusion in one sentence: use the tuned model, or the backbone, and why.
         lines: All sentences: the advice, what got worse, then every set. Where no checkpoint was chosen there
             is the advice alone: no saved model has the other figures.
+        worse: What got worse elsewhere, which is the second line; empty where no tuned weights were saved.
         evidence: What stands behind it: words that mislead, what the sample can show, shared texts.
         tone: `good`, `bad` or nothing, of the saved model.
         shown_better: Whether the tuned weights are better than the backbone on some judged set and worse on
@@ -47,6 +48,7 @@ class Verdict:
     headline: str
     advice: str
     lines: list[str]
+    worse: str
     evidence: list[str]
     tone: str
     shown_better: bool
@@ -89,7 +91,8 @@ def judge(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> V
     return Verdict(
         headline=f"{head}: {shares_sentence(shares, *told)}." if shares else f"{head}.",
         advice=said,
-        lines=[said, *facts.notes()],
+        lines=[said, *filter(None, [facts.worse()]), *facts.notes()],
+        worse=facts.worse(),
         evidence=[*filter(None, [misled, facts.agreement()]), *power_sentences(judged), *shared],
         tone=tone(compared) if kept == TUNED else "",
         shown_better=facts.shown_better,
@@ -197,12 +200,11 @@ class _Facts:
         if not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
-        worse = [worse_sentence(self.losses)] if self.losses else []
-        return (
-            worse
-            + lines
-            + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
-        )
+        return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
+
+    def worse(self) -> str:
+        """Return what the saved weights lose elsewhere."""
+        return worse_sentence(self.losses) if self.kept == TUNED and self.losses else ""
 
     def agreement(self) -> str:
         """Return how far the saved weights keep the backbone's order, where they are not its own."""
