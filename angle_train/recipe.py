@@ -99,7 +99,7 @@ class ObjectiveConfig:
     negative_score: _Share = _OPEN
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
-    keep_weight: _Above0 = 2000.0
+    keep_weight: _Above0 = 1000.0
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
@@ -223,7 +223,7 @@ class TrainingConfig:
     prompt: str = ""
     average_with_backbone: _Below1 = 0.0
     keep_general: bool = False
-    keep_texts: _Two = 16
+    keep_texts: _Two = 8
     guard_loss: _AtLeast0 = 1.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5

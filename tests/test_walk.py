@@ -19,7 +19,7 @@ WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 6_997),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 7_715),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 3_549),
-    "fit, a run": (("angle_train.run",), 8_850),
+    "fit, a run": (("angle_train.run",), 8_870),
 }
 
 

@@ -133,7 +133,7 @@ def test_kept_texts_are_no_negatives_and_change_no_other_term():
     rows = [{"text1": "a", "text2": "b", "score": 1.0}, {"text1": "c", "text2": "d", "score": 0.0}]
     plain, more = collator()(rows), replace(collator(), kept=kept())(rows)
     table = more["label"].pop("table")
-    assert table.shape == (16, 16)
+    assert table.shape == (8, 8)
     assert all(torch.equal(plain["label"][name], more["label"][name]) for name in plain["label"])
 
 
