@@ -8,7 +8,7 @@ _ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that 
 
 
 def packaged_folder(name: str, root: Path = _ROOT) -> Path:
-    """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit; `root` holds the packages.
+    """Return a folder that comes with the toolkit: `prompts`, `recipes`, `general`; `root` has the packages.
 
     An installed copy carries it inside one of the packages, a clone at its root.
     """

@@ -146,10 +146,11 @@ def fit(
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
-        **options: `human` (human-graded training pairs), `keep` (pairs of general text whose similarity is
-            to stay as it is), `judged` (many pairs that a language model graded, the test pairs among them),
-            the command's other options (`scale`, `drop_leaks`, `overwrite`, `device`,
-            `report_to`, `require_better`, `merge_back`), and any value of the recipe by its name: `epochs=3`,
+        **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
+            the backbone finds them), `guard` (labelled pairs of other text that must not get worse), `judged`
+            (many pairs that a language model graded, the test pairs among them), the command's other options
+            (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and
+            any value of the recipe by its name: `epochs=3`,
             `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
     Raises:
@@ -162,7 +163,7 @@ def fit(
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", "keep", *_RUN_OPTIONS, "merge_back", *keys])
+    check_names("fit", options, ["human", "keep", "guard", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
@@ -172,7 +173,7 @@ def fit(
     backbone = _several(backbone)[0]
     out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
-    given["keep"] = options.pop("keep", None)
+    given |= {name: options.pop(name, None) for name in ("keep", "guard")}
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])

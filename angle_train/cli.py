@@ -19,7 +19,16 @@ from angle_data.errors import AngleError, InputError
 from angle_train.api import check_inputs, evaluate, fit
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions
 
-_OF_RECIPE = ("epochs", "batch_size", "learning_rate", "max_seq_length", "precision", "seed", "merge_back")
+_OF_RECIPE = (
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "max_seq_length",
+    "precision",
+    "seed",
+    "merge_back",
+    "guard_loss",
+)
 
 app = make_app("angle-train", "Labelled sentence pairs in, embedding model and report out.")
 

@@ -22,9 +22,10 @@ _scale = partial(option, "Range of the scores, LOW-HIGH, such as 0-5.", None, sh
 _device = partial(option, "cpu, cuda or mps (Apple).", None, shown="fastest available")
 _keep = partial(
     option,
-    "General text pairs without scores, whose similarity should stay as in the backbone (make them "
-    "with angle-data mine). Repeatable.",
+    "Texts, or pairs of them, without scores, whose similarities should stay as the backbone has them. "
+    "Repeatable.",
     None,
+    shown="general text and your own, if the recipe says so",
 )
 _judged = partial(
     option,
@@ -62,6 +63,12 @@ class FitOptions:
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
     judged: str | None = _judged()
     keep: list[str] | None = _keep()
+    guard: list[str] | None = option(
+        "Labelled pairs of other text that must not get worse. Repeatable.",
+        None,
+        shown="general text and your own texts, which need no labels, in any case",
+    )
+    guard_loss: float | None = _of_recipe("Points (Spearman x 100) that a guard may lose.")
     scale: str | None = _scale()
     epochs: float | None = _of_recipe("Passes over the data.")
     batch_size: int | None = _of_recipe("Pairs per step, across all processes.")

@@ -80,6 +80,8 @@ class ObjectiveConfig:
         isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
             detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
+        keep_weight: Of the squared differences of cosines from the backbone's, among texts that are to keep
+            theirs, see `kept`.
         matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
@@ -97,6 +99,7 @@ class ObjectiveConfig:
     negative_score: _Share = _OPEN
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
+    keep_weight: _Above0 = 1000.0
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
@@ -188,6 +191,11 @@ class TrainingConfig:
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
+        keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
+            similarities; those of `--keep` do in any case.
+        keep_texts: So many of the texts to keep are encoded in each step.
+        guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
+            see `train.guards`.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
@@ -214,6 +222,9 @@ class TrainingConfig:
     max_grad_norm: _Above0 = 1.0
     prompt: str = ""
     average_with_backbone: _Below1 = 0.0
+    keep_general: bool = False
+    keep_texts: _Two = 8
+    guard_loss: _AtLeast0 = 1.0
     human_weight: _Above0 = 1.0
     folds: _Two = 5
 

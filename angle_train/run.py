@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,11 +27,12 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
-from angle_train.data.keep import load_to_keep, with_kept
+from angle_train.data.guards import load_guards, own_texts
+from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
-from angle_train.evaluation.similarity import mean_spearman, measure
+from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
 from angle_train.model.load import (
@@ -43,6 +44,7 @@ from angle_train.model.load import (
     load_for_training,
     save_model,
 )
+from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
@@ -54,6 +56,7 @@ from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
+from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.train.merging import blend, snapshot
 from angle_train.train.presets import settle
 from angle_train.train.processes import connect_processes, rank_zero
@@ -66,7 +69,7 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
-_REPEATED = ("backbone", "data", "human", "keep", "dev", "test", "judged", "scale", "drop_leaks")
+_REPEATED = ("backbone", "data", "human", "keep", "guard", "dev", "test", "judged", "scale", "drop_leaks")
 
 
 class FitResult(NamedTuple):
@@ -87,6 +90,7 @@ class FitRun:
         directory: Where it writes.
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
         resume: The checkpoint to go on from.
+        kept: The texts that are to keep their similarities, with the base model's embeddings.
     """
 
     options: FitOptions
@@ -95,6 +99,7 @@ class FitRun:
     directory: RunDirectory
     tokens: int | None = None
     resume: Path | None = None
+    kept: Kept | None = None
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -119,7 +124,7 @@ class FitRun:
             self.directory.checkpoints,
             evaluator=dev,
             resume=self.resume,
-            options=TrainOptions(stop_at=stop_at, trackers=tracker_names(self.options.report_to)),
+            options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
 
 
@@ -167,10 +172,10 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
         run, model, lengths = load_model(run)
-        run = claim(score_pairs_to_keep(run, model), held)
-        before = measure_base_model(run, model)
+        run = claim(embed_texts_to_keep(run, model), held)
+        before, guards = measure_base_model(run, model)
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
-        outcome = tune(run, model, before)
+        outcome = tune(run, model, before, guards)
         report = save(run, model, before, outcome, facts | lengths)
         log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(report, False)
@@ -214,11 +219,10 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
     if options.judged:
         data = with_judged(data, options.judged)
-    if not options.keep:
-        return data, recipe
-    if not (recipe.objective.cosine_weight or recipe.objective.angle_weight):
-        raise InputError("--keep: the objective ranks no pairs; add --set cosine_weight=0.2")
-    return replace(data, kept=load_to_keep(options.keep, [data.train, *data.dev, *data.test])), recipe
+    guarded, own = own_texts(data.train)
+    kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, [*data.dev, *data.test])
+    guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
+    return replace(data, kept=kept, guards=guards), recipe
 
 
 def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
@@ -231,8 +235,13 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
-    more = {"human-graded pairs": data.human, "pairs to keep": data.kept, "judged pairs": data.judged}
-    return parts | {part: pairs.sha256() for part, pairs in more.items() if pairs is not None}
+    more: dict[str, Any] = {
+        "human-graded pairs": data.human,
+        "texts to keep": data.kept,
+        "judged pairs": data.judged,
+    }
+    more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
+    return parts | {part: found.sha256() for part, found in more.items() if found is not None}
 
 
 def facts_of(run: FitRun, reason: str) -> dict[str, Any]:
@@ -290,15 +299,17 @@ def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
     return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def score_pairs_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
-    """Return the run with the pairs to keep among what trains, scored by the base model."""
+def embed_texts_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
+    """Return the run with the base model's embeddings of the texts to keep."""
     kept = run.data.kept
-    if kept is None:
-        return run
-    (similarity,) = measure_by_base_model(run, model, [kept])
-    if np.ptp(similarity.clip(0.0, 1.0)) == 0:
-        raise InputError("--keep: the backbone scores all its pairs the same; give more varied pairs")
-    return replace(run, data=with_kept(run.data, kept, similarity, run.recipe.objective))
+    return run if kept is None else replace(run, kept=kept_of(kept.texts, embed_by_base_model(run, model)))
+
+
+@rank_zero
+def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.float32]:
+    """Return the embeddings (P, D) of the texts to keep under the base model."""
+    texts = run.data.kept.texts if run.data.kept is not None else ()
+    return Embedder(base_model(run, model), BACKBONE)(texts)
 
 
 @rank_zero
@@ -307,9 +318,13 @@ def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[Pa
     return measure(base_model(run, model), sets, BACKBONE)
 
 
-def measure_base_model(run: FitRun, model: SentenceTransformer) -> Columns:
-    """Return the similarities of the dev and test sets before tuning."""
-    return measure_by_base_model(run, model, [pairs for _, pairs in run.data.evaluated])
+def measure_base_model(run: FitRun, model: SentenceTransformer) -> tuple[Columns, Guards]:
+    """Return the similarities of the dev and test sets before tuning, and the guards with theirs."""
+    evaluated = [pairs for _, pairs in run.data.evaluated]
+    guards = run.data.guards
+    found = measure_by_base_model(run, model, [*evaluated, *(guard.pairs for guard in guards)])
+    before = found[len(evaluated) :]
+    return found[: len(evaluated)], guards_of(guards, before, run.recipe.training.guard_loss)
 
 
 @rank_zero
@@ -328,7 +343,9 @@ def claim(run: FitRun, held: ExitStack) -> FitRun:
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
+def tune_on_dev_pairs(
+    run: FitRun, model: SentenceTransformer, before: Columns, guards: Guards
+) -> TuningResult:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
     dev = run.data.dev
     share = run.recipe.training.average_with_backbone
@@ -336,16 +353,19 @@ def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: Columns) 
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
     evaluator = DevEvaluator(dev, score, run.directory.checkpoints / "measured.jsonl", share)
-    evaluator.backbone = snapshot(model) if share else {}
+    evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
-    candidates = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
+    found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
+    candidates, losses = Checkpoints(model, backbone, run.directory.checkpoints).within(guards, found, dev)
     choice = choose(candidates, dev)
-    taken = candidates[choice.chosen or 1]  # where the base model is kept, the report shows the planned end
-    adopt_checkpoint(run, model, taken, evaluator.backbone)
+    number = choice.chosen or 1  # where the base model is kept, the report shows the planned end
+    taken = candidates[number]
+    adopt_checkpoint(run, model, taken, backbone)
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
     training = replace(training, best_step=taken.step if choice.chosen else 0)
-    merge = {"merge": {"share": share}} if share else {}
-    return TuningResult(training, choice, {"choice": choice.to_dict()} | merge)
+    findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
+    merge = {"merge": {"share": taken.share}} if taken.share else {}
+    return TuningResult(training, choice, findings | merge)
 
 
 def checkpoint_candidates(
@@ -372,22 +392,34 @@ def adopt_checkpoint(
     blend(model, backbone, taken.share)
 
 
-def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns) -> TuningResult:
-    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`."""
+def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guards: Guards) -> TuningResult:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`.
+
+    What the parts chose is what guards judge. A larger share of the backbone was never measured on the parts,
+    so where guards refuse it, the base model stays.
+    """
     human = run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
     (untuned,) = measure_by_base_model(run, model, [human])
     fingerprint = run.directory.fingerprint
-    cross = cross_fit(run.load, human, run.data.others, run.recipe, run.directory.folds, fingerprint, untuned)
+    cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
     training = Training([], 0, schedule.steps, 0)
     step = 0
-    if cross.choice.chosen:
+    choice = cross.choice
+    findings: dict[str, Any] = {"folds": cross.to_dict()}
+    if choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
         training = run.train(model, stop_at=step)
         mix_in_backbone(run, model, cross.share)
+        losses = guards.losses(measure_tuned(model, guards.sets))
+        findings["guards"] = as_details(losses, guards.most)
+        log.info("%s", worse_sentence(losses))
+        if guards.refuse(losses):
+            choice, step = replace(choice, chosen=0, best=choice.chosen, refused=True), 0
+            log.info("%s", choice.sentence("", "held-out pairs"))
     curve: list[Point] = [
         {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
@@ -395,10 +427,16 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns) -> T
     pairs = replace(human, name=f"{human.name}/held out in turn")
     return TuningResult(
         replace(training, curve=curve, best_step=step),
-        cross.choice,
-        {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
+        choice,
+        findings | {"choice": choice.to_dict()},
         HeldOut(pairs, untuned, cross.after),
     )
+
+
+@rank_zero
+def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet]) -> Columns:
+    """Return the similarities of sets of pairs under tuned weights."""
+    return measure(model, sets)
 
 
 @rank_zero

@@ -17,7 +17,7 @@ pairs of duplicates measure.
 
 Options: --seeds 1 2 3, --only concat vote, --precision bf16 (faster on a CPU that has it), --layers 6 (of
 MiniLM), --set epochs=5 (values of the recipe, as `angle-train fit` takes them); --texts 100 takes so many of
-the texts, of which fewer lie in more; --keep 2000 keeps what the backbone knew, --general measures that.
+the texts, of which fewer lie in more; --general measures STS-B's test pairs too.
 `stsb`, `stsb-1000`, `bug-titles` and --general need $ANGLE_BENCH_DATA (README.md). Finished runs are not
 repeated.
 """
@@ -42,7 +42,6 @@ from angle_data.ensembling.config import EnsembleConfig
 from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
-from angle_data.labelling.mine import MineConfig, mine
 from angle_data.labelling.score import score
 from angle_data.text import stable_hash
 from angle_train.options import FitOptions
@@ -268,20 +267,9 @@ def data_sets(task: Task) -> dict[str, Path]:
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 
 
-def general_pairs(count: int) -> Path:
-    """Return a file of so many pairs mined among sentences about anything."""
-    out = RESULTS / "general" / f"{count}.jsonl"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    mine(MineConfig(out, ROOT / "examples" / "general" / "texts.jsonl", n=count))
-    return out
-
-
-def fit_pairs(
-    task: Task, recipe: Recipe, data: Path, out: Path, seed: int, keep: int = 0
-) -> list[dict[str, Any]]:
+def fit_pairs(task: Task, recipe: Recipe, data: Path, out: Path, seed: int) -> list[dict[str, Any]]:
     """Fit one data set with one seed, or read the finished run in `out`; return all results."""
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
-    files["keep"] = [str(general_pairs(keep))] if keep else []
     recipe = recipe.with_overrides({"seed": seed})
     report = fit(FitOptions(str(minilm(task.layers)), out, [str(data)], recipe=recipe, **files)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
@@ -314,9 +302,6 @@ def main() -> None:
     parser.add_argument("--texts", type=int, help="so many of them; default all")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--layers", type=int, help="of MiniLM, 1 to 6; default the task's")
-    parser.add_argument(
-        "--keep", type=int, default=0, help="pairs of general text that keep their similarity"
-    )
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
     parser.add_argument("--general", action="store_true", help="measure STS-B's test pairs too")
     arguments = parser.parse_args()
@@ -330,7 +315,6 @@ def main() -> None:
     values = {"precision": arguments.precision, **parse_settings(arguments.set)}
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(values)
     kept = "".join(f"-{setting.replace('=', '-')}" for setting in arguments.set)
-    kept += f"-keep-{arguments.keep}" if arguments.keep else ""
     kept += "-general" if arguments.general else ""
     if arguments.general:
         task = replace(task, test=(*task.test, *stsb().test))
@@ -341,7 +325,7 @@ def main() -> None:
     raw = [
         {"data": data, **row}
         for seed, data in itertools.product(arguments.seeds, folders)
-        for row in fit_pairs(task, recipe, folders[data], home / f"{data}{kept}-{seed}", seed, arguments.keep)
+        for row in fit_pairs(task, recipe, folders[data], home / f"{data}{kept}-{seed}", seed)
     ]
     tables(raw, lambda row: row["data"])
     save_results(f"llm_supervised-{task.name}-{home.name}{kept}", raw)

@@ -98,16 +98,17 @@ def furnish(world, backbone):
     """Put a reader's own files into an empty folder."""
     lines = (ROOT / "examples/cloud-ops/texts.jsonl").read_text().splitlines()[:24]
     (world / "notes.jsonl").write_text("\n".join(lines) + "\n")
-    (world / "examples/general").mkdir(parents=True)
-    lines = (ROOT / "examples/general/texts.jsonl").read_text().splitlines()[:16]
-    (world / "examples/general/texts.jsonl").write_text("\n".join(lines) + "\n")
+    lines = (ROOT / "general/texts.jsonl").read_text().splitlines()[:16]
+    (world / "more-texts.jsonl").write_text("\n".join(lines) + "\n")
     shutil.copytree(backbone, world / BACKBONE)
-    lines = (ROOT / "examples/cloud-ops/eval_natural.jsonl").read_text().splitlines()[:30]
-    graded = [json.loads(line) for line in lines]
-    for row in graded:
+    lines = (ROOT / "examples/cloud-ops/eval_natural.jsonl").read_text().splitlines()[:60]
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
         del row["split"]
-    with (world / "graded.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([list(graded[0]), *(list(row.values()) for row in graded)])
+    graded, more = rows[:30], rows[30:]
+    for name, rows in (("graded.csv", graded), ("tickets.csv", more)):
+        with (world / name).open("w", newline="") as stream:
+            csv.writer(stream).writerows([list(rows[0]), *(list(row.values()) for row in rows)])
     (world / "data/stsb").mkdir(parents=True)
     with gzip.open(world / "data/stsb/test.jsonl.gz", "wt") as stream:
         stream.writelines(json.dumps(row) + "\n" for row in graded)

@@ -11,5 +11,6 @@ In reading order:
 `hold_out`: pairs held out of training, and parts that take turns.
 `splits`: the pairs of a run: training, dev and test.
 `judged`: pairs that a language model graded, a few of which people graded too.
+`guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
 `keep`: pairs that are to keep the backbone's similarity.
 """

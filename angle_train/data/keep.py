@@ -1,80 +1,92 @@
-"""Pairs of general texts that are to keep the similarity that the backbone gives them.
+"""Texts among which the similarities stay as the backbone has them, while pairs are learned.
 
+They need no labels. Some of general text come with the toolkit, and the user's own texts are among them.
 Imports no torch.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from angle_data.errors import InputError
-from angle_data.text import counted, normalise, pair_key
-from angle_train.data.leaks import without_pairs_of
-from angle_train.data.pairs import KEPT, PairSet, name_of
+from angle_data.jsonl import read_jsonl
+from angle_data.resources import packaged_folder
+from angle_data.text import normalise, stable_hash
+from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import names_of, read_rows, text_columns, text_in
-from angle_train.data.splits import RunData, together
-from angle_train.recipe import ObjectiveConfig
 
-log = logging.getLogger("angle.fit")
+MOST = 5_000
+"""So many texts are kept at most, drawn by hash: each of their neighbours is looked for among all of them."""
+FEWEST = 8
+_OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
+_GENERAL = ("texts.jsonl", "genres.jsonl")
 
 
-def load_to_keep(specs: Sequence[str], scored: Sequence[PairSet]) -> PairSet:
-    """Load pairs to keep; their scores are 0 until the backbone gives them some (`run.score_pairs_to_keep`).
+@dataclass(frozen=True, slots=True)
+class KeptTexts:
+    """Distinct texts, whose order is by hash, and what they are called."""
 
-    What is learned of one domain changes all embeddings. Pairs of general text, which nobody has to label,
-    are ranked among themselves, beside the labelled ones, and are no positives of anything: rehearsal with
-    the model's own answers, as in Learning without Forgetting (https://arxiv.org/abs/1606.09282). Any scores
-    in the files are left alone: `angle-data mine` writes pairs without. A pair counts once.
+    name: str
+    texts: Sequence[str]
+
+    @property
+    def scale(self) -> str:
+        """What reports say of their scores."""
+        return "unlabelled"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def sha256(self) -> str:
+        """Return a fingerprint of the texts."""
+        return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
+
+
+def load_to_keep(
+    specs: Sequence[str], general: bool, own: Sequence[str], measured: Sequence[PairSet]
+) -> KeptTexts | None:
+    """Return the texts whose similarities are to stay; None where there are none.
 
     Args:
-        specs: What to read, see `sources.read_rows`.
-        scored: Pairs that train or measure; of those that occur here too, their own scores count.
+        specs: What to read, see `sources.read_rows`: texts, or pairs of texts. Scores are left alone.
+        general: Whether the general texts that come with the toolkit and the `own` ones are kept too.
+        own: Of the user, in the order in which they are taken.
+        measured: Pairs whose texts are not kept: what measures is not to be learned.
 
     Raises:
-        InputError: A row has no two texts, or fewer than two pairs are left.
+        InputError: A row has no text, or fewer than `FEWEST` texts are left.
     """
-    found: dict[tuple[str, str], tuple[str, str]] = {}
-    total = 0
-    for spec in specs:
-        for place, row in read_rows(spec, "train"):
-            names = text_columns(row)
-            if names is None:
-                raise InputError(
-                    f"{place}: --keep needs pairs of texts, such as text1 and text2; found: {names_of(row)}; "
-                    f"`angle-data mine --texts {spec} --out pairs.jsonl` makes pairs of single texts"
-                )
-            one, other = (text_in(row, name, place, blank=False) for name in names)
-            found.setdefault(pair_key(one, other), (one, other))
-            total += 1
-    first, second = ([pair[end] for pair in found.values()] for end in (0, 1))
-    pairs = PairSet(
-        name=" + ".join(map(name_of, specs)),
-        text1=first,
-        text2=second,
-        score=np.zeros(len(first)),
-        weight=np.ones(len(first)),
-        source_ids=[normalise(text) for text in first],
-        scale="0-1, the backbone's cosines",
-        supervision=[KEPT] * len(first),
-    )
-    pairs = without_pairs_of(pairs, scored)
-    others = "; the others are training, dev or test pairs, or repeats" if len(pairs) < total else ""
-    kept = f"{len(pairs):,} of {counted(total, 'pair')}"
-    if len(pairs) < 2:
-        raise InputError(f"--keep {' '.join(specs)}: only {kept} can be kept{others}; give at least two")
-    log.info("%s: %s keep the similarity that the backbone gives them%s", pairs.name, kept, others)
-    return pairs
+    given = [text for spec in specs for text in _read(spec)]
+    names = [*map(name_of, specs), *(["general text", "your own texts"] if general else [])]
+    texts = [*given, *((*general_texts(), *own[:_OWN]) if general else ())]
+    if not texts and not specs:
+        return None
+    taken = {normalise(text) for pairs in measured for text in (*pairs.text1, *pairs.text2)}
+    distinct = {key: text for text in texts if (key := normalise(text)) not in taken}
+    if len(distinct) < FEWEST:
+        raise InputError(
+            f"--keep {' '.join(specs)}: {len(distinct)} distinct texts that measure nothing are too few to "
+            f"keep; give at least {FEWEST}"
+        )
+    order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST]
+    return KeptTexts(" + ".join(names), [distinct[key] for key in order])
 
 
-def with_kept(
-    data: RunData, kept: PairSet, similarity: NDArray[np.float64], objective: ObjectiveConfig
-) -> RunData:
-    """Return the data with the pairs to keep among what trains, scored by the backbone's `similarity`."""
-    kept = replace(kept, score=similarity.clip(0.0, 1.0))
-    others = together(data.others, kept, objective)
-    return replace(data, kept=kept, others=others, train=together(others, data.human, objective))
+def _read(spec: str) -> Iterable[str]:
+    for place, row in read_rows(spec, "train"):
+        names = ("text",) if "text" in row else text_columns(row)
+        if names is None:
+            raise InputError(
+                f"{place}: --keep needs texts (text) or pairs of them, such as text1 and text2; found: "
+                f"{names_of(row)}"
+            )
+        yield from (text_in(row, name, place, blank=False) for name in names)
+
+
+def general_texts() -> list[str]:
+    """Return the texts of many genres that come with the toolkit, written by a language model."""
+    folder: Path = packaged_folder("general")
+    return [row["text"] for name in _GENERAL for _, row in read_jsonl(folder / name)]

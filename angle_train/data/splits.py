@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from angle_data.errors import InputError
+from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
+from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
@@ -39,8 +41,8 @@ class RunData:
         test: Sets that nothing is chosen on.
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
-        kept: Pairs that are to keep the backbone's similarity, among `others` once it has scored them, see
-            `keep.with_kept`; none if none were given.
+        kept: Texts that are to keep their similarities, see `keep.load_to_keep`; none if there are none.
+        guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
     """
@@ -50,7 +52,8 @@ class RunData:
     test: list[PairSet]
     human: PairSet | None = None
     others: PairSet | None = None
-    kept: PairSet | None = None
+    kept: KeptTexts | None = None
+    guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     judged: JudgedPairs | None = None
 
@@ -128,7 +131,7 @@ def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False)
         check_enough(human)
     if len(set(train.scales())) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, None, dropped)
+    return RunData(train, dev, test, human, others, dropped=dropped)
 
 
 def _leave_out(

@@ -5,6 +5,7 @@ In reading order:
     `not_negatives` says which texts of a batch are no negatives of each other.
 `batches`: from pairs to batches: which pairs stand together, each distinct text once, in chunks, and which
     texts are paraphrases.
+`kept`: texts that are to keep their similarities: what a batch takes of them, and the term that holds them.
 `loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer, with little memory or
     in several processes.
 """

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise, stable_hash
+from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
 
 LABEL_COLUMNS = ("score", "weight", "scale")
@@ -175,7 +176,10 @@ class PairCollator:
     With `swap` the two texts of a row are exchanged with probability one half: the published angle depends
     on their order, and in LLM-labelled pairs the second text is always the machine's. The seed decides the
     swaps together with the rows, not what was drawn before: the data loader fetches ahead, and a resumed run
-    would swap other pairs. Rows whose scale is below 0 are no positives, but neutral.
+    would swap other pairs.
+
+    With `kept` texts some more texts stand behind the N of the rows, and the label `table` (M, M) has the
+    cosines that these are to keep.
 
     Attributes:
         preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
@@ -184,6 +188,7 @@ class PairCollator:
         prompt: Put before every text.
         process: Number of this process, from 0.
         processes: How many processes encode a batch together.
+        kept: Texts that are to keep their similarities.
     """
 
     preprocess: Callable[..., Mapping[str, Tensor]]
@@ -192,6 +197,7 @@ class PairCollator:
     prompt: str | None = None
     process: int = 0
     processes: int = 1
+    kept: Kept | None = None
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -204,13 +210,19 @@ class PairCollator:
             pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
         # Sorting by characters first and text second makes the order independent of the rows' order.
         texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
+        labels = self._labels(rows, pairs, texts, generator)
+        count = len(texts)
+        if self.kept is not None:
+            seed = stable_hash(repr(("kept", config.seed, pairs)))
+            places = self.kept.draw(config.keep_texts, torch.Generator().manual_seed(seed))
+            texts, labels["table"] = [*texts, *self.kept.at(places)], self.kept.table(places)
         cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
-        shares = _shares(texts, self.processes, lambda own: cut(own, config.chunk_size))
+        shares = _shares(texts, count, self.processes, lambda own: cut(own, config.chunk_size))
         batch: dict[str, Any] = {}
         for number, part in enumerate(shares[self.process]):
             chunk = self.preprocess(part, prompt=self.prompt)
             batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
-        batch["label"] = self._labels(rows, pairs, texts, generator)
+        batch["label"] = labels
         if self.processes > 1:
             counts = torch.tensor([sum(map(len, share)) for share in shares])
             position = torch.arange(len(texts))
@@ -270,13 +282,19 @@ class PairCollator:
 
 
 def _shares(
-    texts: Sequence[str], processes: int, cut: Callable[[Sequence[str]], list[Sequence[str]]]
+    texts: Sequence[str], of_pairs: int, processes: int, cut: Callable[[Sequence[str]], list[Sequence[str]]]
 ) -> list[list[Sequence[str]]]:
     """Return the chunks of each process; it gets every n-th text, so that all have about as much to do.
+
+    The first texts are those `of_pairs`, and no chunk holds both such and others.
 
     All get equally many chunks, since data-parallel models wait for each other at every forward pass: a
     process that lacks a chunk encodes a text for nothing.
     """
-    shares = [cut(texts[process::processes] or texts[:1]) for process in range(processes)]
+    shares = []
+    for process in range(processes):
+        own = texts[process::processes] or texts[:1]
+        end = max(1, len(range(process, of_pairs, processes)))
+        shares.append([*cut(own[:end]), *(cut(own[end:]) if own[end:] else ())])
     most = max(map(len, shares))
     return [chunks + [chunks[-1][-1:]] * (most - len(chunks)) for chunks in shares]

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from angle_data.errors import InputError
+from angle_train.objective.kept import kept_objective
 from angle_train.objective.terms import in_batch_objective, not_negatives, positive_share, ranking_objective
 from angle_train.recipe import ObjectiveConfig
 
@@ -27,11 +28,13 @@ def combined_objective(
 ) -> dict[str, Tensor]:
     """Return the weighted terms w1·cosine, w2·in-batch, w3·angle (scalars); their sum is the loss (Eq. 8).
 
+    With texts to keep there is one more, `keep`, see `kept.kept_objective`.
+
     With `matryoshka_dims` each term is the sum of its values on all dimensions and on the first d, for each
     d (https://arxiv.org/abs/2205.13147, with equal weights).
 
     Args:
-        embeddings: The distinct texts of a batch (N, D).
+        embeddings: The distinct texts of a batch (N, D), and behind them those to keep (M, D).
         labels: The tensors under `label` of a `PairCollator` batch.
         config: Weights, temperatures and angle mode; terms of weight 0 are left out.
 
@@ -42,6 +45,10 @@ def combined_objective(
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
         raise ValueError("no term has a weight; settle the recipe first, see train.presets")
     terms: dict[str, Tensor] = {}
+    if (table := labels.get("table")) is not None:
+        kept = embeddings[len(embeddings) - len(table) :]
+        terms["keep"] = config.keep_weight * kept_objective(kept, table)
+        embeddings = embeddings[: len(embeddings) - len(table)]
     for width in widths(config, embeddings.shape[1]):
         for name, term in _terms(embeddings[:, :width], labels, config).items():
             terms[name] = terms[name] + term if name in terms else term

@@ -27,7 +27,7 @@ from torch.nn.functional import normalize
 _EPS = 1e-12
 
 
-def _unit(embeddings: Tensor) -> Tensor:
+def unit_rows(embeddings: Tensor) -> Tensor:
     """Return the rows (…, D) scaled to length 1 in fp32; zero rows stay zero.
 
     Dividing by the largest component first keeps the squares of huge and tiny rows inside fp32. The
@@ -41,7 +41,7 @@ def _unit(embeddings: Tensor) -> Tensor:
 
 
 def _missing_length(unit: Tensor) -> Tensor:
-    """Return 1 - |u|² (…) for the rows that `_unit` had to leave short, 0 for rows of length 1.
+    """Return 1 - |u|² (…) for the rows that `unit_rows` had to leave short, 0 for rows of length 1.
 
     Adding it to |x-y|² gives 2 - 2·x·y for short rows too, so a zero vector is at right angles to all.
     """
@@ -51,7 +51,7 @@ def _missing_length(unit: Tensor) -> Tensor:
 
 def cosine_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
     """Return the cosine (B,) in [-1, 1] of the rows of two (B, D) matrices; 0 where a row is zero."""
-    return (_unit(emb1) * _unit(emb2)).sum(dim=-1)
+    return (unit_rows(emb1) * unit_rows(emb2)).sum(dim=-1)
 
 
 def published_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ def published_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
     depends on the order of the two texts, and its maximum lies at cos = 0.707; see docs/maths.md. Needs
     an even D.
     """
-    (a, b), (c, d) = _unit(emb1).chunk(2, dim=-1), _unit(emb2).chunk(2, dim=-1)
+    (a, b), (c, d) = unit_rows(emb1).chunk(2, dim=-1), unit_rows(emb2).chunk(2, dim=-1)
     real = (a * c + b * d).sum(dim=-1)
     imaginary = (b * c - a * d).sum(dim=-1)
     return (real + imaginary).abs()
@@ -77,7 +77,7 @@ def symmetric_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
     for equal directions. Δθ = 2·atan2(|x̂-ŷ|, |x̂+ŷ|) is accurate at both ends, where arccos is not
     (W. Kahan, "How Futile are Mindless Assessments of Roundoff", §12).
     """
-    x, y = _unit(emb1), _unit(emb2)
+    x, y = unit_rows(emb1), unit_rows(emb2)
     missing = _missing_length(x) + _missing_length(y)
     apart = ((x - y).square().sum(dim=-1) + missing + _EPS).sqrt()
     together = ((x + y).square().sum(dim=-1) + missing + _EPS).sqrt()
@@ -181,7 +181,7 @@ def in_batch_objective(
     """
     anchor = torch.cat([first[positive], second[positive]])
     target = torch.cat([second[positive], first[positive]])
-    unit = _unit(embeddings)
+    unit = unit_rows(embeddings)
     # Mixed precision would take this product in bf16, whose step near cosine 1 is 1/256: too coarse for τ.
     with torch.autocast(unit.device.type, enabled=False):
         logits = unit[anchor] @ unit.T / tau

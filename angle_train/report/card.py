@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
 from angle_train.report.page import render
-from angle_train.report.result import FitReport
+from angle_train.report.result import DataNote, FitReport
 from angle_train.report.text import results_table
 from angle_train.report.verdict import BACKBONE, TUNED
 
@@ -44,11 +44,16 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
         f"{model.max_seq_length} tokens of a text are read.",
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
-             "keep": "Of these, unlabelled, to keep their similarity", "dev": "Chosen on",
-             "test": "Tested on", "judged": "Graded by a language model, to test on too"}  # fmt: skip
+             "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
+             "test": "Tested on", "judged": "Graded by a language model, to test on too",
+             "guard": "Guarded by"}  # fmt: skip
     if report.kept == TUNED and (trained := _objective(report)):
         found.append(trained)
-    return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]
+    return found + [f"{roles[note.role]}: {note.name}, {_counted(note)}." for note in report.data]
+
+
+def _counted(note: DataNote) -> str:
+    return f"{note.pairs:,} {'texts' if note.role == 'keep' else 'pairs'}"
 
 
 def _objective(report: FitReport) -> str:

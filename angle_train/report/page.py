@@ -23,7 +23,7 @@ from angle_train.report.right_shares import (
     DEFINITION,
 )
 from angle_train.report.text import notes_on, table_of
-from angle_train.report.verdict import BACKBONE, TUNED
+from angle_train.report.verdict import BACKBONE, TUNED, Verdict
 
 _Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
@@ -60,7 +60,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         sub=f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}",
         headline=report.verdict.headline,
         advice=report.verdict.advice,
-        lines=[*report.verdict.evidence, *report.verdict.lines[1:]],
+        lines=_under_the_verdict(report.verdict),
         tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
         scores=scores_of(results, roles=True, coloured=tuned, charted=judged),
@@ -70,6 +70,12 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         made=made,
     )
     write_text(path, page)
+
+
+def _under_the_verdict(verdict: Verdict) -> list[str]:
+    """Return what got worse, then what stands behind the verdict, then every set."""
+    sets = [line for line in verdict.lines[1:] if line != verdict.worse]
+    return [*filter(None, [verdict.worse]), *verdict.evidence, *sets]
 
 
 def render(template: str, **content: Any) -> str:

@@ -71,7 +71,7 @@ class Trained:
 class DataNote:
     """One set of pairs of a run: role, size, score scale and fingerprint.
 
-    Roles are train, human, keep, dev, test, and judged: what a language model alone graded.
+    Roles are train, human, keep, guard, dev, test, and judged: what a language model alone graded.
     """
 
     role: str
@@ -104,7 +104,8 @@ class FitReport:
             kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
-            reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
+            reason, `choice` (see `train.choosing.Choice`), `guards` (what they lose, see `train.guards`),
+            `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone that is mixed in), `lengths` (tokens a text),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
@@ -188,6 +189,7 @@ def make_fit_report(
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
     better = trained.details["choice"]["chosen"] > 0
     also = (("human", data.human), ("keep", data.kept))
+    guards = [("guard", guard.pairs) for guard in data.guards if guard.kind == "labelled"]
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
@@ -196,7 +198,7 @@ def make_fit_report(
         precision=resolve_precision(recipe.training.precision, model.device),
         data=[
             DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256())
-            for role, pairs in [("train", data.train), *also, *data.evaluated]
+            for role, pairs in [("train", data.train), *also, *data.evaluated, *guards]
             if pairs is not None
         ],
         curve=[{"step": 0, "epoch": 0.0, "dev": trained.dev_before}, *training.curve],

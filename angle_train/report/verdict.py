@@ -20,6 +20,7 @@ from angle_train.report.right_shares import (
 )
 from angle_train.report.text import advice, compared_line, finding, tone
 from angle_train.train.choosing import TOO_FEW
+from angle_train.train.guards import Loss, agreement_sentence, from_details, worse_sentence
 
 BACKBONE = "backbone"
 TUNED = "tuned"
@@ -34,8 +35,9 @@ class Verdict:
     Attributes:
         headline: The conclusion with the shares that the saved model has, in words for everybody.
         advice: The conclusion in one sentence: use the tuned model, or the backbone, and why.
-        lines: All sentences: the advice, then every set. Where no checkpoint was chosen there is the advice
-            alone: no saved model has the other figures.
+        lines: All sentences: the advice, what got worse, then every set. Where no checkpoint was chosen there
+            is the advice alone: no saved model has the other figures.
+        worse: What got worse elsewhere, which is the second line; empty where no tuned weights were saved.
         evidence: What stands behind it: words that mislead, what the sample can show, shared texts.
         tone: `good`, `bad` or nothing, of the saved model.
         shown_better: Whether the tuned weights are better than the backbone on some judged set and worse on
@@ -46,6 +48,7 @@ class Verdict:
     headline: str
     advice: str
     lines: list[str]
+    worse: str
     evidence: list[str]
     tone: str
     shown_better: bool
@@ -71,6 +74,8 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
         leaks=leaks,
         choice=details.get("choice", {}),
         by_parts="folds" in details,
+        losses=from_details(guards := details.get("guards", {})),
+        most=guards.get("most", 0.0),
     )
     shares = [RightShares(**found) for found in details.get("comparisons", ())]
     told = (BACKBONE, "", "") if kept == BACKBONE else (TUNED, BACKBONE, "before")
@@ -86,8 +91,9 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
     return Verdict(
         headline=f"{head}: {shares_sentence(shares, *told)}." if shares else f"{head}.",
         advice=said,
-        lines=[said, *facts.notes()],
-        evidence=[*([misled] if misled else []), *power_sentences(judged), *shared],
+        lines=[said, *filter(None, [facts.worse()]), *facts.notes()],
+        worse=facts.worse(),
+        evidence=[*filter(None, [misled, facts.agreement()]), *power_sentences(judged), *shared],
         tone=tone(compared) if kept == TUNED else "",
         shown_better=facts.shown_better,
         doubted=facts.doubted,
@@ -108,6 +114,8 @@ class _Facts:
     leaks: list[Leak]
     choice: Mapping[str, Any]
     by_parts: bool
+    losses: list[Loss]
+    most: float
 
     @property
     def shown_better(self) -> bool:
@@ -194,12 +202,28 @@ class _Facts:
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
+    def worse(self) -> str:
+        """Return what the saved weights lose elsewhere."""
+        return worse_sentence(self.losses) if self.kept == TUNED and self.losses else ""
+
+    def agreement(self) -> str:
+        """Return how far the saved weights keep the backbone's order, where they are not its own."""
+        return agreement_sentence(self.losses) if self.kept == TUNED else ""
+
     def why_kept(self) -> str:
         """Return why the pairs that choose chose the backbone."""
         choice = self.choice
         pairs = "held-out pairs" if self.by_parts else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         end = "so the untouched backbone was saved."
+        if choice.get("refused"):
+            lost = ", ".join(loss.sentence() for loss in self.losses if loss.too_much(self.most))
+            tried = "" if self.by_parts else ", with any share of the backbone"
+            more = "--merge-back mixes in more of the backbone; " if self.by_parts else ""
+            return (
+                f"Tuning surely costs more than --guard-loss {self.most:g} elsewhere{tried}: {lost} (on the "
+                f"{pairs}: {figures}), {end.removesuffix('.')}; {more}--guard-loss allows more."
+            )
         if choice["confidence"] is None:
             known = f"Whether tuning helped is not known: the {pairs} {TOO_FEW}"
             return f"{known}. The untouched backbone was saved."

@@ -10,6 +10,7 @@ In reading order:
 `choosing`: the one rule by which a checkpoint or the backbone itself is chosen: the simplest, unless held-out
     pairs surely say otherwise.
 `merging`: mixing the backbone into the tuned weights.
+`guards`: what tuned weights lose elsewhere, and how much of the backbone makes up for it.
 `folds`: graded pairs held out in turn, where there are no dev pairs.
 `processes`: several processes in one run.
 """

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,7 @@ class Choice:
             None where the pairs are of too few sources to know.
         scores: Spearman of every candidate, the mean over the sets.
         best: Position of the highest score among the others that can be had; 0 if there is none.
+        refused: Whether guards refused all that could have been had.
     """
 
     chosen: int
@@ -72,16 +73,23 @@ class Choice:
     confidence: float | None
     scores: list[float]
     best: int = 0
+    refused: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report keeps; `best` is the score of the chosen candidate, or of the best one."""
         confidence = None if self.confidence is None else round(self.confidence, 4)
         found = {"chosen": self.chosen, "compared": self.compared, "confidence": confidence}
-        return found | {"simplest": self.scores[0], "best": self.scores[self.chosen or self.best]}
+        found |= {"simplest": self.scores[0], "best": self.scores[self.chosen or self.best]}
+        return found | ({"refused": True} if self.refused else {})
 
     def sentence(self, taken: str, pairs: str) -> str:
         """Return the choice in words; `taken` names what was chosen and `pairs` what it was chosen on."""
         simple, best = self.scores[0], self.scores[self.chosen or self.best]
+        if self.refused:
+            return (
+                f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, {100 * best:.2f} after "
+                "tuning, which surely loses too much on guards, with any share of the backbone"
+            )
         if self.confidence is None:
             return f"chosen: the backbone; the {pairs} {TOO_FEW}"
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
@@ -108,6 +116,7 @@ class Candidate:
         similarity: Of the pairs of every held-out set.
         share: Of the backbone, as mixed in when they were measured.
         available: Whether they can still be had; looked at, they count either way.
+        refused: Whether they could be had, but surely lose too much on a guard, see `guards`.
     """
 
     step: int
@@ -115,6 +124,7 @@ class Candidate:
     similarity: Columns
     share: float = 0.0
     available: bool = True
+    refused: bool = False
 
     @property
     def mixed(self) -> str:
@@ -127,8 +137,12 @@ def choose(candidates: Sequence[Candidate], sets: Sequence[PairSet]) -> Choice:
     """Return which candidate to keep, by what they do on held-out sets; the first is the simplest."""
     scores, drawn = resampled(sets, [candidate.similarity for candidate in candidates])
     levels = [candidate.level for candidate in candidates]
-    lost = [position for position, candidate in enumerate(candidates) if not candidate.available]
-    return select_simplest(scores, drawn, levels, lost)
+    lost = [position for position, c in enumerate(candidates) if c.refused or not c.available]
+    choice = select_simplest(scores, drawn, levels, lost)
+    refused = [position for position, c in enumerate(candidates) if c.refused]
+    if not refused or len(lost) < len(candidates) - 1:
+        return choice
+    return replace(choice, best=max(refused, key=lambda position: float(scores[position])), refused=True)
 
 
 def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
@@ -145,17 +159,18 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
         ranked = Ranked(pairs.score)
         found = [spearman_of(pairs.score, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
-        drawn += draw(found, resamples, seed=number, groups=_groups(pairs))
+        drawn += draw(found, resamples, seed=number, groups=groups_of(pairs))
     if min(_sizes(sets)) < _FEWEST:
         drawn[:] = np.nan
     return values / len(sets), drawn / len(sets)
 
 
 def _sizes(sets: Sequence[PairSet]) -> list[int]:
-    return [len(set(_groups(pairs))) for pairs in sets]
+    return [len(set(groups_of(pairs))) for pairs in sets]
 
 
-def _groups(pairs: PairSet) -> list[str]:
+def groups_of(pairs: PairSet) -> list[str]:
+    """Return for each pair a key of those that are drawn together with it: its source, or its texts."""
     return list(pairs.source_ids or connected(pairs))
 
 

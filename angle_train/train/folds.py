@@ -19,14 +19,15 @@ from sentence_transformers import SentenceTransformer
 
 from angle_train.data.hold_out import cut
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import together
+from angle_train.data.splits import RunData, together
 from angle_train.evaluation.statistics import spearman
+from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.choosing import Candidate, Choice, choose, what_pairs_show
 from angle_train.train.merging import snapshot
 from angle_train.train.run_directory import RunDirectory
-from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 
 log = logging.getLogger("angle.fit")
 
@@ -68,9 +69,9 @@ class CrossFit:
 
 def cross_fit(
     load: Callable[[], SentenceTransformer],
-    human: PairSet,
-    others: PairSet | None,
+    data: RunData,
     recipe: Recipe,
+    kept: Kept | None,
     directory: Path,
     fingerprint: Mapping[str, str],
     before: Array,
@@ -79,13 +80,17 @@ def cross_fit(
 
     Args:
         load: Loads the model that is to be trained.
-        human: The graded pairs.
-        others: Pairs that all runs train on.
-        recipe: How; its `folds` says how many parts.
+        data: The graded pairs, and the others, which all runs train on.
+        recipe: Its `folds` says how many parts.
+        kept: Texts that are to keep their similarities, in all runs.
         directory: Each part's run has a directory in it: after Ctrl-C the same call goes on.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
     """
+    human = data.human
+    others = data.others
+    if human is None:
+        raise ValueError("no human-graded pairs")
     parts = cut(human, recipe.training.folds, recipe.training.seed)
     log.info("%s", what_pairs_show([human]))
     log.info(
@@ -101,7 +106,7 @@ def cross_fit(
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
-        measured = measured_run(run, load, pairs, [held_out], recipe, share)
+        measured = measured_run(run, load, pairs, [held_out], recipe, kept)
         run.tidy()
         steps = Schedule(recipe.training, len(pairs)).steps
         columns = [column for (column,) in measured.values()]
@@ -115,13 +120,13 @@ def measured_run(
     pairs: PairSet,
     sets: Sequence[PairSet],
     recipe: Recipe,
-    share: float,
+    kept: Kept | None,
 ) -> dict[int, list[Array]]:
     """Train in a directory, or go on there, and return the similarities of the sets by step, in order.
 
-    Trains to the end of the recipe, unless that has been measured; no evaluation stops it. `share` is that of
-    `DevEvaluator`.
+    Trains to the end of the recipe, unless that has been measured; no evaluation stops it.
     """
+    share = recipe.training.average_with_backbone
     end = Schedule(recipe.training, len(pairs)).steps
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
     status = directory.status(overwrite=False)
@@ -135,6 +140,7 @@ def measured_run(
             directory.checkpoints,
             evaluator=evaluator,
             resume=directory.claim(status),
+            options=TrainOptions(kept=kept),
         )
     return evaluator.measured()
 

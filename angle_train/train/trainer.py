@@ -32,6 +32,7 @@ from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator
+from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
@@ -81,10 +82,12 @@ class TrainOptions:
     Attributes:
         stop_at: Stop after this step; the learning rate falls as planned.
         trackers: Programs that the run is reported to, see `arguments.check_trackers`.
+        kept: Texts that are to keep their similarities.
     """
 
     stop_at: int | None = None
     trackers: Sequence[str] = ()
+    kept: Kept | None = None
 
 
 class DevEvaluator(BaseEvaluator):
@@ -251,6 +254,7 @@ def _make_trainer(
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),
         processes=process_count(),
+        kept=options.kept,
     )
     select = evaluator is not None
     trackers = options.trackers

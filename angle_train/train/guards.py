@@ -1,0 +1,240 @@
+"""What tuned weights lose on guards, and how much of the backbone must be mixed in so that they lose nothing.
+
+* **A labelled guard** loses the Spearman correlation with its labels: before minus after.
+* **A guard without labels** has the rank agreement A of the tuned cosines with the backbone's, 1 where
+  tuning changed no order. A change that knows nothing of meaning costs r · (1 - A): if the new order is the
+  old one plus noise, what was r with any labels becomes A · r. r is how well the backbone ranks general text,
+  of which it is known how each pair was written. Tuning is not blind: see `SPENT`.
+
+Tuning is to change the order of the user's own texts, and the dev pairs say whether for the better. So their
+guard is measured and told, and refuses nothing. A backbone that ranks general text no better than shared
+words do (one that never was trained for similarity) has no order to keep: then neither does general text.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from angle_train.data.guards import Guard
+from angle_train.data.pairs import PairSet
+from angle_train.evaluation.similarity import measure, word_overlap
+from angle_train.evaluation.statistics import (
+    Array,
+    draw,
+    interval_around,
+    spearman_of,
+)
+from angle_train.train.choosing import MOST_RESAMPLES, Candidate, Columns, groups_of
+from angle_train.train.merging import blended
+from angle_train.train.processes import rank_zero
+from angle_train.train.trainer import restore
+
+log = logging.getLogger("angle.fit")
+
+SPENT = 0.4
+"""Of what a blind change costs, the share that trainings which did harm cost labelled pairs: 0.2 to 0.44,
+over five sets each (benchmarks/log/no-harm.md)."""
+SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
+"""Shares of the backbone that are tried where the weights as planned lose too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What tuned weights lose on one guard; losses are in units of Spearman, above 0 where it got worse.
+
+    Attributes:
+        kind: That of the guard.
+        name: Its name.
+        pairs: How many it has.
+        before: Spearman of the backbone with the labels; 1, the backbone's agreement with itself, where there
+            are none.
+        after: The same of the tuned weights.
+        loss, low, high: The loss and its 95 % interval, by source.
+        refuses: Whether weights that surely lose too much here are refused.
+    """
+
+    kind: Literal["labelled", "general", "own"]
+    name: str
+    pairs: int
+    before: float
+    after: float
+    loss: float
+    low: float
+    high: float
+    refuses: bool = True
+
+    def sentence(self) -> str:
+        """Return the loss with its interval, times 100, such as `titles by 10.9 [7.7, 14.6]`."""
+        loss, low, high = (100 * value for value in (self.loss, self.low, self.high))
+        return f"{self.name} by {loss:.1f} [{low:.1f}, {high:.1f}]"
+
+    def too_much(self, most: float) -> bool:
+        """Return whether it is surely more than `most` points (Spearman × 100), and counts."""
+        return self.refuses and 100 * self.low > most
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The guards of a run as the backbone sees them.
+
+    Attributes:
+        guards: What must not get worse.
+        before: The backbone's similarities of their pairs.
+        most: Points (Spearman × 100) that a guard may lose.
+        worth: r, see above; 0 where the backbone has no order to keep.
+    """
+
+    guards: Sequence[Guard]
+    before: Columns
+    most: float
+    worth: float
+
+    @property
+    def sets(self) -> list[PairSet]:
+        """The pairs of every guard."""
+        return [guard.pairs for guard in self.guards]
+
+    def refuse(self, losses: Sequence[Loss]) -> bool:
+        """Return whether weights with these losses are refused."""
+        return any(loss.too_much(self.most) for loss in losses)
+
+    def losses(self, after: Columns) -> list[Loss]:
+        """Return what weights lose that give these similarities."""
+        rows = zip(self.guards, self.before, after, strict=True)
+        return [self._loss(guard, old, new) for guard, old, new in rows]
+
+    def _loss(self, guard: Guard, before: Array, after: Array) -> Loss:
+        labelled = guard.kind == "labelled"
+        gold, weight = (guard.pairs.score, 1.0) if labelled else (before, SPENT * self.worth)
+        both = [spearman_of(gold, column) for column in (before, after)]
+        old, new = (statistic.value() for statistic in both)
+        drawn = draw(both, MOST_RESAMPLES, groups=groups_of(guard.pairs))
+        lost = interval_around(weight * (old - new), weight * (drawn[0] - drawn[1]))
+        return Loss(
+            kind=guard.kind,
+            name=guard.pairs.name,
+            pairs=len(guard.pairs),
+            before=old,
+            after=new,
+            loss=lost.value,
+            low=lost.low,
+            high=lost.high,
+            refuses=labelled or (guard.kind == "general" and self.worth > 0),
+        )
+
+
+def guards_of(guards: Sequence[Guard], before: Columns, most: float) -> Guards:
+    """Return the guards with the backbone's similarities of their pairs; arguments as of `Guards`."""
+    rows = zip(guards, before, strict=True)
+    worth = next((worth_of(guard.pairs, column) for guard, column in rows if guard.kind == "general"), 0.0)
+    return Guards(guards, before, most, worth)
+
+
+def worth_of(pairs: PairSet, similarity: Array) -> float:
+    """Return how well a backbone ranks pairs that were written near or far, 0 if no better than shared words.
+
+    Near copies that say something else (score 0.5) are left out: how near they are is a matter of purpose.
+    """
+    clear = np.flatnonzero(pairs.score != 0.5)
+    chosen = pairs.take(clear.tolist(), pairs.name)
+    found = [spearman_of(chosen.score, column) for column in (similarity[clear], word_overlap(chosen))]
+    drawn = draw(found, MOST_RESAMPLES, groups=groups_of(chosen))
+    known = found[0].value()
+    surely = interval_around(known - found[1].value(), drawn[0] - drawn[1]).low > 0
+    return max(known, 0.0) if surely else 0.0
+
+
+def within_guards(
+    candidate: Candidate, guards: Guards, measured: Callable[[float, Sequence[PairSet]], Columns]
+) -> tuple[Candidate, list[Loss]]:
+    """Return a candidate with the least share of the backbone at which no guard surely loses too much.
+
+    And what it loses. One that loses too much at every share is returned as planned, and as refused. The
+    similarity stays that of the planned share.
+
+    Args:
+        candidate: Tuned weights, with the share that the recipe asks for.
+        guards: What must not get worse.
+        measured: Gives the similarities of sets of pairs with a share mixed in.
+    """
+    planned = guards.losses(measured(candidate.share, guards.sets))
+    if not guards.refuse(planned):
+        return candidate, planned
+    for share in SHARES:
+        if share > candidate.share:
+            losses = guards.losses(measured(share, guards.sets))
+            if not guards.refuse(losses):
+                return replace(candidate, share=share), losses
+    return replace(candidate, refused=True), planned
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What a training left: a model to put weights in, the backbone's (`merging.snapshot`), checkpoints."""
+
+    model: SentenceTransformer
+    backbone: Mapping[str, Tensor]
+    directory: Path
+
+    @rank_zero
+    def within(
+        self, guards: Guards, candidates: Sequence[Candidate], dev: Sequence[PairSet]
+    ) -> tuple[list[Candidate], dict[int, list[Loss]]]:
+        """Return the candidates as guards allow them, and by position what those that can be had lose.
+
+        Where another share is mixed in than planned, the sets that choose are measured with it.
+        """
+        found, losses = list(candidates), {}
+        for number, candidate in enumerate(candidates):
+            if not candidate.step or not candidate.available:
+                continue
+            restore(self.model, self.directory, candidate.step)
+            allowed, losses[number] = within_guards(candidate, guards, self._measure)
+            log.info("step %d%s: %s", allowed.step, allowed.mixed, worse_sentence(losses[number]))
+            if allowed.share != candidate.share:
+                log.info("with less of the backbone it surely loses more than %g on a guard", guards.most)
+                allowed = replace(allowed, similarity=self._measure(allowed.share, dev))
+            found[number] = allowed
+        return found, losses
+
+    def _measure(self, share: float, sets: Sequence[PairSet]) -> Columns:
+        with blended(self.model, self.backbone, share):
+            return measure(self.model, sets)
+
+
+def worse_sentence(losses: Sequence[Loss]) -> str:
+    """Return what got worse, of guards whose losses count; also where it is nothing."""
+    counted = [loss for loss in losses if loss.refuses]
+    surely = sorted((loss for loss in counted if loss.low > 0), key=lambda loss: -loss.loss)
+    if surely:
+        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}"
+    if not counted:
+        return "What got worse: not known; give --guard pairs"
+    most = max(100 * max(loss.high, 0.0) for loss in counted)
+    names = ", ".join(loss.name for loss in counted)
+    return f"What got worse: nothing, surely less than {math.ceil(10 * most) / 10:.1f} ({names})"
+
+
+def agreement_sentence(losses: Sequence[Loss]) -> str:
+    """Return how far the order of pairs without labels stayed the backbone's; nothing if there are none."""
+    told = [f"{100 * loss.after:.1f} on {loss.name}" for loss in losses if loss.kind != "labelled"]
+    return f"Rank agreement with the backbone (100 is the same order): {', '.join(told)}" if told else ""
+
+
+def as_details(losses: Sequence[Loss], most: float) -> dict[str, Any]:
+    """Return what the report keeps of guards."""
+    return {"most": most, "losses": [asdict(loss) for loss in losses]}
+
+
+def from_details(found: Mapping[str, Any]) -> list[Loss]:
+    """Return the losses that `as_details` kept; none of an empty mapping."""
+    return [Loss(**loss) for loss in found.get("losses", ())]

@@ -1,0 +1,96 @@
+"""What the demo's training gains, and what it loses where people labelled other text.
+
+    ANGLE_BENCH_DATA=FOLDER python benchmarks/training/no_harm.py --set epochs=2 average_with_backbone=0
+    … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
+
+Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
+them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
+labelled guards (../log/no-harm.md). Finished runs are not repeated.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from common import RESULTS, data_folder, minilm, options, save_results, show  # noqa: E402
+from llm_supervised import cloud_ops, data_sets, rows_of  # noqa: E402
+
+from angle_data.console import configure_logging  # noqa: E402
+from angle_data.jsonl import write_jsonl  # noqa: E402
+from angle_train.options import FitOptions  # noqa: E402
+from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
+from angle_train.run import fit  # noqa: E402
+
+OUT = RESULTS / "training" / "no-harm"
+PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
+    "dev": {
+        "bug-titles": ("bug-duplicates", "train", 400),
+        "community-questions": ("cqa-qatarliving", "validation", 200),
+        "mrpc": ("mrpc", "train", 250),
+        "sick": ("sick-r", "train", 250),
+        "stsb": ("stsb", "validation", 200),
+    },
+    "test": {
+        "bug-titles": ("bug-duplicates", "validation", None),
+        "community-questions": ("cqa-qatarliving", "test", None),
+        "mrpc": ("mrpc", "test", None),
+        "sick": ("sick-r", "test", 1500),
+        "stsb": ("stsb", "test", None),
+    },
+}
+"""Part -> guard -> data set, split, and how many pairs, drawn once; none for all."""
+
+
+def guards(part: str) -> list[str]:
+    """Write the guards of a part as files of pairs, and return these; of a bug report the title is taken."""
+    files = []
+    for name, (data, split, most) in PARTS[part].items():
+        found: list[dict[str, Any]] = []
+        for row in rows_of(data_folder() / "data" / data / f"{split}.jsonl.gz"):
+            one, other = (
+                row[field] for field in row if field in ("sentence1", "sentence2", "text1", "text2")
+            )
+            if data == "bug-duplicates":
+                one, other = (text.split("\n")[0].strip() for text in (one, other))
+            found.append({"text1": one, "text2": other, "score": row.get("score", row.get("label"))})
+        random.Random(0).shuffle(found)
+        files.append(str(OUT / part / f"{name}.jsonl"))
+        write_jsonl(Path(files[-1]), found[:most])
+    return files
+
+
+def main() -> None:
+    """Train with every seed and print gains and losses."""
+    parser = options(__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--part", choices=list(PARTS), default="dev")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
+    arguments = parser.parse_args()
+    configure_logging(quiet=True)
+    task = cloud_ops()
+    data = data_sets(task)["all"]
+    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(parse_settings(arguments.set))
+    files = {"dev": [*map(str, task.dev)], "test": [*map(str, task.test)], "guard": guards(arguments.part)}
+    name = "-".join([arguments.part, *(setting.replace("=", "-") for setting in arguments.set)])
+    rows: dict[str, list[float]] = {}
+    for seed in arguments.seeds:
+        asked = recipe.with_overrides({"seed": seed, "guard_loss": 100.0})
+        report = fit(
+            FitOptions(str(minilm(6)), OUT / f"{name}-{seed}", [str(data)], recipe=asked, **files)
+        ).report
+        for row in report.results:
+            if row.role == arguments.part and row.difference is not None:
+                rows.setdefault(row.pairs, []).append(100 * row.score.value)
+        for loss in report.details["guards"]["losses"]:
+            rows.setdefault(f"{loss['name']}, change", []).append(100 * (loss["after"] - loss["before"]))
+    show(f"{name}, Spearman x 100", rows)
+    save_results(f"no-harm-{name}", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Guards: what tuned weights lose elsewhere, and that weights which surely lose too much are not taken."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from train_runs import changed, now, pair_set, run_of, same_weights, turned, write
+
+from angle_data.errors import InputError
+from angle_train import run as fit_module
+from angle_train.data.guards import Guard, general_pairs, load_guards, own_pairs, own_texts
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluation.similarity import word_overlap
+from angle_train.evaluation.statistics import spearman
+from angle_train.run import fit
+from angle_train.train.choosing import Candidate, choose
+from angle_train.train.guards import SPENT, guards_of, within_guards, worse_sentence, worth_of
+
+FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
+TEXTS = [(f"one {n}", f"two {n}") for n in range(60)]
+
+
+def rising(noise=0.0, seed=0):
+    """Similarities that rise with the scores of `TEXTS`, less steadily with noise."""
+    return np.linspace(0, 1, 60) + noise * np.random.default_rng(seed).normal(size=60)
+
+
+def labelled(most=1.0):
+    """One labelled guard that the backbone ranks perfectly."""
+    return guards_of([Guard("labelled", pair_set(TEXTS, name="titles"))], [rising()], most)
+
+
+def tuned(harm):
+    """What guards measure of weights that harm so much less, the more of the backbone is mixed in."""
+    return lambda share, sets: [rising(harm * (1 - share)) for _ in sets]
+
+
+def test_weights_that_harm_a_guard_are_had_with_more_of_the_backbone():
+    planned = Candidate(8, 1, [rising()], 0.1)
+    taken, losses = within_guards(planned, labelled(), tuned(0.3))
+    assert (taken.refused, taken.step) == (False, 8)
+    assert taken.share > 0.1
+    assert 100 * losses[0].low <= 1
+    below = labelled().losses(tuned(0.3)(round(taken.share - 0.1, 1), [0]))
+    assert 100 * below[0].low > 1  # it is the least share that does
+    assert within_guards(planned, labelled(most=50.0), tuned(0.3))[0] is planned
+    assert within_guards(planned, labelled(), tuned(0.01))[0] is planned
+
+
+def test_weights_that_harm_a_guard_with_any_share_are_not_taken():
+    def measured(share, sets):
+        return [-rising() for _ in sets]
+
+    dev = pair_set(TEXTS)
+    base = Candidate(0, 0, [rising(2.0)])
+    best, other = Candidate(8, 1, [rising()]), Candidate(4, 2, [rising(0.1)])
+    assert choose([base, best, other], [dev]).chosen == 1
+    refused, losses = within_guards(best, labelled(), measured)
+    assert (refused.refused, refused.share) == (True, best.share)
+    assert losses[0].loss == pytest.approx(2)
+    choice = choose([base, refused, other], [dev])
+    assert (choice.chosen, choice.refused) == (2, False)  # another one does no harm
+    choice = choose([base, refused, replace(other, available=False)], [dev])
+    assert (choice.chosen, choice.refused, choice.best) == (0, True, 1)
+    assert "which surely loses too much on guards" in choice.sentence("", "dev pairs")
+
+
+def test_a_loss_that_may_be_chance_refuses_nothing():
+    few = Guard("labelled", pair_set(TEXTS[:12], name="few"))
+    guards = guards_of([few], [rising()[:12]], 1.0)
+    (loss,) = guards.losses([rising(0.02)[:12]])
+    assert 100 * loss.loss > 1 >= 100 * loss.low
+    assert not guards.refuse([loss])
+
+
+def general(noise):
+    """The general guard as a backbone sees it that ranks its pairs as they were written, but for noise."""
+    pairs = general_pairs()
+    return pairs, pairs.score + np.random.default_rng(1).normal(scale=noise, size=len(pairs))
+
+
+def test_without_labels_the_loss_is_what_a_change_costs_that_knows_nothing_of_meaning():
+    pairs, before = general(0.2)
+    guards = guards_of([Guard("general", pairs)], [before], 1.0)
+    assert 0.7 < guards.worth < 1
+    (same,) = guards.losses([before])
+    assert (same.loss, same.low, same.high, same.after) == (0, 0, 0, pytest.approx(1))
+    blind = before + np.random.default_rng(2).normal(scale=0.3, size=len(before))
+    (loss,) = guards.losses([blind])
+    blindly = guards.worth * (1 - loss.after)
+    assert loss.loss == pytest.approx(SPENT * blindly)
+    clear = pairs.take(np.flatnonzero(pairs.score != 0.5).tolist(), "clear")
+    kept = [column[pairs.score != 0.5] for column in (before, blind)]
+    found = [spearman(clear.score, column) for column in kept]
+    assert blindly == pytest.approx(found[0] - found[1], abs=0.05)  # what it does cost these pairs
+    assert guards.refuse([loss])
+
+
+def test_a_backbone_that_knows_no_more_than_shared_words_has_no_order_to_keep():
+    pairs, known = general(0.2)
+    chance = np.random.default_rng(3).normal(size=len(pairs))
+    assert worth_of(pairs, known) > 0.5
+    assert worth_of(pairs, chance) == 0
+    guards = guards_of([Guard("general", pairs)], [chance], 1.0)
+    (loss,) = guards.losses([-chance])
+    assert not guards.refuse([loss])
+    assert worse_sentence([loss]) == "What got worse: not known; give --guard pairs"
+
+
+def test_the_order_of_the_users_own_texts_may_change():
+    pairs, known = general(0.2)
+    own = pair_set(TEXTS, np.zeros(60), name="your own texts")
+    guards = guards_of([Guard("general", pairs), Guard("own", own)], [known, rising()], 1.0)
+    losses = guards.losses([known, -rising()])
+    assert 100 * losses[1].low > 50
+    assert not guards.refuse(losses)
+
+
+def test_what_got_worse_is_said_also_where_it_is_nothing():
+    guards = labelled()
+    assert re.fullmatch(
+        r"What got worse: nothing, surely less than \d\.\d \(titles\)",
+        worse_sentence(guards.losses([rising(0.01)])),
+    )
+    told = worse_sentence(guards.losses([rising(0.5)]))
+    assert re.fullmatch(r"What got worse: titles by \d+\.\d \[\d+\.\d, \d+\.\d\]", told)
+
+
+def test_pairs_among_own_texts_are_near_and_far_and_always_the_same(examples):
+    lines = (examples / "texts.jsonl").read_text().splitlines()
+    every = [json.loads(line)["text"] for line in lines]
+    guarded, rest = own_texts(pair_set([(text, "written") for text in every]))
+    again, _ = own_texts(pair_set([(text, "other") for text in reversed(every)]))
+    assert guarded == again
+    assert sorted([*guarded, *rest]) == sorted(every)
+    pairs = own_pairs(guarded)
+    assert 200 < len(pairs) <= 3 * len(guarded) == 270
+    assert {*pairs.text1, *pairs.text2} <= {*guarded}
+    assert word_overlap(pairs).max() > 0.2 > word_overlap(pairs).min()
+    assert own_pairs(["one text", "another"]) is None
+
+
+def test_general_text_is_in_no_set_that_trains():
+    pairs = general_pairs()
+    assert (len(pairs), len({*pairs.text1, *pairs.text2})) == (256, 256)
+    learned = pair_set([(pairs.text2[0], pairs.text1[0]), *TEXTS])
+    general, own = load_guards((), [learned], [f"one {n}" for n in range(9)])
+    assert (len(general.pairs), own.kind) == (255, "own")
+
+
+def then(rows):
+    """Near copies of rows, other than `now` makes."""
+    return [row | {"sentence2": f"{row['sentence2']} then"} for row in rows]
+
+
+@pytest.fixture
+def config(rows, tiny_model_dir, tmp_path, monkeypatch):
+    """A run that learns the opposite of what people said, to which a guard holds."""
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
+    data, guard = write(tmp_path / "data.jsonl", turned(rows)), write(tmp_path / "guard.jsonl", then(rows))
+    return run_of(tiny_model_dir, tmp_path / "out", data, FAST, guard=[guard])
+
+
+def test_a_run_that_harms_a_guard_saves_no_harmful_weights(config):
+    harmful = fit(changed(config, guard_loss=100.0))
+    assert harmful.report.kept == "tuned"
+    (loss,) = (one for one in harmful.report.details["guards"]["losses"] if one["kind"] == "labelled")
+    assert 100 * loss["low"] > 1
+    assert harmful.report.verdict.lines[1].startswith("What got worse: guard by ")
+    card = (config.out / "README.md").read_text()
+    assert harmful.report.verdict.lines[1] in card
+    assert "* Guarded by: guard, " in card
+    report = fit(replace(config, overwrite=True)).report
+    losses = report.details["guards"]["losses"]
+    if report.kept == "tuned":
+        assert report.details["merge"]["share"] > 0
+        assert all(100 * one["low"] <= 1 for one in losses if one["refuses"])
+    else:
+        assert same_weights(config.out, config.backbone)
+        assert "Tuning surely costs more than --guard-loss 1 elsewhere" in report.verdict.advice
+
+
+def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp_path):
+    data = [write(tmp_path / "machine.jsonl", now(turned(rows)))]
+    by_parts = replace(changed(config, folds=2), dev=(), human=config.data, data=data)
+    assert fit(changed(by_parts, guard_loss=100.0)).report.kept == "tuned"
+    report = fit(replace(by_parts, overwrite=True)).report
+    assert (report.kept, report.details["choice"]["refused"]) == ("backbone", True)
+    assert "--merge-back mixes in more of the backbone; --guard-loss allows more" in report.verdict.advice
+    assert same_weights(config.out, config.backbone)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ([], r"guard.jsonl: no pairs in it"),
+        (
+            [{"text1": f"a {n}", "text2": f"b {n}", "score": 1} for n in range(9)],
+            r"all 9 scores are 1; nothing",
+        ),
+        ([{"text1": f"a {n}", "text2": f"b {n}", "score": n % 2} for n in range(4)], r"4 pairs cannot show"),
+    ],
+)
+def test_guards_that_say_nothing_are_refused(program, config, tmp_path, written, message):
+    given = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", tmp_path / "new"]
+    code, _, said = program(*given, "--guard", write(tmp_path / "guard.jsonl", written))
+    assert code == 1
+    assert re.search(message, said.splitlines()[-1])
+    assert not (tmp_path / "new").exists()
+
+
+def test_pairs_that_train_guard_nothing(config, rows, tmp_path, caplog):
+    with pytest.raises(InputError, match=r"0 pairs that neither train nor choose cannot show a loss"):
+        fit(replace(config, guard=config.data))
+    mixed = write(tmp_path / "mixed.jsonl", [*rows[:20], *now(rows)[:30]])
+    train = load_pairs(config.data[0])
+    guard, _ = load_guards([mixed], [train], [])
+    assert len(guard.pairs) == 30
+    assert "20 of 50 pairs left out: they train or choose the weights" in caplog.text
