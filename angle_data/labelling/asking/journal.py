@@ -9,6 +9,7 @@ are found by a 64-bit hash of their key; of two requests with one hash the secon
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import tempfile
@@ -23,7 +24,7 @@ from angle_data.annotators.base import Failure
 from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.jsonl import dumps, loads
 from angle_data.locking import hold
-from angle_data.text import counted
+from angle_data.text import counted, stable_hash
 
 log = logging.getLogger("angle.labelling")
 
@@ -116,14 +117,38 @@ class Journal:
             return StoppedError(f"{path}: no room for a moment; run the same command again to go on")
         replies = counted(len(lines), "reply", "replies")
         said = f"{path}: {self._fault and self._fault.strerror}"
+        elsewhere = _elsewhere(path)
         try:
-            with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
+            with open(elsewhere, "ab", opener=_of_this_user) as other:
                 other.write(b"".join(lines))
         except OSError as error:
             there = f"{tempfile.gettempdir()}: {error.strerror}"
             return InputError(f"{said}, and {there}; {replies} are lost; free one")
-        then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
-        return InputError(f"{said}; {replies} went to {other.name}: {then}")
+        then = "make room, and the same command takes them back before it goes on"
+        return InputError(f"{said}; {replies} went to {elsewhere}: {then}")
+
+    def take_back(self) -> None:
+        """Append the replies that an earlier run put elsewhere (see `rescued`), and delete that file.
+
+        Raises:
+            InputError: There is still no room for them, or that file is damaged.
+        """
+        path = _elsewhere(self._file.name)
+        if not path.exists():
+            return
+        with open(path, "rb", opener=_of_this_user) as other:
+            rows = [_parse(line, f"{path}:{number}") for number, line in enumerate(other, start=1)]
+        for row in rows:
+            if self.row(row["key"]) != row:  # one that someone has appended already
+                self.append(row)
+            if self.unwritten:
+                raise InputError(
+                    f"{self._file.name}: no room yet for {counted(len(rows), 'reply', 'replies')} in {path}; "
+                    "make room, and run the same command again"
+                )
+        self._start = self._end
+        path.unlink()
+        log.info("%s are back from %s", counted(len(rows), "reply", "replies"), path)
 
     def _count(self, row: dict[str, Any]) -> None:
         if limit := limit_of(row):
@@ -192,6 +217,25 @@ class Journal:
         return end
 
 
+def _elsewhere(journal: str) -> Path:
+    """Return where rows of a journal go when its disk is full: a place that a later run knows."""
+    name = f"angle-journal-{stable_hash(str(Path(journal).resolve())):016x}.jsonl"
+    return Path(tempfile.gettempdir()) / name
+
+
+def _of_this_user(path: str, flags: int) -> int:
+    """Open a file in a folder that all users share: no link, and for this user alone.
+
+    Raises:
+        PermissionError: The file is another user's.
+    """
+    found = os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    if os.fstat(found).st_uid != os.getuid():
+        os.close(found)
+        raise PermissionError(errno.EACCES, "belongs to another user", path)
+    return found
+
+
 def refusal_of(row: dict[str, Any]) -> str | None:
     """Return why the service refused a request for good, from its row; None when it was answered."""
     refused = row.get("refused")
@@ -209,7 +253,8 @@ def limit_of(row: dict[str, Any]) -> int:
 def open_journal(run: Path, model: str) -> Iterator[Journal]:
     """Open the journal of a run directory for this process alone; creates both when they are missing.
 
-    A line torn by a crash at the end of the file is cut off.
+    A line torn by a crash at the end of the file is cut off; replies that found no room on a full disk come
+    back.
 
     Raises:
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
@@ -220,7 +265,9 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
         (run / _FILE).open("ab", buffering=0) as out,
         (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
     ):
-        yield Journal(file, model, out)
+        journal = Journal(file, model, out)
+        journal.take_back()
+        yield journal
 
 
 @contextmanager

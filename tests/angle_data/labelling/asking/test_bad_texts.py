@@ -12,7 +12,7 @@ from angle_data.annotators.choice import load_annotator
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.labelling.asking.budget import Ledger
 from angle_data.labelling.asking.collect import Collector
-from angle_data.labelling.asking.journal import open_journal
+from angle_data.labelling.asking.journal import _elsewhere, open_journal
 from angle_data.labelling.label import LabelJob, label
 
 COUNT = 60
@@ -131,7 +131,8 @@ def test_replies_that_reasoning_ate_want_more_tokens(tmp_path):
         label(config(tmp_path, server, checkpoint="gpt-5-mini"))
 
 
-def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch, by_hand):
     write(tmp_path, 200)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     journal = tmp_path / "run/journal.jsonl"
@@ -142,10 +143,27 @@ def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
         assert asked < 200
         assert said.startswith(f"{journal}: File too large; ")
         (rescued,) = tmp_path.glob("angle-journal-*.jsonl")
-        assert f"`cat {rescued} >> {journal}`" in said
-        journal.write_bytes(journal.read_bytes() + rescued.read_bytes())
+        assert f"went to {rescued}: make room, and the same command takes them back" in said
+        with pytest.raises(InputError, match=rf"no room yet for .* in {rescued}"), files_of_at_most(20_000):
+            label(config(tmp_path, server))
+        assert len(server.seen) == asked
+        if by_hand:
+            journal.write_bytes(journal.read_bytes() + rescued.read_bytes())
         counts = label(config(tmp_path, server)).counts
         assert (counts["replied"], len(server.seen)) == (200, 200)
+        assert not rescued.exists()
+        assert len(journal.read_text().splitlines()) == 200
+
+
+def test_what_another_user_put_there_is_not_taken(tmp_path, monkeypatch):
+    write(tmp_path, 2)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "run").mkdir()
+    planted = tmp_path / "planted"
+    planted.write_text("no row")
+    _elsewhere(str(tmp_path / "run/journal.jsonl")).symlink_to(planted)
+    with FakeOpenAI() as server, pytest.raises(OSError, match="symbolic links"):
+        label(config(tmp_path, server))
 
 
 @pytest.mark.parametrize(("silent_s", "said"), [(0.05, 1), (30.0, 0)])
