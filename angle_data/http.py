@@ -177,8 +177,8 @@ def proxy_for(url: str) -> tuple[str | None, str]:
     if proxy is not None and not is_http(proxy):  # aiohttp would speak HTTP to a SOCKS proxy too
         # The address is not shown: where it is malformed, no rule finds the password in it.
         raise InputError(
-            f"the proxy in {variable} is no address of the form http://HOST:PORT; correct it, or name the "
-            "server's host in NO_PROXY"
+            f"the proxy in {variable} is not an address of the form http://HOST:PORT; correct it, or name "
+            "the server's host in NO_PROXY"
         )
     return proxy, variable
 

@@ -69,6 +69,10 @@ SAME_NAMES = {
     "the reason codes of a room": {"REASONS"},
     "numpy's arrays: of float64 in `angle_train`, of any numbers in `angle_data`": {"Array"},
     "`records`: a sentence of an annotator; `choosing`: weights that might be kept": {"Candidate"},
+    "a command, and what it runs": {"probe"},
+    "to be renamed, of the judged evaluation and the guards": {
+        "Columns", "Drawn", "FEWEST", "Grades", "figures_of", "own_pairs", "unit_rows",
+    },
     "to be renamed": {"Choice", "LONGEST", "Outcome", "Part", "Source", "Task", "Verdict"},
 }  # fmt: skip
 FLOORS = 8

@@ -270,7 +270,7 @@ class ScoreJob(Job):
         return [self._request((one,), journal) for one in (pair, turned)]
 
     def _request(self, call: Call, journal: Journal) -> ChatRequest:
-        shown = (f"TextPair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
+        shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
         content = self._prompt.fill({"pairs": "\n\n".join(shown)})
         schema = self._schema(len(call)) if self._prompt.reply == "json" else None

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from angle_data.annotators.answers import answer_of
@@ -92,7 +93,6 @@ class Collector:
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._progress = Progress(f"{job.command} {job.spec.model}", job.total)
-        self._secret = secrets_of(job.spec)[1]
         self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
@@ -100,6 +100,11 @@ class Collector:
         self._in_flight: dict[str, tuple[ChatRequest, Tokens]] = {}
         self._warned_of_part = False  # of a prompt that was read in part
         self._warned = False  # of a reply that came without its tokens
+
+    @cached_property
+    def _secret(self) -> Secret:
+        """What finds keys in replies; where nothing is asked, no key is needed."""
+        return secrets_of(self._spec)[1]
 
     def has_more(self) -> bool:
         """Whether anything is left to ask; the requests up to the next open one are read for it."""

@@ -7,6 +7,7 @@ import socketserver
 import threading
 import traceback
 from contextlib import contextmanager
+from itertools import takewhile
 from types import SimpleNamespace
 
 import pytest
@@ -29,6 +30,9 @@ def proxy_that_says(answer):
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
+            if self.rfile.peek(1)[:1] == b"\x16":  # TLS: answered as a server of HTTP does
+                self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+                return
             head = list(iter(self.rfile.readline, b"\r\n"))
             seen.append(head[0].decode())
             self.wfile.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
@@ -182,10 +186,13 @@ def server_that_says(content_type, content):
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            head = list(iter(self.rfile.readline, b"\r\n"))
-            length = next(
+            head = list(takewhile(lambda line: line not in (b"\r\n", b""), iter(self.rfile.readline, None)))
+            lengths = [
                 int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length")
-            )
+            ]
+            if not lengths:
+                return  # no request in HTTP, and the client has gone
+            (length,) = lengths
             self.rfile.read(length)
             self.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n".encode())
             self.wfile.write(b"Connection: close\r\n\r\n" + content)

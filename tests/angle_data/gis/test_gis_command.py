@@ -42,11 +42,11 @@ def test_the_estimate_is_printed_and_nothing_is_written(run, listed, tmp_path):
         arguments = ("--repos", listed, "--out", out, "--api-url", github.url, "--dry-run")
         code, text, errors = run(*arguments)
         assert code == 0
-        assert text == "about 3 requests for 1 repository\n"
+        assert text == "about 4 requests for 1 repository\n"
         assert errors.count("is skipped: not found, or its issues are disabled\n") == 3
         assert run(*arguments, "--quiet")[:2] == (0, "")
         code, text, _ = run(*arguments, "--json", "--quiet")
-    assert json.loads(text) == {"repositories": 1, "items": 172, "requests": 3, "spent": 1}
+    assert json.loads(text) == {"repositories": 1, "items": 172, "requests": 4, "spent": 1}
     assert not out.exists()
 
 

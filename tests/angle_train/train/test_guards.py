@@ -195,10 +195,10 @@ def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ([], r"guard.jsonl: no pairs in it"),
+        ([], r"guard.jsonl holds no pairs"),
         (
             [{"text1": f"a {n}", "text2": f"b {n}", "score": 1} for n in range(9)],
-            r"all 9 scores are 1; nothing",
+            r"all 9 scores are 1; a ranking needs",
         ),
         ([{"text1": f"a {n}", "text2": f"b {n}", "score": n % 2} for n in range(4)], r"4 pairs cannot show"),
     ],

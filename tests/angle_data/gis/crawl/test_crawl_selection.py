@@ -44,7 +44,7 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
         ("", "lists no repository; write"),
         ("# only a comment\n", "lists no repository; write"),
         ("\nnonsense\nmore\n", "list.txt:2: 'nonsense' is not a repository; write"),
-        (b"\xff\xfe\x00a", "not UTF-8"),
+        (b"\xff\xc0owner/name", "not UTF-8"),
     ],
 )
 def test_a_list_without_a_repository_is_an_error(tmp_path, content, message):
