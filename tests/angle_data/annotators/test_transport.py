@@ -30,9 +30,6 @@ def proxy_that_says(answer):
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            if self.rfile.peek(1)[:1] == b"\x16":  # TLS: answered as a server of HTTP does
-                self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-                return
             head = list(iter(self.rfile.readline, b"\r\n"))
             seen.append(head[0].decode())
             self.wfile.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
@@ -186,6 +183,9 @@ def server_that_says(content_type, content):
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
+            if self.rfile.peek(1)[:1] == b"\x16":  # TLS: answered as a server of HTTP does
+                self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+                return
             head = list(takewhile(lambda line: line not in (b"\r\n", b""), iter(self.rfile.readline, None)))
             lengths = [
                 int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length")
