@@ -1,6 +1,6 @@
-"""Drawn for people to grade: dev and test pairs of their own.
+"""Pairs for people to grade: dev and test pairs of their own.
 
-They are spread over the range of scores, and no text is in two pairs, so none is in dev and in test. Drawn
+They are spread over the range of scores, and no text is in two pairs, so none is in dev and in test. Pairs
 that a language model graded are drawn at random instead: only a random sample says how its grades err on all
 of them, which `angle-train`'s `--judged` corrects.
 """
@@ -116,7 +116,7 @@ def write_grading(out: Path, pairs: Drawn, *, verdict: bool = False) -> Path:
 def finish_grading(sheet: Path) -> dict[str, int]:
     """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
-    Drawn without a score are left out. No file that holds other grades is replaced.
+    Pairs without a score are left out. No file that holds other grades is replaced.
     """
     check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SHEET_SPLITS}

@@ -50,7 +50,9 @@ _WEIGHTS = (0.0, 1.0)
 Columns = Mapping[str, Drawn]
 """One figure under every model."""
 
-FEW, DISAGREES, UNLIKE = "few", "disagrees", "unlike"
+FEW = "few"
+DISAGREES = "disagrees"
+UNLIKE = "unlike"
 """Why a language model's grades are not used: too few pairs have both grades; its grades do not go with
 people's; the pairs that people graded are no random sample of those that it graded."""
 

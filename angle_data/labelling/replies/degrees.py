@@ -67,7 +67,9 @@ def _of_value(value: Any) -> list[Piece]:
 
 def _of_broken(text: str) -> list[Piece]:
     """Return the strings of broken JSON with the names of their fields; empty if none names a degree."""
-    start, found, number = text.find("{"), list[Piece](), None
+    start = text.find("{")
+    found: list[Piece] = []
+    number: int | None = None
     for string, kind in strings(text[start:]) if start >= 0 else ():
         if kind == "key":
             named = _number(string)

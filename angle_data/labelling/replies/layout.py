@@ -142,7 +142,9 @@ def _split_inline(item: str, sign: str, source: str) -> list[str]:
 
     A number is a mark after the end of a sentence, or where the source has no such number ("version 2.").
     """
-    parts, start, mentioned = list[str](), 0, set(re.findall(r"\d+", source))
+    parts: list[str] = []
+    start = 0
+    mentioned = set(re.findall(r"\d+", source))
     for match in _INLINE.finditer(item) if sign.isdecimal() else ():
         ends = is_complete(item[max(match.start() - 8, 0) : match.start()].rstrip(";,"))
         if int(match[1]) == int(sign) + len(parts) + 1 and (ends or match[1] not in mentioned):
