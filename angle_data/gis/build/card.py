@@ -60,6 +60,7 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
             ("evidence", "count"),
             ((f"`{name}`", f"{n:,}") for name, n in report["links"]["by_evidence"].items()),
         ),
+        "asked": _asked(report.get("asked")),
         "left_out": _left_out(report),
         "checks": ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in report["checks"].items()),
         "periods": f"\n  Every issue of a split was opened in its period: {until}, then the rest."
@@ -69,6 +70,20 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     fixed = {"limit": LIMIT, "longest": LONGEST_TEXT, "form_share": SHARE, "form_lines": FORMS}
     count = len(report["repositories"])
     return template.format(**{**report, **tables, **fixed, "repository_count": count})
+
+
+def _asked(found: Mapping[str, Any] | None) -> str:
+    """One paragraph on the annotator that was asked about doubtful comments; empty where none was."""
+    if found is None:
+        return ""
+    counts = ", ".join(
+        f"{name.replace('_', ' ')} {found[name]:,}" for name in ("confirm", "deny", "leave_open")
+    )
+    return (
+        f"\n\nA language model, {found['model']}, was asked what {found['comments']:,} doubtful comments "
+        f"state ({counts}). What it confirms has the kind `asked`; `answered` means that nothing else backs "
+        "it. The audit has its replies."
+    )
 
 
 def columns_table(columns: Mapping[str, str]) -> str:
