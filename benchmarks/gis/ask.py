@@ -8,7 +8,7 @@ The files are those of `markers.py`; `fresh` is a file elsewhere, whose lines ha
 `certainty` in place of `links`. What the product would send is sent: each doubtful comment that names an
 issue, without titles, for these comments have no threads. The replies are those of a language model that
 saw the text of each question and no label (ask-replies.jsonl, by the hash of the question); they pass the
-product's own reader.
+product's own reader. They were written before the prompt said when "I believe" is a statement.
 
 Each row of a table adds one kind of doubt: guesses; comments that speak of a duplicate without a link; those
 that name an issue and say something related. Scored as by `markers.py`. The price is in requests for 1,000
