@@ -166,6 +166,7 @@ _FIELD = re.compile(
 
 LONGEST_TEXT = 20_000  # characters of a text; what goes beyond are logs, as a rule
 CUT = "\n\n[cut]"  # the end of a text that was longer
+MASKED = "[issue]"  # what stands for a reference to an issue
 
 
 def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
@@ -220,13 +221,13 @@ def _prose(text: str) -> str:
         text = _without(text, spans)
     for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
         if found.number:
-            text = f"{text[: found.start]}[issue]{text[found.end :]}"
+            text = f"{text[: found.start]}{MASKED}{text[found.end :]}"
     text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
     return _SAID.sub("", _code(text, prose=True))
 
 
 def _code(text: str, *, prose: bool = False) -> str:
-    text = _DATA.sub("[data]", _ISSUE_URL.sub("[issue]", text))
+    text = _DATA.sub("[data]", _ISSUE_URL.sub(MASKED, text))
     text = scrub(text, code=not prose)
     return _BLOB.sub("[data]", _LONG_URL.sub(r"\1", text))
 
@@ -268,13 +269,13 @@ def _statements(text: str) -> list[tuple[int, int]]:
 
 def _without_pointers(text: str) -> str:
     """Cut sentences that say hardly more than that there is another issue ("Zusammengeführt mit [issue]")."""
-    if "[issue]" not in text:
+    if MASKED not in text:
         return text
     parts, start = list[str](), 0
     for end in [*(match.end() for match in _EDGE.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
-        words_of_its_own = len(_LETTERS.findall(sentence.replace("[issue]", "")))
-        pointer = "[issue]" in sentence and words_of_its_own <= _FEW_WORDS
+        words_of_its_own = len(_LETTERS.findall(sentence.replace(MASKED, "")))
+        pointer = MASKED in sentence and words_of_its_own <= _FEW_WORDS
         parts.append("\n" * sentence.endswith("\n") if pointer else sentence)
     return "".join(parts)
 

@@ -133,6 +133,8 @@ def test_answers_confirm_deny_and_leave_open(run, folder):
     card = (folder / "dataset" / "README.md").read_text()
     assert "A language model, tiny, was asked what 6 doubtful comments" in card
     assert "| `comment:asked:answered` | 1 |" in card
+    meaning = card.partition("Label 1: ")[2].partition("Label 0")[0]
+    assert "a language model that was asked reads it there" in meaning
     assert "asked            comments 6, confirm 4, deny 1, leave open 1\n" in text
 
 
