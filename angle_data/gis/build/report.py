@@ -108,7 +108,8 @@ class Measures:
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
         statistics of each split; `lexical` is from `_lexical`, `placeholder` from `_placeholder`; `texts_cut`
-        says how many texts were longer than `clean.LONGEST_TEXT`; `samples` are the first pairs of each kind, whose order is random.
+        says how many texts were longer than `clean.LONGEST_TEXT`; `samples` are the first pairs of each kind,
+        whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {

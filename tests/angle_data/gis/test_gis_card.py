@@ -36,7 +36,7 @@ def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
 
 
 def test_how_well_masked_references_tell_the_labels_apart():
-    """Two of three duplicates have one, one of two negatives has three: half of the draws are lost."""
+    """Two of three duplicates have one each, one of two negatives has three."""
     measures = Measures("words", len)
     assert measures.summary()["placeholder"] == {}
     for text1, text2, kind in [
@@ -46,7 +46,7 @@ def test_how_well_masked_references_tell_the_labels_apart():
         measures.add("train", make_row(text1, text2, kind))
     found = measures.summary()["placeholder"]
     assert found["pairs_with_one"] == {"duplicates": 66.67, "negatives": 50.0}
-    # Of six comparisons, by presence: two won, one lost, three draws; by count: two won, three lost, one draw.
+    # Of six comparisons two are won, one is lost and three are draws; by count three are lost.
     assert found["auc"] == {"presence": 0.583, "count": 0.417}
 
 
