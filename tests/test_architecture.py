@@ -31,7 +31,10 @@ ROOMS = {
     "angle_data.gis.comments": "",
     "angle_data.gis.crawl": "",
     "angle_data.gis.build": "gis.comments gis.crawl publish similar",
-    "angle_data.gis": "gis.build gis.comments gis.crawl publish",
+    "angle_data.gis.ask": (
+        "gis.build gis.comments gis.crawl annotators labelling labelling.asking labelling.replies"
+    ),
+    "angle_data.gis": "gis.ask gis.build gis.comments gis.crawl publish",
     "angle_data.look": "",
     "angle_data.cli": "ensembling gis labelling look",
     "angle_data.api": "annotators ensembling labelling labelling.asking",

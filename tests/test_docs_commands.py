@@ -60,7 +60,10 @@ def commands(code):
 
 
 def reply(body):
-    """What the stand-in for OpenAI says: grades, degrees, or two sentences that no other prompt gets."""
+    """What the stand-in for OpenAI says: grades, degrees, or two sentences that no other prompt gets.
+
+    Of a doubtful comment it says that it states nothing.
+    """
     asked = body["messages"][-1]["content"]
     dice = random.Random(asked)
     words = asked.partition("Sentence:")[2].split() or ["cluster", "replica", "node", "disk"]
@@ -70,6 +73,8 @@ def reply(body):
 
     if pairs := re.findall(r"^Pair (\d+)$", asked, re.M):
         return json.dumps({"grades": [{"id": int(n), "score": dice.randrange(11) / 2} for n in pairs]})
+    if "Issues named:" in asked:
+        return '{"links": []}'
     if '{"5"' in asked:
         return json.dumps({degree: sentence() for degree in "54321"})
     return f"1. {sentence()}\n2. {sentence()}"

@@ -1,10 +1,11 @@
 """Answers from a file of recorded replies: for demos, tests, and replies made elsewhere. Sends nothing.
 
 Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
-in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
-holds several. Grades may also be rows of `text1` and `text2` (or `source` and `text`) with `score` and
-`grader`. A `reply` is the text of a message, or the whole JSON of a service's answer. A recorded grade
-is that of a pair in either order, and of texts that are equal when normalised.
+in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; for `gis --ask` `task`
+`duplicate`, and as `text` `owner/name#number`, a line break, and the comment as its journal has it; and
+`annotator` where a file holds several. Grades may also be rows of `text1` and `text2` (or `source` and
+`text`) with `score` and `grader`. A `reply` is the text of a message, or the whole JSON of a service's
+answer. A recorded grade is that of a pair in either order, and of texts that are equal when normalised.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise
 
-_TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
+_TASKS = {name: name for name in ("synonym", "antonym", "degrees", "duplicate")} | {"graded": "degrees"}
 
 _Recorded = str | dict[str, Any]  # the content of a message, or the service's whole answer
 _Replies = dict[tuple[str, str], _Recorded]  # (source, task) -> reply
@@ -76,7 +77,8 @@ def _load(path: Path, name: str) -> _Replies:
             continue
         given = row.get("polarity") or row.get("task")
         if (task := "score" if len(fields) > 1 else _TASKS.get(str(given))) is None:
-            raise InputError(f"{where}: polarity must be synonym or antonym, or task degrees, got {given!r}")
+            wanted = "polarity must be synonym or antonym, or task degrees or duplicate"
+            raise InputError(f"{where}: {wanted}, got {given!r}")
         if replies.setdefault((source, task), reply) != reply:
             raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")
         if task == "score":

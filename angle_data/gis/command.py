@@ -15,9 +15,11 @@ import typer
 from angle_data.calling.options import option, with_options
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
+from angle_data.gis.ask.config import GisCommandConfig
 from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
 
 if TYPE_CHECKING:
+    from angle_data.gis.ask.ask import AskResult
     from angle_data.gis.build.build import GisSummary
     from angle_data.gis.crawl.crawl import CrawlSummary
 
@@ -25,15 +27,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors o
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 
 
-@with_options(GisConfig, is_group=True, out=None, ratios="0.86,0.07,0.07")
-def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
+@with_options(GisCommandConfig, is_group=True, out=None, ratios="0.86,0.07,0.07", temperature=0.0)
+def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
     Everything fetched is kept in crawl.sqlite: a stopped crawl resumes where it stopped, and a finished one
     fetches only what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
     takes about 1,100. Without a token: 60 requests an hour, and comments only. Try --dry-run first.
     --repos, --since, --until and --strategy also select which part of an earlier, larger crawl goes into the
-    data set. Exit codes: 75 stopped at a limit, 130 interrupted; rerun the same command to resume.
+    data set. --ask has a language model read comments whose words are doubtful; its replies are kept in
+    asked/, and nothing is asked, or paid for, twice (forecast: --no-crawl --dry-run --ask MODEL). Exit codes:
+    75 stopped at a limit, 130 interrupted; rerun the same command to resume.
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
@@ -41,28 +45,55 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
     from angle_data.gis.build.report import token_counter
 
     # All is checked before hours of crawling, the list and the tokenizer too.
-    config.selection()
-    token_counter(config.tokenizer, fetch=not config.no_crawl)
-    crawled = None
-    if not config.no_crawl:
-        if config.dry_run:
-            from angle_data.gis.crawl.forecast import forecast
-            from angle_data.text import counted
+    options = config.gis
+    options.selection()
+    token_counter(options.tokenizer, fetch=not options.no_crawl)
+    if config.asks:
+        from angle_data.gis.ask.ask import ask_doubtful, check_annotator
 
-            found = forecast(config)
-            repositories = counted(found["repositories"], "repository", "repositories")
-            return found, f"about {found['requests']:,} requests for {repositories}"
-        if config.archives:
-            from angle_data.gis.crawl.archive import read_archives
-
-            crawled = read_archives(config)
-        else:
-            from angle_data.gis.collect import crawl_repos
-
-            crawled = crawl_repos(config)
-    built = build_gis(config)
+        check_annotator(config)
+    if options.dry_run:
+        return _forecast(config)
+    crawled = None if options.no_crawl else _crawl(options)
+    asked = ask_doubtful(config) if config.asks else None
+    built = build_gis(options, asked.answers if asked else None)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
-    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
+    counts |= {"ask": asked.counts} if asked else {}
+    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, asked, built)
+
+
+def _forecast(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
+    """What a crawl would take, and what the asking would, by what has been crawled already."""
+    found: dict[str, Any] = {}
+    lines: list[str] = []
+    if not config.gis.no_crawl:
+        from angle_data.gis.crawl.forecast import forecast
+        from angle_data.text import counted
+
+        found = forecast(config.gis)
+        repositories = counted(found["repositories"], "repository", "repositories")
+        lines.append(f"about {found['requests']:,} requests for {repositories}")
+    if config.asks:
+        from angle_data.gis.ask.ask import plan_asking
+        from angle_data.gis.crawl.store import STORE_NAME
+
+        if config.gis.no_crawl or (config.gis.out / STORE_NAME).exists():
+            plan = plan_asking(config)
+            found, lines = {**found, "ask": plan.counts}, [*lines, f"--ask {config.ask.model}:", str(plan)]
+        else:
+            lines.append(f"--ask {config.ask.model}: known after the crawl, by --no-crawl --dry-run")
+    return found, "\n".join(lines)
+
+
+def _crawl(config: GisConfig) -> CrawlSummary:
+    """Bring the store up to date, from the API or from dumps."""
+    if config.archives:
+        from angle_data.gis.crawl.archive import read_archives
+
+        return read_archives(config)
+    from angle_data.gis.collect import crawl_repos
+
+    return crawl_repos(config)
 
 
 def explain(
@@ -121,9 +152,12 @@ def rehydrate(config: RehydrateConfig) -> tuple[dict[str, Any], str]:
     )
 
 
-def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
+def _table(crawled: CrawlSummary | None, asked: AskResult | None, summary: GisSummary) -> str:
     """What is stored and what it cost, what could not be read, what was built; the report has the rest."""
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
+    if asked is not None:
+        said = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in asked.answers.counts().items())
+        rows = [("asked", said), *rows]
     if crawled is not None:
         stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
         cost = f"{crawled.requests:,} ({crawled.points:,} points)"

@@ -211,4 +211,5 @@ class LabelJob(Job):
 def _polarity(request: ChatRequest) -> Polarity | None:
     """Return the polarity that a request asks for, None if it asks for degrees."""
     assert request.task != "score", "labelling asks for sentences only"
+    assert request.task != "duplicate", "labelling asks for sentences only"
     return None if request.task == "degrees" else request.task

@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from common import ROOT, options
 
-from angle_data.gis.comments.reading import read_comment
+from angle_data.gis.comments.reading import Reading, read_comment
 from angle_data.jsonl import read_jsonl
 
 _COLUMNS = (
@@ -46,9 +46,12 @@ def main() -> None:
         report(next((path for path in named if path.exists()), Path(name)))
 
 
-def score(row: dict[str, Any]) -> Counter[str]:
-    """Count hits, misses, false explicit links, wrong directions and tentative finds of one comment."""
-    read = read_comment(row["body"], row["repo"], row["number"], author=row.get("author"))
+def score(row: dict[str, Any], read: Reading | None = None) -> Counter[str]:
+    """Count hits, misses, false explicit links, wrong directions and tentative finds of one comment.
+
+    `read` is what was read in it; by default what the markers read.
+    """
+    read = read or read_comment(row["body"], row["repo"], row["number"], author=row.get("author"))
     found = {link.target: link for link in read.links}
     labels = {(link["repo"].casefold(), link["number"]): link for link in row["links"]}
     count: Counter[str] = Counter(comments=1)

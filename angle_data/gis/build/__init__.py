@@ -6,6 +6,7 @@ counts or not), `report.json`, `figures/`. The files in the order in which data 
 - `build`: the whole build, top to bottom; start here
 - `evidence`: reads the store thread by thread; who calls which issues duplicates, and what backs it
 - `facts`: what backs a statement, guesses that are confirmed and bare numbers beside a label among it
+- `answers`: what an annotator said of doubtful comments, and what follows
 - `links`: accepts, suspends or rejects every statement, with a reason
 - `forms`: the lines of a repository's issue forms
 - `clean`: title and body of an issue to its text, without what would tell the label

@@ -16,6 +16,7 @@ from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError
+from angle_data.gis.build.answers import Answers
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, PairRow, write_forms
@@ -55,9 +56,10 @@ class GisSummary:
     report: dict[str, Any]
 
 
-def build_gis(config: GisConfig) -> GisSummary:
+def build_gis(config: GisConfig, answers: Answers | None = None) -> GisSummary:
     """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`; the card shows the figures.
 
+    `answers` are what an annotator said of doubtful comments.
     An `InputError` if there is no store, nothing in it makes a pair, or an option cannot be met.
     """
     measures = Measures(*token_counter(config.tokenizer))
@@ -67,7 +69,11 @@ def build_gis(config: GisConfig) -> GisSummary:
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         with Progress("issues read", store.count("issues")) as progress, Readings(config.out) as readings:
             scan = scan_store(
-                store, lambda repo: progress.advance(1, repo), selection=selection, read=readings.read
+                store,
+                lambda repo: progress.advance(1, repo),
+                selection=selection,
+                read=readings.read,
+                answers=answers,
             )
         texts = Texts(store, scan.forms)
         crawl: dict[str, dict[str, Any]] = {}
@@ -79,7 +85,9 @@ def build_gis(config: GisConfig) -> GisSummary:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
             log.warning("not read to the end: %s; run without --no-crawl to continue", names)
         splits, report = _pairs(config, scan, texts)
-        report = {"options": _options(config, selection), **report, "crawl": crawl}
+        report = {"options": _options(config, selection, scan.answers.model), **report, "crawl": crawl}
+        if scan.answers.model:
+            report["asked"] = {"model": scan.answers.model, **scan.answers.counts()}
 
         def card(folder: Path) -> str:
             report.update(measures.summary())
@@ -205,8 +213,11 @@ def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list
         write_jsonl(folder / f"{name}.jsonl", chain(found, pairs if status == "rejected" else ()))
 
 
-def _options(config: GisConfig, selection: Selection) -> dict[str, Any]:
-    """The options that decide what is built, and the command that builds the same from the same store."""
+def _options(config: GisConfig, selection: Selection, asked: str) -> dict[str, Any]:
+    """The options that decide what is built, and the command that builds the same from the same store.
+
+    `asked` is the model that doubtful comments were sent to, if any.
+    """
     names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only", "ratios")
     chosen = {name: getattr(config, name) for name in names} | asdict(selection)
     usual = {field.name: field.default for field in fields(GisConfig)}
@@ -216,5 +227,6 @@ def _options(config: GisConfig, selection: Selection) -> dict[str, Any]:
             shown = ",".join(f"{share:g}" for share in value) if name == "ratios" else value
             shown = "LIST" if name == "repos" else shown
             command += f" --{name.replace('_', '-')}" + ("" if value is True else f" {shown}")
+    command += f" --ask {asked}" * bool(asked)
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
     return {**listed, "command": command}

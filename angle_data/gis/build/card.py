@@ -53,13 +53,15 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
         ),
         "lengths": _lengths(report["tokens"]),
         "samples": _samples(report["samples"]),
-        "lexical": _lexical(report["lexical"]),
+        "lexical": _lexical(report["lexical"]) + _placeholder(report["placeholder"]),
         "repositories": _repositories(report),
         "figures": "".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
         "evidence": table(
             ("evidence", "count"),
             ((f"`{name}`", f"{n:,}") for name, n in report["links"]["by_evidence"].items()),
         ),
+        "asked": _asked(report.get("asked")),
+        "asked_meaning": ", or a language model that was asked reads it there" if "asked" in report else "",
         "left_out": _left_out(report),
         "checks": ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in report["checks"].items()),
         "periods": f"\n  Every issue of a split was opened in its period: {until}, then the rest."
@@ -69,6 +71,20 @@ def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -
     fixed = {"limit": LIMIT, "longest": LONGEST_TEXT, "form_share": SHARE, "form_lines": FORMS}
     count = len(report["repositories"])
     return template.format(**{**report, **tables, **fixed, "repository_count": count})
+
+
+def _asked(found: Mapping[str, Any] | None) -> str:
+    """One paragraph on the annotator that was asked about doubtful comments; empty where none was."""
+    if found is None:
+        return ""
+    counts = ", ".join(
+        f"{name.replace('_', ' ')} {found[name]:,}" for name in ("confirm", "deny", "leave_open")
+    )
+    return (
+        f"\n\nA language model, {found['model']}, was asked what {found['comments']:,} doubtful comments "
+        f"state ({counts}). What it confirms has the kind `asked`; `answered` means that nothing else backs "
+        "it. The audit has its replies."
+    )
 
 
 def columns_table(columns: Mapping[str, str]) -> str:
@@ -88,6 +104,18 @@ def _lexical(areas: Mapping[str, float]) -> str:
     measure = "area under the ROC curve, 0.5 is chance"
     said = f"How well shared words alone tell duplicates from negatives ({measure}): {shown}."
     return f"\n\n{said}" if areas else ""
+
+
+def _placeholder(found: Mapping[str, Mapping[str, float]]) -> str:
+    """One line on what masked references alone tell; empty where there is nothing to compare."""
+    if not found:
+        return ""
+    shares, areas = found["pairs_with_one"], found["auc"]
+    return (
+        f"\n\nMasked references stand in {shares['duplicates']:g} % of the duplicates and "
+        f"{shares['negatives']:g} % of the negatives. How well they alone tell the two apart: by presence "
+        f"{areas['presence']}, by count {areas['count']}."
+    )
 
 
 def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:

@@ -81,13 +81,18 @@ _LIGHT = (
     r"|possibl[ey]|potential(?:ly)?|probabl[ey]|likely|may|maybe|might|could|be|an?|the|exact|this|that|it|it's"
     r"|is|was|as|my|mine|of|above|now|and|so|but|issue|bug|one|ticket|report|request|post|already)"
 )
+_POINTER = (
+    r"(?:see|siehe|voir|véase|ver|vedi|zie|смотри|cf|vgl|ref|like|number|no|nr|issue|bug|ticket|also|please|"
+    r"continued|moved|merg(?:ed|ing)|tracked|kept|open|in|into|to|with|under|similar|same|as|my|the|other|"
+    r"earlier|older|first|one|report|was|is)"
+)
 _AGAIN = r"(?:twice|two times|double|more than once|multiple times|again)"
 _SENT = r"(?:sent|posted|submitted|filed|opened|created|reported)"
 # The issue itself is called a duplicate, or a second report, without the number of the other one.
 _LEAKS = re.compile(
     r"\b(?:this|mine)(?: (?:issue|bug|one|ticket|report|request))?"
     r"(?:'s| is| was| may be| might be| seems to be| looks like)"
-    r"(?: (?:already|probably|likely|possibly|now|an?|the|exact|possible)){0,3} (?:dup|dupe|duplicate)\b"
+    r"(?: (?:already|probably|likely|possibly|not|now|an?|the|exact|possible)){0,3} (?:dup|dupe|duplicate)\b"
     r"(?=[ \t]*(?:[.,;:!?)]|$)|[ \t]+(?:please|so|and|issue|bug|ticket|report)\b)"
     r"|\b(?:clos(?:ed|ing)(?: (?:this|it|mine))?|mark(?:ed|ing) (?:this|mine)) as (?:an? )?(?:exact )?"
     rf"{_DUP}\b"
@@ -99,24 +104,31 @@ _LEAKS = re.compile(
     r"|\b(?:sorry|apologies) (?:for|about|if) (?:(?:the|my|this|is|it's|an?|accidental|possible) ){0,3}"
     r"(?:dup\w*|re-?post\w*|double[- ](?:post|submi)\w+)\b"
     # Finds: "Marked as duplicate by the bot."
-    r"|(?:^|(?<=[.!?] ))(?:was |auto(?:matically )?-?)?(?:closed|marked|flagged|labell?ed) as (?:an? )?"
-    rf"(?:exact |possible |potential )?{_DUP}\b"
-    # Finds: "see 47" "Number 55, please merge."
-    r"|(?:^|(?<=[.!?] ))(?:see|cf\.?|like|number|no\.|issue|bug|ticket)(?: (?:also|issue|bug|ticket|"
-    r"number|no\.)"
-    r"){0,2} \d{1,7}(?:,? (?:please )?(?:close|merge)d?)?[.!]?[ \t]*$"
+    r"|(?:^|(?<=[.!?] ))(?:was |auto(?:matically )?-?)?(?:closed|marked|flagged|labell?ed)"
+    rf"(?: by [\w -]{{1,30}})?(?: as|:) (?:an? )?(?:exact |possible |potential )?{_DUP}\b"
+    # Finds: "see 47" "Number 55, please merge." "Continued in 4711"
+    rf"|(?:^|(?<=[.!?] ))(?:{_POINTER}\b[ :.,]{{1,3}}){{1,6}}\d{{1,7}}"
+    r"(?:,? (?:please )?(?:close|merge)d?| again)?[.!]?[ \t]*$"
+    # Finds: "[duplicate]" "This one is redundant." "Wurde schon gemeldet." "*** ... a duplicate of bug 5 ***"
+    rf"|^[*_ \t]{{0,5}}[\[({{](?:possible |potential )?{_DUP}[\])}}][*_ \t]{{0,5}}$"
+    r"|\bthis (?:issue|one|ticket|report|bug) is (?:now )?redundant\b"
+    r"|^(?:(?:das|dies|es) )?(?:wurde|ist) (?:schon|bereits) (?:ein(?:mal)? )?gemeldet\b|^bereits gemeldet\b"
+    rf"|^[ \t]*\*\*\*[^\n]{{1,200}}\b{_DUP}\b[^\n]{{0,200}}$"
+    r"|^re-?post(?:ed)?\b[^\n]{0,20}$"
     # Finds: "This was already reported as 4123." "Already filed, sorry."
     r"|(?:^|(?<=[.!?] )|\b(?:this|it)(?: issue| bug| one)?(?:'s| is| was| has)(?: been)? )"
     rf"already(?: been)? {_SENT}"
     r"(?=[ \t]*(?:[.,;!)]|$)|[ \t]+(?:as|in|at|under|before|elsewhere|here|several|many)\b)"
     # Finds: "This was posted twice by accident." "Submitted twice, sorry."
-    rf"|(?:^|(?<=[.!?] )|\b(?:I|this|it)(?: issue| bug| one)?(?:'s| is| was| got| has been| have)? )"
+    rf"|(?:^|(?<=[.!?] )|\bsorry[,:]? |"
+    rf"\b(?:I|this|it)(?: issue| bug| one)?(?:'s| is| was| got| has been| have)? )"
     rf"(?:accidentally )?{_SENT} (?:this |it |the issue )?{_AGAIN}\b"
     r"|\b(?:accidental|accidentally|mistakenly) double[- ](?:post|submi)\w+|^double[- ]post\w*\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _HINT = re.compile(
-    r"dup|see |number|merge|close|same |sorry|apolog|twice|double|already|again|times|once", re.IGNORECASE
+    r"dup|\d|close|same |sorry|apolog|twice|double|already|again|times|once|redundant|gemeldet|re-?post",
+    re.IGNORECASE,
 )
 _ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]")
 # Codes that lost their escape character; "[5m, 10m)" and "rate(x[15m])" are none.
@@ -154,6 +166,7 @@ _FIELD = re.compile(
 
 LONGEST_TEXT = 20_000  # characters of a text; what goes beyond are logs, as a rule
 CUT = "\n\n[cut]"  # the end of a text that was longer
+MASKED = "[issue]"  # what stands for a reference to an issue
 
 
 def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
@@ -208,13 +221,13 @@ def _prose(text: str) -> str:
         text = _without(text, spans)
     for found in reversed(find_references(text, _HERE) if may_refer(text) else ()):
         if found.number:
-            text = f"{text[: found.start]}[issue]{text[found.end :]}"
+            text = f"{text[: found.start]}{MASKED}{text[found.end :]}"
     text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
     return _SAID.sub("", _code(text, prose=True))
 
 
 def _code(text: str, *, prose: bool = False) -> str:
-    text = _DATA.sub("[data]", _ISSUE_URL.sub("[issue]", text))
+    text = _DATA.sub("[data]", _ISSUE_URL.sub(MASKED, text))
     text = scrub(text, code=not prose)
     return _BLOB.sub("[data]", _LONG_URL.sub(r"\1", text))
 
@@ -256,13 +269,13 @@ def _statements(text: str) -> list[tuple[int, int]]:
 
 def _without_pointers(text: str) -> str:
     """Cut sentences that say hardly more than that there is another issue ("Zusammengeführt mit [issue]")."""
-    if "[issue]" not in text:
+    if MASKED not in text:
         return text
     parts, start = list[str](), 0
     for end in [*(match.end() for match in _EDGE.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
-        words_of_its_own = len(_LETTERS.findall(sentence.replace("[issue]", "")))
-        pointer = "[issue]" in sentence and words_of_its_own <= _FEW_WORDS
+        words_of_its_own = len(_LETTERS.findall(sentence.replace(MASKED, "")))
+        pointer = MASKED in sentence and words_of_its_own <= _FEW_WORDS
         parts.append("\n" * sentence.endswith("\n") if pointer else sentence)
     return "".join(parts)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from angle_data.gis.build.answers import Answers, CommentAnswer
 from angle_data.gis.build.facts import (
     Facts,
     Rank,
@@ -31,7 +32,8 @@ Node = tuple[int, int]
 """An issue: (repository id, number)."""
 
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
-_HIDDEN = frozenset({"spam", "abuse"})
+WORTHLESS = frozenset({"spam", "abuse"})
+"""Reasons for which a comment is minimised that say that it tells nothing."""
 _GONE = ("error:404", "error:410", "error:451")
 
 Status = Literal["accepted", "tentative", "rejected"]
@@ -56,8 +58,9 @@ class Statement:
     """A comment, an issue's own text (`source` `body`) or GitHub's mark that calls two issues duplicates.
 
     It stands in the thread `here` and names `target_repo`#`target_number`. `withdrawn` is why it no longer
-    counts (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without
-    the right to take it back objected. `url` is where to read it, `span` where in the comment.
+    counts (`retracted`, `unmarked`, `reopened`, `completed`, `annotator_denied`), empty if it does;
+    `disputed`: somebody without the right to take it back objected. `url` is where to read it, `span` where
+    in the comment.
 
     `links.judge_links` fills in `status`; `reason`, empty for accepted ones; and `ends`: the duplicate and
     the issue it duplicates, empty where one of them leads nowhere.
@@ -76,6 +79,7 @@ class Statement:
     span: tuple[int, int] | None = None
     withdrawn: str = ""
     disputed: bool = False
+    answer: CommentAnswer | None = None
     status: Status | Literal["unjudged"] = "unjudged"
     reason: str = ""
     ends: tuple[Node, ...] = ()
@@ -97,15 +101,16 @@ class Statement:
 
     @property
     def evidence(self) -> str:
-        """What backs it, such as `event`, `comment:duplicate:write_role`, `body:duplicate:admitted`."""
+        """What backs it, such as `event`, `comment:duplicate:write_role`, `comment:asked:answered`."""
         return "event" if self.source == "event" else f"{self.source}:{self.kind}:{self.rank.name.lower()}"
 
     def to_dict(self, scan: Scan) -> dict[str, Any]:
         """Return all that is known, ready for JSON; logins are left out."""
         duplicate, canonical = map(scan.url, self.ends) if self.ends else (None, None)
         found = {**asdict(self), "here": scan.url(self.here), "rank": self.rank.name.lower()}
-        del found["ends"]
-        return {**found, "duplicate": duplicate, "canonical": canonical}
+        del found["ends"], found["answer"]
+        asked = {"asked": self.answer.evidence()} if self.answer is not None else {}
+        return {**found, **asked, "duplicate": duplicate, "canonical": canonical}
 
 
 @dataclass
@@ -118,7 +123,7 @@ class Scan:
     thread of one names the other, packed (see `pack`).
     `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
     reason; `outside` are issues that the selection leaves out. `forms` are the lines of each repository's
-    issue forms (see `FormLines.found`).
+    issue forms (see `FormLines.found`). `answers` are what an annotator said of comments.
     """
 
     repos: dict[int, Repo] = field(default_factory=dict)
@@ -132,6 +137,7 @@ class Scan:
     left_out: dict[str, str] = field(default_factory=dict)
     outside: set[Node] = field(default_factory=set)
     forms: dict[int, dict[str, int]] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
     def url(self, node: Node) -> str:
         """Return the page of an issue."""
@@ -153,14 +159,16 @@ def scan_store(
     *,
     selection: Selection | None = None,
     read: Reader = read_comment,
+    answers: Answers | None = None,
 ) -> Scan:
     """Read what `selection` takes of the store; `tell` gets the name of the repository after each issue.
 
     A repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
-    `read` reads a comment.
+    `read` reads a comment; `answers` are what an annotator said of some.
     """
     selection = selection or Selection()
-    found = Scan(web=store.site())
+    found = Scan(web=store.site(), answers=answers or Answers())
+    read = found.answers.reader(read)
     for repo in _chosen(found, store, selection):
         found.repos[repo.id] = repo
         found.names.update((name, repo.id) for name in repo.names)
@@ -277,7 +285,7 @@ def _read_comments(
         0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text,
         issue.created_at, issue.updated_at, found.url(thread.here),
     )  # fmt: skip
-    comments = [opening, *(comment for comment in thread.comments if comment.minimized not in _HIDDEN)]
+    comments = [opening, *(comment for comment in thread.comments if comment.minimized not in WORTHLESS)]
     if not any(may_refer(comment.body) for comment in comments):
         return [], []
     remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
@@ -320,7 +328,11 @@ def _read_comments(
                 elsewhere=elsewhere,
                 confirmed=index in yes,
             )
-        if item.retracted_by is not None:
+        ranked, answer = rank(link, facts), found.answers.of(name, issue.number, comment.body)
+        unsettled = ranked >= Rank.STATED and item.comment > 0
+        if answer is not None and unsettled and answer.denies(link.target):
+            withdrawn = "annotator_denied"
+        elif item.retracted_by is not None:
             withdrawn = "retracted"
         elif comment.created_at <= unmarked.get(key, ""):
             withdrawn = "unmarked"
@@ -329,8 +341,8 @@ def _read_comments(
         statements.append(
             Statement(
                 thread.here, link.repo, link.number, link.direction, "comment" if item.comment else "body",
-                link.kind, rank(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
-                item.disputed,
+                link.kind, ranked, comment.url, comment.created_at, facts, link.span, withdrawn,
+                item.disputed, answer,
             )
         )  # fmt: skip
     if not originals and not said.links:

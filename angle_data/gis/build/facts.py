@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 
+from angle_data.gis.build.answers import ASKED
 from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.reading import WRITE_ROLES, Remark, Thread, is_program
@@ -57,8 +58,9 @@ class Rank(IntEnum):
     CORROBORATED = 3  # anybody does, and the issue was also closed, labelled or resolved as a duplicate
     CONFIRMED = 4  # a guess to which the author or a write role said yes, or on which its writer acted
     ADMITTED = 5  # the author of the duplicate does
-    STATED = 6  # anybody does, and nothing backs it
-    TENTATIVE = 7  # a guess or a question
+    ANSWERED = 6  # an annotator that was asked (`gis --ask`) says that the comment states it
+    STATED = 7  # anybody does, and nothing backs it
+    TENTATIVE = 8  # a guess or a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,9 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
         return Rank.WRITE_ROLE
     if facts.resolved or facts.closed_by_writer:
         return Rank.CORROBORATED
-    return Rank.ADMITTED if facts.admitted else Rank.STATED
+    if facts.admitted:
+        return Rank.ADMITTED
+    return Rank.ANSWERED if link.family == ASKED else Rank.STATED
 
 
 def closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:

@@ -17,6 +17,7 @@ REASONS: dict[str, str] = {
     "guess": "a guess or a question",
     "unbacked": "stated outright by someone without write access, and nothing backs it",
     "disputed": "somebody objected",
+    "annotator_denied": "the annotator that was asked (--ask) finds nothing of the kind in the comment",
     "retracted": "the writer or somebody with write access took it back",
     "unmarked": "the mark was removed later",
     "reopened": "the duplicate was opened again afterwards and stands open",

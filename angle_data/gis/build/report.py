@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.gis.build.clean import CUT, Texts
+from angle_data.gis.build.clean import CUT, MASKED, Texts
 from angle_data.gis.build.dataset import PairRow
 from angle_data.gis.build.evidence import Node, Statement
 from angle_data.gis.build.links import Pair
@@ -74,7 +74,7 @@ class Measures:
     """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split.
 
     `pairs` are the kinds and sets of words (as hashes) of the first `_COMPARED` rows, `texts` the sets that
-    these have, by text.
+    these have, by text. `masked` counts the pairs of each kind by how many references their texts have had.
     """
 
     tokenizer: str
@@ -83,6 +83,7 @@ class Measures:
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
     texts: dict[str, frozenset[int]] = field(default_factory=dict)
+    masked: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     cut: set[str] = field(default_factory=set)
     samples: defaultdict[str, list[PairRow]] = field(default_factory=lambda: defaultdict(list))
 
@@ -91,6 +92,7 @@ class Measures:
         label, texts = row["label"], (row["text1"], row["text2"])
         self.lengths[split].extend(map(self.count, texts))
         self.cut |= {content_id(text) for text in texts if text.endswith(CUT)}
+        self.masked[row["kind"]][sum(text.count(MASKED) for text in texts)] += 1
         self.repositories[row["repo"]]["positives" if label else "negatives"] += 1
         if len(self.samples[row["kind"]]) < _SAMPLES:
             self.samples[row["kind"]].append(row)
@@ -105,14 +107,16 @@ class Measures:
         """Return what the rows have in common; shares are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
-        statistics of each split; `lexical` is from `_lexical`; `texts_cut` says how many texts were longer
-        than `clean.LONGEST_TEXT`; `samples` are the first pairs of each kind, whose order is random.
+        statistics of each split; `lexical` is from `_lexical`, `placeholder` from `_placeholder`; `texts_cut`
+        says how many texts were longer than `clean.LONGEST_TEXT`; `samples` are the first pairs of each kind,
+        whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
             "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
             "tokens": {"tokenizer": self.tokenizer} | {k: _lengths(v) for k, v in self.lengths.items()},
             "lexical": self._lexical(),
+            "placeholder": self._placeholder(),
             "texts_cut": len(self.cut),
             "samples": {kind: list(map(_sample, rows)) for kind, rows in sorted(self.samples.items())},
         }
@@ -129,14 +133,37 @@ class Measures:
         for kind, one, other in self.pairs:
             whole = math.fsum(weight[word] for word in one | other)
             scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
-        positives = sorted(scores.pop("duplicate", []))
-        areas: dict[str, float] = {}
-        for kind, others in sorted(scores.items()) if positives else ():
-            # Twice the comparisons that a positive loses; a draw is lost by half.
-            lost = sum(bisect_left(positives, score) + bisect_right(positives, score) for score in others)
-            comparisons = 2 * len(positives) * len(others)
-            areas[kind] = round((comparisons - lost) / comparisons, 3)
-        return areas
+        positives = scores.pop("duplicate", [])
+        return {kind: _area(positives, others) for kind, others in sorted(scores.items()) if positives}
+
+    def _placeholder(self) -> dict[str, dict[str, float]]:
+        """How well the placeholders of masked references alone tell duplicates from negatives.
+
+        For duplicates and negatives the share of pairs with one, in percent; and the area under the ROC
+        curve (0.5 is chance) by whether there is one (`presence`) and by how many there are (`count`).
+        """
+        positives = self.masked.get("duplicate", Counter())
+        negatives: Counter[int] = sum(
+            (found for kind, found in self.masked.items() if kind != "duplicate"), Counter()
+        )
+        if not (positives and negatives):
+            return {}
+        both = [sorted(found.elements()) for found in (positives, negatives)]
+        shares = (round(100 * sum(map(bool, counts)) / len(counts), 2) for counts in both)
+        present = [[float(count > 0) for count in counts] for counts in both]
+        return {
+            "pairs_with_one": dict(zip(("duplicates", "negatives"), shares, strict=True)),
+            "auc": {"presence": _area(*present), "count": _area(*both)},
+        }
+
+
+def _area(positives: Sequence[float], others: Sequence[float]) -> float:
+    """Return the area under the ROC curve of scores of duplicates and of others; none may be empty."""
+    ordered = sorted(positives)
+    # Twice the comparisons that a positive loses; a draw is lost by half.
+    lost = sum(bisect_left(ordered, score) + bisect_right(ordered, score) for score in others)
+    comparisons = 2 * len(ordered) * len(others)
+    return round((comparisons - lost) / comparisons, 3)
 
 
 def _sample(row: PairRow) -> dict[str, str]:

@@ -14,6 +14,7 @@ In reading order:
 `context`: what surrounds a phrase: denials, hedges, hearsay (what a bot says), questions, conditions;
     whether the writer closes the issue.
 `corrections`: withdrawals ("unmarking …") and corrected targets ("Edit: I mean #27").
+`doubts`: comments that the grammar is not sure about, for `gis --ask`
 `explain`: what `gis explain` shows of the comments of a file.
 
 Every pattern has an example above it (`# Finds: ...`), which a test holds it to.

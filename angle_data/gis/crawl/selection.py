@@ -159,8 +159,6 @@ class GisConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.dry_run and self.no_crawl:
-            raise InputError("--dry-run estimates a crawl and --no-crawl skips it; give only one of them")
         if self.dry_run and self.archives:
             raise InputError("--dry-run estimates requests and --archive sends none; give only one of them")
         Selection(None, self.since, self.until, self.strategy)

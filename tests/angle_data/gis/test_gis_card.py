@@ -35,6 +35,21 @@ def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
     assert measures.summary()["lexical"] == {"hard": 0.625, "random": 1.0}
 
 
+def test_how_well_masked_references_tell_the_labels_apart():
+    """Two of three duplicates have one each, one of two negatives has three."""
+    measures = Measures("words", len)
+    assert measures.summary()["placeholder"] == {}
+    for text1, text2, kind in [
+        ("a [issue]", "b", "duplicate"), ("a", "b [issue]", "duplicate"), ("a", "b", "duplicate"),
+        ("a [issue] [issue]", "b [issue]", "hard"), ("a", "b", "random"),
+    ]:  # fmt: skip
+        measures.add("train", make_row(text1, text2, kind))
+    found = measures.summary()["placeholder"]
+    assert found["pairs_with_one"] == {"duplicates": 66.67, "negatives": 50.0}
+    # Of six comparisons two are won, one is lost and three are draws; by count three are lost.
+    assert found["auc"] == {"presence": 0.583, "count": 0.417}
+
+
 def test_a_tokenizer_of_a_file_or_of_the_hubs_cache(tmp_path, monkeypatch):
     tokenizers = pytest.importorskip("tokenizers")
     model = tokenizers.models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
