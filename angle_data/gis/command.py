@@ -14,7 +14,7 @@ import typer
 
 from angle_data.calling.options import option, with_options
 from angle_data.console import configure_logging
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError
 from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
 
 if TYPE_CHECKING:
@@ -26,14 +26,15 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 
 
 @with_options(GisConfig, is_group=True, out=None, ratios="0.86,0.07,0.07")
-def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
+def gis(config: GisConfig) -> tuple[dict[str, Any], str, *tuple[AngleError, ...]]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
     Everything fetched is kept in crawl.sqlite: a stopped crawl resumes where it stopped, and a finished one
     fetches only what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
     takes about 1,100. Without a token: 60 requests an hour, and comments only. Try --dry-run first.
     --repos, --since, --until and --strategy also select which part of an earlier, larger crawl goes into the
-    data set. Exit codes: 75 stopped at a limit, 130 interrupted; rerun the same command to resume.
+    data set. Exit codes: 75 stopped at a limit, 130 interrupted; rerun the same command to resume. 1 also if
+    the token may not read a listed repository; the data set is built of the others.
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
@@ -62,7 +63,9 @@ def gis(config: GisConfig) -> tuple[dict[str, Any], str]:
             crawled = crawl_repos(config)
     built = build_gis(config)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
-    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, built)
+    problem = built.ledger.problem() if crawled else None
+    counts |= {"crawl": asdict(crawled)} if crawled else {}
+    return counts, _table(crawled, built), *([problem] if problem else [])
 
 
 def explain(
@@ -127,9 +130,8 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     if crawled is not None:
         stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
         cost = f"{crawled.requests:,} ({crawled.points:,} points)"
-        aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
-        rows = [*stored, ("requests", cost), *aside, *rows]
-    rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
+        rows = [*stored, ("requests", cost), *rows]
+    rows += summary.ledger.rows()
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
