@@ -74,6 +74,7 @@ def explain(
         typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
     why: Annotated[bool, typer.Option("--why", help="Add denials, retractions, and texts read.")] = False,
+    api_url: Annotated[str, typer.Option(help=API_HELP)] = PUBLIC_API,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -83,11 +84,12 @@ def explain(
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.comments.explain import explain_comments
+    from angle_data.gis.crawl.selection import site_of_api
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
     row: dict[str, object] | None = None
-    for row in explain_comments(source, why=why):
+    for row in explain_comments(source, why=why, site=site_of_api(api_url)):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
         raise InputError(f"{source}: no comments; each line needs repo, number, author and body, see --help")

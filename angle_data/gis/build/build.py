@@ -35,7 +35,7 @@ from angle_data.gis.build.report import (
 )
 from angle_data.gis.build.splits import place_issues
 from angle_data.gis.comments.readings import Readings
-from angle_data.gis.crawl.ledger import Ledger
+from angle_data.gis.crawl.ledger import CrawlLedger
 from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
@@ -54,7 +54,7 @@ class GisSummary:
     counts: dict[str, int]
     dataset: Path
     report: dict[str, Any]
-    ledger: Ledger
+    ledger: CrawlLedger
 
 
 def build_gis(config: GisConfig) -> GisSummary:

@@ -23,7 +23,7 @@ from angle_data.gis.build.forms import FormLines
 from angle_data.gis.comments.reading import WRITE_ROLES, Reader, is_program, read_comment, read_thread
 from angle_data.gis.comments.references import hosts_of, may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
-from angle_data.gis.crawl.ledger import Ledger, read_ledger
+from angle_data.gis.crawl.ledger import CrawlLedger, read_ledger
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store
@@ -129,7 +129,7 @@ class Scan:
     mentions: dict[int, set[int]] = field(default_factory=dict)
     comments: int = 0
     web: str = PUBLIC_WEB
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: CrawlLedger = field(default_factory=CrawlLedger)
     outside: set[Node] = field(default_factory=set)
     forms: dict[int, dict[str, int]] = field(default_factory=dict)
 

@@ -85,7 +85,7 @@ def outcome_of(status: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Listed:
     """One listed repository, and what became of it.
 
     `asked` is its name in the list, `name` the present one, `outcome` one of `OUTCOMES`, `id` GitHub's number
@@ -107,10 +107,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class CrawlLedger:
     """All lines: repositories in the order of the list, issues (`owner/name#number` to the reason), dumps."""
 
-    repositories: tuple[Asked, ...] = ()
+    repositories: tuple[Listed, ...] = ()
     issues: Mapping[str, str] = field(default_factory=dict)
     dumps: Mapping[str, Any] = field(default_factory=dict)
 
@@ -157,7 +157,7 @@ class Ledger:
         return None
 
 
-def read_ledger(store: Store, listed: Sequence[str] | None = None) -> Ledger:
+def read_ledger(store: Store, listed: Sequence[str] | None = None) -> CrawlLedger:
     """Return the ledger of a store, of the `listed` repositories or of all that are in it."""
     failures = store.failures()
     known: dict[str, Repo | None] = {repo.name: repo for repo in store.repos()} | dict.fromkeys(failures)
@@ -165,22 +165,22 @@ def read_ledger(store: Store, listed: Sequence[str] | None = None) -> Ledger:
         known = {name: store.named(name) for name in listed}
     dumps = dump_record(store)
     unknown = "not_in_dumps" if dumps and store.meta("server") is None else "not_asked"
-    lines: list[Asked] = []
+    lines: list[Listed] = []
     for name, repo in known.items():
         if repo is not None:
             lines.append(_line(store, name, repo))
         elif name in failures:
             said = failures[name].removeprefix("error:")
-            lines.append(Asked(name, name, outcome_of(failures[name]), said=said))
+            lines.append(Listed(name, name, outcome_of(failures[name]), said=said))
         else:
-            lines.append(Asked(name, name, unknown))
+            lines.append(Listed(name, name, unknown))
     names = {repo.id: repo.name for repo in known.values() if repo}
     aside = [*store.all_set_aside(), *store.refusals()]
     issues = {f"{names[repo]}#{number}": said for repo, number, said in aside if repo in names}
-    return Ledger(tuple(lines), issues, dumps)
+    return CrawlLedger(tuple(lines), issues, dumps)
 
 
-def _line(store: Store, asked: str, repo: Repo) -> Asked:
+def _line(store: Store, asked: str, repo: Repo) -> Listed:
     outcome = outcome_of(repo.status)
     read = store.standing(repo)
     if outcome == "read" and not read.startswith("complete"):
@@ -189,7 +189,7 @@ def _line(store: Store, asked: str, repo: Repo) -> Asked:
     used = outcome not in LEFT_OUT and (outcome in _READ or bool(counts["issues"]))
     said = repo.status.removeprefix("error:") if repo.status != "ok" else ""
     hidden = int(store.meta(f"hidden:{repo.id}") or 0)
-    return Asked(asked, repo.name, outcome, repo.id, said, read, used, **counts, hidden=hidden)
+    return Listed(asked, repo.name, outcome, repo.id, said, read, used, **counts, hidden=hidden)
 
 
 def dump_record(store: Store) -> dict[str, Any]:

@@ -195,6 +195,5 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
             crawler.store.note_refusal(repo.id, number, str(error))
             return
         issue = tombstone(repo.id, number, "deleted")
-    crawler.store.note_refusal(repo.id, number, None)
     crawler.store.save([issue])
     crawler.tell(repo.name)

@@ -250,18 +250,18 @@ class Store:
         """Return (repository id, number, reason) of every issue set aside."""
         return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
-    def note_refusal(self, repo_id: int, number: int, said: str | None) -> None:
-        """Note why GitHub did not show issue `number` to the token; None: it did."""
-        key = f"refused:{repo_id}#{number}"
-        if said is None:
-            self.database.execute("DELETE FROM meta WHERE key = ?", (key,))
-        else:
-            self.set_meta(key, said)
+    def note_refusal(self, repo_id: int, number: int, said: str) -> None:
+        """Note why GitHub did not show issue `number` to the token."""
+        self.set_meta(f"refused:{repo_id}#{number}", said)
 
     def refusals(self) -> list[tuple[int, int, str]]:
-        """Return (repository id, number, what GitHub said) of every issue that it refused to show."""
-        found = ((*key.partition(":")[2].split("#"), said) for key, said in self.metas("refused:"))
-        return sorted((int(repo_id), int(number), said) for repo_id, number, said in found)
+        """Return (repository id, number, what GitHub said) of every issue that it never showed."""
+        refused: list[tuple[int, int, str]] = []
+        for key, said in self.metas("refused:"):
+            repo_id, number = map(int, key.partition(":")[2].split("#"))
+            if next(self.issues(repo_id, [number]), None) is None:
+                refused.append((repo_id, number, said))
+        return sorted(refused)
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
