@@ -10,7 +10,7 @@ from fake_github_world import make_world
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import build_gis
 from angle_data.gis.collect import crawl_repos
-from angle_data.gis.crawl.ledger import OUTCOMES, Listed, CrawlLedger, outcome_of, read_ledger
+from angle_data.gis.crawl.ledger import OUTCOMES, CrawlLedger, Listed, outcome_of, read_ledger
 from angle_data.gis.crawl.store import Store
 
 NO_ACCESS = "Resource not accessible by personal access token"
