@@ -27,13 +27,15 @@ class Fault:
     `kind`: status (an error in GitHub's form), html (an error page), reset, truncated (a body that stops
     early), garbage (a whole body that is no JSON), primary (the budget is used up), limited (GraphQL's
     limit inside a 200), timeout (GraphQL's time-out inside a 200), cut (lists inside GraphQL's pages
-    emptied without an error), old (GraphQL of a server that lacks a field).
+    emptied without an error), old (GraphQL of a server that lacks a field), errors (GraphQL's error of this
+    `type` inside a 200, for the repository as a whole).
     """
 
     kind: str = "status"
     status: int = 502
     message: str = "Server Error"
     headers: dict[str, str] = field(default_factory=dict)
+    type: str = ""
 
 
 JSON = "application/json"
@@ -288,6 +290,11 @@ class FakeGitHub(FakeServer):
         if fault.kind == "timeout":
             message = "Something went wrong while executing your query. This may be the result of a timeout."
             return self._data({"data": None, "errors": [{"message": message}]})
+        if fault.kind == "errors":
+            error = {"message": fault.message, "path": ["repository"]} | (
+                {"type": fault.type} if fault.type else {}
+            )
+            return self._data({"data": {"rateLimit": {"cost": 1}, "repository": None}, "errors": [error]})
         if fault.kind == "old":
             message = "Field 'fullDatabaseId' doesn't exist on type 'Issue'"
             return self._data({"errors": [{"message": message, "extensions": {"code": "undefinedField"}}]})

@@ -89,6 +89,7 @@ _ITEM_TYPES = {
     "REOPENED_EVENT": "ReopenedEvent",
 }
 SCHEMA = build_schema(SDL)
+_WITHHELD = GraphQLError("Resource not accessible by personal access token", extensions={"type": "FORBIDDEN"})
 
 
 @lru_cache(maxsize=32)
@@ -178,7 +179,7 @@ class _Answerer:
         page = rest[:first]
         end = _encode(page[-1].updated_at, page[-1].id) if page else None
         info = {"hasNextPage": len(rest) > first, "endCursor": end}
-        nodes = [self._issue(repo, issue) for issue in page]
+        nodes = [_WITHHELD if issue.withheld else self._issue(repo, issue) for issue in page]
         return {"nodes": nodes, "pageInfo": info, "totalCount": len(items)}
 
     def _issue(self, repo: FakeRepo, issue: FakeIssue) -> dict:

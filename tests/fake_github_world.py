@@ -92,7 +92,10 @@ class FakeEvent:
 
 @dataclass
 class FakeIssue:
-    """One issue or pull request; GraphQL times out on the events of one that is `heavy`."""
+    """One issue or pull request; GraphQL times out on the events of one that is `heavy`.
+
+    One that is `withheld` is listed there without its contents, for the token may not see it.
+    """
 
     id: int
     number: int
@@ -110,6 +113,7 @@ class FakeIssue:
     closed_by: str | None = None
     locked: bool = False
     heavy: bool = False
+    withheld: bool = False
     comments: list[FakeComment] = field(default_factory=list)
     events: list[FakeEvent] = field(default_factory=list)
 

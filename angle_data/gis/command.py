@@ -14,7 +14,7 @@ import typer
 
 from angle_data.calling.options import option, with_options
 from angle_data.console import configure_logging
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError
 from angle_data.gis.ask.config import GisCommandConfig
 from angle_data.gis.crawl.selection import API_HELP, LIMIT_HELP, PUBLIC_API, TOKEN_HELP, GisConfig
 
@@ -28,7 +28,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 
 
 @with_options(GisCommandConfig, is_group=True, out=None, ratios="0.86,0.07,0.07", temperature=0.0)
-def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
+def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str, *tuple[AngleError, ...]]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
     Everything fetched is kept in crawl.sqlite: a stopped crawl resumes where it stopped, and a finished one
@@ -37,7 +37,8 @@ def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
     --repos, --since, --until and --strategy also select which part of an earlier, larger crawl goes into the
     data set. --ask has a language model read comments whose words are doubtful; its replies are kept in
     asked/, and nothing is asked, or paid for, twice (forecast: --no-crawl --dry-run --ask MODEL). Exit codes:
-    75 stopped at a limit, 130 interrupted; rerun the same command to resume.
+    75 stopped at a limit, 130 interrupted; rerun the same command to resume. 1 also if the token may not read
+    a listed repository; the data set is built of the others.
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
@@ -58,8 +59,10 @@ def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
     asked = ask_doubtful(config) if config.asks else None
     built = build_gis(options, asked.answers if asked else None)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
+    problem = built.ledger.problem() if crawled else None
     counts |= {"ask": asked.counts} if asked else {}
-    return counts | ({"crawl": asdict(crawled)} if crawled else {}), _table(crawled, asked, built)
+    counts |= {"crawl": asdict(crawled)} if crawled else {}
+    return counts, _table(crawled, asked, built), *([problem] if problem else [])
 
 
 def _forecast(config: GisCommandConfig) -> tuple[dict[str, Any], str]:
@@ -102,6 +105,7 @@ def explain(
         typer.Option(help="Comments: .jsonl[.gz] lines with repo, number, author and body; - reads stdin."),
     ],
     why: Annotated[bool, typer.Option("--why", help="Add denials, retractions, and texts read.")] = False,
+    api_url: Annotated[str, typer.Option(help=API_HELP)] = PUBLIC_API,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -111,11 +115,12 @@ def explain(
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.comments.explain import explain_comments
+    from angle_data.gis.crawl.selection import site_of_api
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
     row: dict[str, object] | None = None
-    for row in explain_comments(source, why=why):
+    for row in explain_comments(source, why=why, site=site_of_api(api_url)):
         sys.stdout.write(dumps(row) + "\n")
     if row is None:
         raise InputError(f"{source}: no comments; each line needs repo, number, author and body, see --help")
@@ -161,9 +166,8 @@ def _table(crawled: CrawlSummary | None, asked: AskResult | None, summary: GisSu
     if crawled is not None:
         stored = [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
         cost = f"{crawled.requests:,} ({crawled.points:,} points)"
-        aside = [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
-        rows = [*stored, ("requests", cost), *aside, *rows]
-    rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
+        rows = [*stored, ("requests", cost), *rows]
+    rows += summary.ledger.rows()
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)

@@ -36,6 +36,7 @@ from angle_data.gis.build.report import (
 )
 from angle_data.gis.build.splits import place_issues
 from angle_data.gis.comments.readings import Readings
+from angle_data.gis.crawl.ledger import CrawlLedger
 from angle_data.gis.crawl.selection import GisConfig, Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import write_json, write_jsonl
@@ -49,11 +50,12 @@ log = logging.getLogger("angle")
 
 @dataclass(frozen=True, slots=True)
 class GisSummary:
-    """What was built: `counts` in short, the folder of the data set, and the whole report."""
+    """What was built: `counts` in short, the folder of the data set, the whole report, and its ledger."""
 
     counts: dict[str, int]
     dataset: Path
     report: dict[str, Any]
+    ledger: CrawlLedger
 
 
 def build_gis(config: GisConfig, answers: Answers | None = None) -> GisSummary:
@@ -76,16 +78,16 @@ def build_gis(config: GisConfig, answers: Answers | None = None) -> GisSummary:
                 answers=answers,
             )
         texts = Texts(store, scan.forms)
-        crawl: dict[str, dict[str, Any]] = {}
-        for repo in scan.repos.values():
-            stored = {name: store.count(name, repo.id) for name in ("issues", "comments")}
-            crawl[repo.name] = {**stored, "read": store.standing(repo)}
-        unfinished = [name for name, found in crawl.items() if found["read"] == "unfinished"]
+        unfinished = [one.name for one in scan.ledger.repositories if one.used and one.read == "unfinished"]
         if unfinished:
             names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
             log.warning("not read to the end: %s; run without --no-crawl to continue", names)
         splits, report = _pairs(config, scan, texts)
-        report = {"options": _options(config, selection, scan.answers.model), **report, "crawl": crawl}
+        report = {
+            "options": _options(config, selection, scan.answers.model),
+            **report,
+            "ledger": scan.ledger.report(),
+        }
         if scan.answers.model:
             report["asked"] = {"model": scan.answers.model, **scan.answers.counts()}
 
@@ -111,7 +113,7 @@ def build_gis(config: GisConfig, answers: Answers | None = None) -> GisSummary:
         "negatives": report["negatives"]["kept"],
         **{name: found["pairs"] for name, found in report["splits"].items()},
     }
-    return GisSummary(counts, dataset, report)
+    return GisSummary(counts, dataset, report, scan.ledger)
 
 
 def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
@@ -127,7 +129,7 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
         raise InputError(
             f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with {scan.comments} "
             "comments; see audit/ for what was rejected, check --repos and --archive, or crawl more; "
-            f"left out: {', '.join(scan.left_out) or 'none'}"
+            f"left out: {', '.join(scan.ledger.left_out()) or 'none'}"
         )
     # Which issue is in which split.
     clusters.denied, denials_dropped = denied_pairs(scan)
@@ -163,7 +165,7 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     lost = Counter(reason for reason, _ in dropped)
     lost += Counter(hub=hubs)
     report: dict[str, Any] = {
-        "left_out": scan.left_out,
+        "left_out": scan.ledger.left_out(),
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
         "links": link_counts(links),
         "clusters": cluster_counts(clusters),

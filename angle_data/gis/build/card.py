@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
+from angle_data.gis.crawl.ledger import dump_rows
 from angle_data.publish.dataset import front_matter, table
 
 IDS_NOTE = """\
@@ -134,17 +136,27 @@ def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
 
 
 def _repositories(report: Mapping[str, Any]) -> str:
-    """Pairs, issues and comments of every repository, and how far it was read; most pairs first."""
-    pairs, crawl = report["repositories"], report["crawl"]
+    """Pairs, issues and comments of every repository, and how far it was read, most pairs first; the rest."""
+    pairs, ledger = report["repositories"], report["ledger"]
+    used = {one["name"]: one for one in ledger["repositories"] if one["used"]}
     rows = (
         (name, *(f"{pairs.get(name, {}).get(label, 0):,}" for label in _COUNTS[:2]),
-         *(f"{crawl[name][what]:,}" for what in ("issues", "comments")), crawl[name]["read"])
-        for name in (*pairs, *sorted(crawl.keys() - pairs))
+         *(f"{used[name][what]:,}" for what in ("issues", "comments")), used[name]["read"])
+        for name in (*pairs, *sorted(used.keys() - pairs))
     )  # fmt: skip
     found = table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
-    if report["left_out"]:
-        listed = table(("repository", "reason"), report["left_out"].items())
-        found += f"\n\nRepositories left out, because they could not be read:\n\n{listed}"
+    outdated = [(one["name"], one["said"]) for one in used.values() if one["said"]]
+    hidden = [(name, f"{one['hidden']:,}") for name, one in used.items() if one["hidden"]]
+    reasons = Counter(ledger["issues"].values()).most_common()
+    for said, head, listed in (
+        ("Repositories left out", ("repository", "reason"), [*report["left_out"].items()]),
+        ("Refused when last asked; what was read before counts", ("repository", "reason"), outdated),
+        ("Issues that GitHub lists and does not show to the token", ("repository", "issues"), hidden),
+        ("Issues that GitHub did not show, or not whole", ("reason", "issues"), reasons),
+        ("Read from event dumps", ("what", "found"), dump_rows(ledger["dumps"])),
+    ):
+        if listed:
+            found += f"\n\n{said}:\n\n{table(head, listed)}"
     return found
 
 

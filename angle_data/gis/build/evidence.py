@@ -24,6 +24,7 @@ from angle_data.gis.build.forms import FormLines
 from angle_data.gis.comments.reading import WRITE_ROLES, Reader, is_program, read_comment, read_thread
 from angle_data.gis.comments.references import hosts_of, may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
+from angle_data.gis.crawl.ledger import CrawlLedger, read_ledger
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store
@@ -34,7 +35,6 @@ Node = tuple[int, int]
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 WORTHLESS = frozenset({"spam", "abuse"})
 """Reasons for which a comment is minimised that say that it tells nothing."""
-_GONE = ("error:404", "error:410", "error:451")
 
 Status = Literal["accepted", "tentative", "rejected"]
 
@@ -121,8 +121,8 @@ class Scan:
     they are no duplicates; of kind `outlived`, because the other one is fixed and this one still happens,
     which may be the same all the same. `mentions` holds for each repository the pairs of numbers where a
     thread of one names the other, packed (see `pack`).
-    `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
-    reason; `outside` are issues that the selection leaves out. `forms` are the lines of each repository's
+    `web` is the address of the site. `ledger` has every listed repository, and what became of it;
+    `outside` are issues that the selection leaves out. `forms` are the lines of each repository's
     issue forms (see `FormLines.found`). `answers` are what an annotator said of comments.
     """
 
@@ -134,7 +134,7 @@ class Scan:
     mentions: dict[int, set[int]] = field(default_factory=dict)
     comments: int = 0
     web: str = PUBLIC_WEB
-    left_out: dict[str, str] = field(default_factory=dict)
+    ledger: CrawlLedger = field(default_factory=CrawlLedger)
     outside: set[Node] = field(default_factory=set)
     forms: dict[int, dict[str, int]] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
@@ -191,18 +191,10 @@ def scan_store(
 
 
 def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
-    """Return the repositories that count, by id, and note in `found.left_out` why others do not."""
-    failures = store.failures()
-    listed: dict[str, Repo | None] = {repo.name: repo for repo in store.repos()} | dict.fromkeys(failures)
-    if selection.repos is not None:
-        listed = {name: store.named(name) for name in selection.repos}
-    chosen = {repo.id: repo for repo in listed.values() if repo is not None}
-    left_out = {
-        name: failures.get(name, "error:not crawled") for name, repo in listed.items() if repo is None
-    }
-    left_out |= {repo.name: repo.status for repo in chosen.values() if repo.status.startswith(_GONE)}
-    found.left_out = {name: why.removeprefix("error:") for name, why in sorted(left_out.items())}
-    return [repo for _, repo in sorted(chosen.items()) if repo.name not in left_out]
+    """Return the repositories that count, by id, and note in `found.ledger` what became of each."""
+    found.ledger = read_ledger(store, selection.repos)
+    used = {one.id for one in found.ledger.repositories if one.used}
+    return [repo for repo in store.repos() if repo.id in used]
 
 
 @dataclass(frozen=True, slots=True)

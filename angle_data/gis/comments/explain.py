@@ -11,6 +11,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.reading import read_comment
+from angle_data.gis.comments.references import hosts_of
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
@@ -18,14 +19,18 @@ from angle_data.text import whole_characters
 _REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
-def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any]]:
+def explain_comments(
+    path: Path, *, why: bool = False, site: str = "https://github.com"
+) -> Iterator[dict[str, Any]]:
     """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
     Of a line count `repo` (`owner/name`), `number` (1 or more), and `author` and `body`, which may be null (a
     deleted account, an empty comment); an `InputError` names `file:line`. With `why`, every link has the
     `text` it was read from, and the row `denials`, `others` (what is said of third issues) and `retracts`:
-    whether it takes earlier markers back without naming any.
+    whether it takes earlier markers back without naming any. Only addresses on `site`, where a GitHub server
+    has its pages, are references.
     """
+    hosts = hosts_of(site)
     for line, given in read_jsonl(path):
         repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
         told = isinstance(author, str | None) and isinstance(body, str | None)
@@ -36,7 +41,7 @@ def explain_comments(path: Path, *, why: bool = False) -> Iterator[dict[str, Any
                 "(a text or null)"
             )
         body = whole_characters(body or "")
-        said = read_comment(body, repo, number, author=author)
+        said = read_comment(body, repo, number, author=author, hosts=hosts)
         row: dict[str, Any] = {"repo": repo, "number": number, "links": _shown(said.links, body, why)}
         if why:
             row["denials"] = _shown(said.denials, body, why)

@@ -10,6 +10,8 @@ In reading order:
 `rows`: the records of the store, and how GitHub's JSON becomes them.
 `store`: the SQLite file, and the round under way.
 `github`: one connection with its budgets, waits and retries.
-`archive`: event dumps instead of the API.
+`dump_files`, `dump_events`, `archive`: event dumps instead of the API: their lines, what a line says, and
+    the reading of them all.
+`ledger`: everything that was asked for, and what became of it.
 `forecast`: about how many requests a crawl will take.
 """

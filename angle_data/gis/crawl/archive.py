@@ -1,35 +1,52 @@
 """Reads event dumps instead of the API: GH Archive's hourly JSON lines, into the same store.
 
-Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was then, and the youngest version
-wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
-hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
+First all files are searched for the ids of the listed repositories, which survive a renaming; then the events
+of these ids are read, whatever the repository was called. Of each issue the youngest version wins. Dumps lack
+marks of duplicates and edits, have gaps, and hold texts that were deleted since. Only files in the shape of
+2015 and later are read. https://www.gharchive.org
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
+import json
 import logging
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.crawl import CrawlSummary, open_store
-from angle_data.gis.crawl.rows import Event, RawRow, Repo, comment_from_rest, issue_from_rest, login_of
+from angle_data.gis.crawl.dump_events import (
+    DAMAGED_LINES,
+    LINES,
+    Archived,
+    Unusable,
+    decode_event,
+    is_other,
+    repo_in,
+    rows_of_event,
+)
+from angle_data.gis.crawl.dump_files import Damaged, digest_of, find_dumps, read_dump
+from angle_data.gis.crawl.ledger import DUMP_NOTE, dump_record, shown_gaps
+from angle_data.gis.crawl.rows import RawRow, Repo
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
-from angle_data.jsonl import loads
 from angle_data.text import counted, stable_hash
 
 _ROWS_A_PAGE = 2_000
-_TYPES = ("IssuesEvent", "IssueCommentEvent")
-_NAMES = tuple(f'"{name}"'.encode() for name in _TYPES)
 
 log = logging.getLogger("angle")
+
+
+@dataclass(frozen=True, slots=True)
+class _Dump:
+    """A file, and the digest of its bytes, by which it is known again under any name."""
+
+    path: Path
+    digest: str
 
 
 @dataclass
@@ -37,77 +54,112 @@ class _Load:
     """One run over the dumps: which repositories count, by name and id, and the rows of the page."""
 
     store: Store
-    wanted: frozenset[str]
+    names: frozenset[str]
     since: str | None
     ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
+    firsts: dict[str, str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)
     rows: list[RawRow] = field(default_factory=list)
 
-    def read(self, path: Path) -> bool:
-        """Take every line of a file; return whether it could be read to its end."""
-        bad = 0
-        first = ""
-        whole = True
-        try:
-            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-                for line in filter(bytes.strip, stream):
-                    self.counts["lines"] += 1
-                    try:
-                        used = not _is_other(line) and self.take(loads(line.decode(errors="replace")))
-                        self.counts["used" if used else "other"] += 1
-                    except (KeyError, TypeError, ValueError, AttributeError) as error:
-                        self.counts["bad"] += 1
-                        bad += 1
-                        first = first or f"{type(error).__name__}: {error}"
-                    if len(self.rows) >= _ROWS_A_PAGE:
-                        self.flush()
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            whole = False
-            self.counts["damaged"] += 1
-            log.warning("%s is damaged (%s); everything up to the damage is kept", path, error)
-        self.flush()
-        if bad:
-            said = "%s: skipped %s that are not events from 2015 or later; the first: %s"
-            log.warning(said, path, counted(bad, "line"), first)
-        return whole
+    def learn(self, dump: _Dump) -> None:
+        """Add the ids of repositories that a file calls by a listed name; a file is searched once a list."""
+        list_key = f"{stable_hash(repr(sorted(self.names))):x}"
+        note = read_note(self.store, dump.digest)
+        found = set(note["learnt"].get(list_key, ()))
+        if list_key not in note["learnt"]:
+            try:
+                for line in filter(None, read_dump(dump.path)):
+                    repo = repo_in(line)
+                    seems_listed = repo[1] in self.names if repo else not is_other(line)
+                    if seems_listed and not (repo and repo[0] in found):
+                        found |= self._confirmed(line)
+                note["learnt"][list_key] = sorted(found)
+                _write_note(self.store, dump.digest, note)
+            except Damaged:
+                pass  # it is searched again when it is whole
+        self.ids |= found
 
-    def flush(self) -> None:
+    def _confirmed(self, line: bytes) -> set[int]:
+        """The id of an event's repository if it has a listed name; what a quick look finds may be text."""
+        try:
+            repo = json.loads(line)["repo"]
+            return {int(repo["id"])} if repo["name"].lower() in self.names else set()
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return set()
+
+    def is_read(self, dump: _Dump) -> bool:
+        """Whether a file was read when all the ids of now were known."""
+        known = read_note(self.store, dump.digest)["read"].get(self._part)
+        return known is not None and self.ids <= set(known)
+
+    def read(self, dump: _Dump) -> None:
+        """Take every line of a file, and note what it held and for which repositories it was read."""
+        counts = Counter[str]()
+        ids = set(self.ids)
+        damage = ""
+        try:
+            for number, line in enumerate(read_dump(dump.path), start=1):
+                try:
+                    kind = self._take(line)
+                except Unusable as error:
+                    kind = error.kind
+                    self.firsts.setdefault(kind, f"{dump.path.name}:{number}: {error}")
+                counts[kind] += 1
+                if len(self.rows) >= _ROWS_A_PAGE:
+                    self._flush()
+        except Damaged as error:
+            damage = str(error)
+            log.warning("%s is damaged (%s); everything up to the damage is kept", dump.path, damage)
+        self._flush()
+        del counts["blank"]
+        note = read_note(self.store, dump.digest)
+        note["lines"] = {kind: counts[kind] for kind in LINES if counts[kind]}
+        note["damage"] = damage
+        if not damage:
+            note["read"][self._part] = sorted(ids) if self.names else []
+        _write_note(self.store, dump.digest, note)
+        self.counts += counts
+        self.counts["lines"] += counts.total()
+        self.counts["damaged"] += bool(damage)
+
+    @property
+    def _part(self) -> str:
+        return f"{stable_hash(repr((sorted(self.names), self.since))):x}"
+
+    def _take(self, line: bytes | None) -> str:
+        """Add the rows of a line to the page; return its kind."""
+        if line is None:
+            raise Unusable("too_long")
+        if line.isspace():
+            return "blank"
+        if is_other(line):
+            return "other_type"
+        event = decode_event(line)
+        repo = event["repo"]
+        if self.names and repo["id"] not in self.ids and repo["name"].lower() not in self.names:
+            return "other_repository"
+        if event["created_at"] < (self.since or ""):
+            return "before_since"
+        found = rows_of_event(event)
+        if not self.store.takes_site(found.page):
+            return "other_site"
+        self._add(found)
+        return "used"
+
+    def _add(self, found: Archived) -> None:
+        if (found.repo_id, found.name) not in self.named:
+            self.store.note_site(found.page)
+            self.store.save_repo(Repo(found.repo_id, found.name, found.name))
+            self.named.add((found.repo_id, found.name))
+        if self.names:
+            self.ids.add(found.repo_id)
+        self.rows += found.rows
+
+    def _flush(self) -> None:
         """Write the page."""
         self.store.save(self.rows)
         self.rows.clear()
-
-    def take(self, event: Mapping[str, Any]) -> bool:
-        """Add the rows of an event to the page; False if it is of another type, date or repository."""
-        if event["type"] not in _TYPES or (created := event["created_at"]) < (self.since or ""):
-            return False
-        repo_id, name = event["repo"]["id"], event["repo"]["name"]
-        if self.wanted and repo_id not in self.ids and name.lower() not in self.wanted:
-            return False
-        payload = event["payload"]
-        issue = issue_from_rest(payload["issue"], repo_id)
-        rows = list[RawRow]()
-        action = payload["action"]
-        if event["type"] == "IssueCommentEvent":
-            comment = comment_from_rest(payload["comment"], repo_id)
-            if action == "deleted":
-                # An empty row that outlives the text, in any order of the files.
-                comment = replace(comment, body="", author=None, updated_at=created)
-            rows.append(comment)
-        elif action in ("closed", "reopened"):
-            actor = login_of(event["actor"])
-            issue = replace(issue, closed_by=actor) if action == "closed" else issue
-            key = f"archive:{event['id']}"
-            rows.append(Event(key, action, repo_id, issue.number, None, None, actor, created))
-        elif action == "deleted":
-            issue = replace(issue, title="", body="", gone="deleted", updated_at=created)
-        if (repo_id, name) not in self.named:
-            self.store.note_site(payload["issue"]["html_url"])
-            self.store.save_repo(Repo(repo_id, name, name))
-            self.named.add((repo_id, name))
-        self.ids.add(repo_id)
-        self.rows += [issue, *rows]
-        return True
 
 
 def read_archives(config: GisConfig) -> CrawlSummary:
@@ -124,34 +176,66 @@ def load_archives(
     """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name. An `InputError` if one does not exist.
+    time, under any name, and again if it was read before the id of a listed repository was known. An
+    `InputError` if one does not exist, or if nothing but events of another site than the store's is there.
 
-    Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
-    those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
-    early and `known` ones had been read before. What there was none of is left out.
+    Returns how many `lines` there were, and how many of each kind (`LINES`), which add up to them; `damaged`
+    files ended early and `known` ones had been read before. What there was none of is left out.
     """
     wanted = frozenset(name.lower() for name in names)
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
-    part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
+    files = [file for path in paths for file in find_dumps(path)]
+    dumps = [_Dump(file, digest_of(file)) for file in files]
+    for dump in dumps:
+        _note_name(store, dump)
+    if wanted:
+        with Progress("dumps searched for the repositories", len(dumps)) as progress:
+            for dump in dumps:
+                load.learn(dump)
+                progress.advance(1, dump.path.name)
+    with Progress("dumps read", len(dumps)) as progress:
+        for dump in dumps:
+            if load.is_read(dump):
+                load.counts["known"] += 1
+            else:
+                load.read(dump)
+            progress.advance(1, dump.path.name)
+    _warn(load)
+    return {name: count for name, count in load.counts.items() if count}
 
-    for file in [file for path in paths for file in _files(path)]:
-        with file.open("rb") as stream:
-            note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
-        if store.meta(note):
-            load.counts["known"] += 1
-        elif load.read(file):
-            store.set_meta(note, "read")
-    return dict(load.counts)
+
+def _warn(load: _Load) -> None:
+    """Say what dumps should not hold, and end where all of it is of another site."""
+    if load.counts["other_site"] and not load.counts["used"]:
+        said = f"holds issues from {load.store.site()}, but the dumps are from another site"
+        raise InputError(f"{load.store.path} {said}; give another --out")
+    for kind in (*DAMAGED_LINES, "other_site"):
+        if load.counts[kind]:
+            said = "left out %s, %s; the first: %s"
+            first = load.firsts.get(kind, "an address")
+            log.warning(said, counted(load.counts[kind], "line"), LINES[kind], first)
+    if gaps := shown_gaps(dump_record(load.store)["hours"]):
+        log.warning("no dump of these hours: %s", gaps)
 
 
-def _files(path: Path) -> list[Path]:
-    files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
-    if not files or not files[0].is_file():
-        raise InputError(f"--archive {path} is neither a file nor a folder with .json files; check the path")
-    return files
+def read_note(store: Store, digest: str) -> dict[str, Any]:
+    """Return what is known of the files of this digest, which have `names`.
+
+    `learnt` are the ids that they told, by list; `read` the ids that they were read with, by list and time;
+    `lines` the number of each kind; `damage` why they could not be read to the end, or empty.
+    """
+    note = store.meta(f"{DUMP_NOTE}{digest}") or ""
+    empty = {"names": [], "learnt": {}, "read": {}, "lines": {}, "damage": ""}
+    # Of a store of version 0.1.0 it is not known for which ids a file was read.
+    return json.loads(note) if note.startswith("{") else empty
 
 
-def _is_other(line: bytes) -> bool:
-    """Whether a line is whole and surely of none of our types; decoding it would cost most of all."""
-    whole = line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"type"' in line
-    return whole and not any(name in line for name in _NAMES)
+def _write_note(store: Store, digest: str, note: Mapping[str, Any]) -> None:
+    store.set_meta(f"{DUMP_NOTE}{digest}", json.dumps(note))
+
+
+def _note_name(store: Store, dump: _Dump) -> None:
+    note = read_note(store, dump.digest)
+    if dump.path.name not in note["names"]:
+        note["names"] = sorted([*note["names"], dump.path.name])
+        _write_note(store, dump.digest, note)

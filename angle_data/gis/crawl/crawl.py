@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from angle_data.console import Progress
-from angle_data.errors import InputError
-from angle_data.gis.crawl.github import GitHubClient, Refused
+from angle_data.errors import InputError, StoppedError
+from angle_data.gis.crawl.github import Failing, GitHubClient, Refused
+from angle_data.gis.crawl.ledger import FOR_LATER, FOR_THE_USER, OUTCOMES, outcome_of
 from angle_data.gis.crawl.listings import REST, Crawler, read_listing, read_threads
 from angle_data.gis.crawl.lookups import follow_references, read_set_aside, resolve_repo, unfollowed
 from angle_data.gis.crawl.rows import Listing, Repo
@@ -67,11 +68,16 @@ def connect_github(config: GisConfig, *, sleep: Callable[[float], None]) -> tupl
 
 
 def check_readable(statuses: Mapping[str, str]) -> None:
-    """Raise an `InputError` if every status, by listed name, is an error."""
+    """Raise an error if every status, by listed name, is one: a `StoppedError` if it may pass by itself."""
     if all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
-        said = f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
-        raise InputError(f"{said}--api-url (https://HOST/api/v3 for GitHub Enterprise)")
+        said = f"none of {len(statuses)} repositories can be read; {name}: {status}"
+        outcome = outcome_of(status)
+        if outcome in FOR_LATER:
+            raise StoppedError(f"{said}; {OUTCOMES[outcome]}")
+        if outcome in FOR_THE_USER:
+            raise InputError(f"{said}; {OUTCOMES[outcome]}")
+        raise InputError(f"{said}; check the list, and --api-url (https://HOST/api/v3 for GitHub Enterprise)")
 
 
 @dataclass
@@ -96,9 +102,20 @@ class Crawl:
 
     def read_listings(self) -> None:
         """Read what changed in every listed repository, and ask again for issues that were set aside."""
+        failing = False
         for name in self.names:
             if f"status:{name}" not in self.round_.entries:
-                self.round_.note(f"status:{name}", self._visit(name))
+                try:
+                    self.round_.note(f"status:{name}", self._visit(name))
+                    failing = False
+                except StoppedError as error:
+                    status = self._note(name, f"stopped: {error}".partition(";")[0])
+                    # One repository that keeps failing may be to blame itself; two in a row are GitHub.
+                    if failing or not isinstance(error, Failing):
+                        raise
+                    log.warning("%s is skipped: %s", name, error)
+                    self.round_.note(f"status:{name}", status)
+                    failing = True
             self.crawler.tell(name, done=1)
         for repo in self.read if self.signals != "comments" else ():
             try:
@@ -150,14 +167,18 @@ class Crawl:
                 raise Refused(200, "no issues" + (" since that day" if self.crawler.since else ""))
             self.store.set_meta(f"crawled:{repo.id}", datetime.now(UTC).date().isoformat())
         except Refused as error:
-            status = f"error:{error}"
             log.warning("%s is skipped: %s", name, error)
-            if known := self.store.named(name):
-                self.store.save_repo(replace(known, status=status, etag=None))
-            else:
-                self.store.save_failure(name, status)
-            return status
+            return self._note(name, str(error))
         return "ok"
+
+    def _note(self, name: str, said: str) -> str:
+        """Note why what is listed under `name` could not be read; return its status."""
+        status = f"error:{said}"
+        if known := self.store.named(name):
+            self.store.save_repo(replace(known, status=status, etag=None))
+        else:
+            self.store.save_failure(name, status)
+        return status
 
 
 @contextmanager

@@ -43,9 +43,12 @@ _ENTERPRISE = "check --api-url (GitHub Enterprise: https://HOST/api/v3)"
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
 _MARGIN_S = 1.0
+_PATIENCE_S = 60.0
+_HOPS = 5
 
 _HEAVY_TYPES = frozenset({"MAX_NODE_LIMIT_EXCEEDED", "RESOURCE_LIMITS_EXCEEDED", "TIMEOUT"})
 _HEAVY_WORDS = ("something went wrong while executing your query", "timeout", "timed out", "resource limits")
+_REDIRECTIONS = (302, 307, 308)  # PyGithub follows 301
 _REFUSED_TYPES = frozenset({"NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_SCOPES"})
 
 log = logging.getLogger("angle")
@@ -59,6 +62,10 @@ class Refused(AngleError):
         self.status = status
 
 
+class Failing(StoppedError):
+    """GraphQL keeps answering with an error that says nothing of waiting; another query may do."""
+
+
 class TooHeavy(Exception):
     """GraphQL gave up on a query; one that asks for less may do."""
 
@@ -67,16 +74,24 @@ class Transient(Exception):
     """The same request may well succeed later.
 
     `wait_s` is what the server asks for, None if it did not say; `least_s` is where the growing waits begin;
-    `heavy` says that the request may have been too large for the time the server has.
+    `heavy` says that the request may have been too large for the time the server has; after `patience_s` of
+    waiting it is no longer asked, None if only the number of attempts counts.
     """
 
     def __init__(
-        self, reason: str, wait_s: float | None = None, *, least_s: float = 1.0, heavy: bool = False
+        self,
+        reason: str,
+        wait_s: float | None = None,
+        *,
+        least_s: float = 1.0,
+        heavy: bool = False,
+        patience_s: float | None = None,
     ) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
         self.least_s = least_s
         self.heavy = heavy
+        self.patience_s = patience_s
 
 
 class Budget(NamedTuple):
@@ -112,9 +127,10 @@ class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
     `token_env` is the variable that holds the token. `max_requests` counts every request sent, repeated ones
-    included; None means no limit of ours. `spent` counts what was sent of each kind, without redirections,
-    which PyGithub follows; `points` what GraphQL charged. `sleep` is replaceable for tests. An `InputError`
-    where an option or the token cannot be used; what may be a secret is not shown.
+    included; None means no limit of ours. `spent` counts what was sent of each kind, without the 301
+    redirections, which PyGithub follows; `points` what GraphQL charged; `withheld` why the last GraphQL
+    answer lacks parts that the token may not see. `sleep` is replaceable for tests. An `InputError` where an
+    option or the token cannot be used; what may be a secret is not shown.
     """
 
     def __init__(
@@ -164,6 +180,7 @@ class GitHubClient:
         self._requester = github.requester
         self.spent: Counter[Resource] = Counter()
         self.points = self._answers = 0
+        self.withheld = ""
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
 
@@ -201,6 +218,9 @@ class GitHubClient:
                     raise TooHeavy(str(error)) from error
                 raise
             self.points += (answer["data"].get("rateLimit") or {}).get("cost", 0)
+            errors = [error for error in answer.get("errors") or () if isinstance(error, dict)]
+            withheld = [str(error.get("message", "")) for error in errors if error.get("type") == "FORBIDDEN"]
+            self.withheld = withheld[0][:200] if withheld else ""
             return dict(answer["data"])
 
         return dict(self._repeat(ask))
@@ -234,7 +254,7 @@ class GitHubClient:
             return Retrying(
                 retry=retry_if_exception_type(Transient),
                 wait=_wait,
-                stop=lambda state: state.attempt_number >= (_ATTEMPTS if self._answers else _FIRST_ATTEMPTS),
+                stop=lambda state: _is_enough(state, _ATTEMPTS if self._answers else _FIRST_ATTEMPTS),
                 sleep=self._sleep,
                 before_sleep=lambda state: self._tell(
                     state.upcoming_sleep, state.outcome and state.outcome.exception()
@@ -244,7 +264,8 @@ class GitHubClient:
         except Transient as error:
             if self._answers:
                 said = f"GitHub keeps failing ({error}); everything so far is kept"
-                raise StoppedError(f"{said}; run the same command again later") from None
+                kind = StoppedError if error.patience_s is None else Failing
+                raise kind(f"{said}; run the same command again later") from None
             said = f"cannot reach {self.api_url} ({error}); {_ENTERPRISE} and the network"
             raise InputError(said) from None
 
@@ -256,6 +277,14 @@ class GitHubClient:
         self._spend(resource)
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
+            for _ in range(_HOPS):
+                if status not in _REDIRECTIONS or "location" not in answer:
+                    break
+                there = self._on_this_server(answer["location"])
+                self._spend(resource)
+                status, answer, text = self._requester.requestJson(
+                    verb, there, headers=dict(headers), input=body
+                )
         except RequestException as error:
             # The names of transport errors say enough; their texts are long and hold addresses.
             raise Transient(type(error).__name__, heavy=isinstance(error, ReadTimeout)) from error
@@ -279,6 +308,13 @@ class GitHubClient:
         if data is None:
             raise Transient("an answer that is no JSON")
         return answer, data
+
+    def _on_this_server(self, location: str) -> str:
+        """Return the path of a redirection; a `RuntimeError`, as of PyGithub, if it leads elsewhere."""
+        here, there = urlsplit(self.api_url), urlsplit(location)
+        if there.netloc and (there.scheme, there.netloc) != (here.scheme, here.netloc):
+            raise RuntimeError(f"from {here.netloc} to {there.netloc}")
+        return f"{there.path}?{there.query}" if there.query else there.path
 
     def _spend(self, resource: Resource) -> None:
         limit = self.max_requests
@@ -316,7 +352,7 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     if "RATE_LIMITED" in types or "rate limit" in words:
         raise _limit(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
-        raise Transient(f"GraphQL: {text}", heavy=True)
+        raise Transient(f"GraphQL: {text[:200]}", heavy=True, patience_s=_PATIENCE_S)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
         return
@@ -325,7 +361,7 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     if any("code" in (error.get("extensions") or {}) for error in errors):
         said = f"the server's GraphQL is too old ({text[:200]})"
         raise InputError(f"{said}; use --strategy comments")
-    raise Transient(f"GraphQL error: {text[:200] or 'no data'}")
+    raise Transient(f"GraphQL error: {text[:200] or 'no data'}", patience_s=_PATIENCE_S)
 
 
 def _limit(headers: Mapping[str, str], now: float) -> Transient:
@@ -334,6 +370,14 @@ def _limit(headers: Mapping[str, str], now: float) -> Transient:
     if told is None and budget is not None and budget.remaining <= 0:
         told = max(budget.reset - now, 0.0) + _MARGIN_S
     return Transient("rate limit", told, least_s=_SECONDARY_S)
+
+
+def _is_enough(state: RetryCallState, attempts: int) -> bool:
+    """Whether to stop after so many attempts, or since the next wait would go beyond the patience."""
+    error = state.outcome and state.outcome.exception()
+    assert isinstance(error, Transient)
+    patience = float("inf") if error.patience_s is None else error.patience_s
+    return state.attempt_number >= attempts or state.idle_for + state.upcoming_sleep > patience
 
 
 def _wait(state: RetryCallState) -> float:

@@ -138,6 +138,7 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
     first = PER_PAGE
     good = 0
     alone = 0
+    hidden = int(crawler.store.meta(f"hidden:{repo.id}") or 0) if place.after else 0
     more = True
     while more:
         try:
@@ -167,6 +168,9 @@ def read_threads(crawler: Crawler, repo: Repo, listing: Listing) -> None:
             place = Position(_second_before(newest) if newest else place.since, newest=newest)
         cursor = Cursor(repo.id, listing, str(place), not more, cursor.start)
         rows, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
+        hidden += connection["hidden"]
+        if hidden:
+            crawler.store.set_meta(f"hidden:{repo.id}", str(hidden))
         crawler.store.save([*rows, cursor])
         crawler.tell(repo.name)
 
@@ -183,10 +187,14 @@ def _ask_issues(
         raise Refused(404, "not found by GraphQL")
     if repository["databaseId"] != repo.id:
         raise Refused(404, f"the name {repo.name} belongs to another repository now")
-    nodes = [node for node in repository["issues"]["nodes"] or [] if node]
+    connection = repository["issues"] or {"nodes": [None]}
+    shown = connection["nodes"] or []
+    nodes = [node for node in shown if node]
+    if shown and not nodes:
+        raise Refused(403, crawler.client.withheld or "the token may see none of its issues")
     if any(_is_cut(node["timelineItems"]) for node in nodes if texts):
         raise TooHeavy(_CUT)
-    return {**repository["issues"], "nodes": nodes}
+    return {**connection, "nodes": nodes, "hidden": len(shown) - len(nodes)}
 
 
 def _is_cut(connection: Mapping[str, Any]) -> bool:

@@ -192,6 +192,7 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
         if error.status not in GONE:
+            crawler.store.note_refusal(repo.id, number, str(error))
             return
         issue = tombstone(repo.id, number, "deleted")
     crawler.store.save([issue])

@@ -40,6 +40,14 @@ _HOSTS = frozenset({"github.com"})
 log = logging.getLogger("angle")
 
 
+def site_of_api(api_url: str) -> str:
+    """Return the site of the pages that belong to the address of an API: without `api.` and path."""
+    parts = urlsplit(api_url.lower())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"--api-url {api_url} is no address; for GitHub Enterprise: https://HOST/api/v3")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].removeprefix('api.')}"
+
+
 def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
     found = _REPO.fullmatch(text)

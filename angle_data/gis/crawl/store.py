@@ -250,9 +250,27 @@ class Store:
         """Return (repository id, number, reason) of every issue set aside."""
         return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
+    def note_refusal(self, repo_id: int, number: int, said: str) -> None:
+        """Note why GitHub did not show issue `number` to the token."""
+        self.set_meta(f"refused:{repo_id}#{number}", said)
+
+    def refusals(self) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, what GitHub said) of every issue that it never showed."""
+        refused: list[tuple[int, int, str]] = []
+        for key, said in self.metas("refused:"):
+            repo_id, number = map(int, key.partition(":")[2].split("#"))
+            if next(self.issues(repo_id, [number]), None) is None:
+                refused.append((repo_id, number, said))
+        return sorted(refused)
+
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
         self.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def metas(self, prefix: str) -> list[tuple[str, str]]:
+        """Return the notes whose keys begin with `prefix`, by key."""
+        query = "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key"
+        return list(self.database.execute(query, (len(prefix), prefix)))
 
     # The server: repository ids and names mean something on one only, so a second one is refused.
 
@@ -260,17 +278,16 @@ class Store:
         """Return the site of the issues' pages."""
         return self.meta("web") or PUBLIC_WEB
 
+    def takes_site(self, page: str) -> bool:
+        """Whether `page` is of the site whose issues the store holds, or it holds none."""
+        return self.meta("web") in (None, _site_of(page))
+
     def note_site(self, page: str) -> None:
         """Note the site of `page`, which goes into the store; an `InputError` if the store is of another."""
-        parts = urlsplit(page.lower())
-        port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-        site = f"{parts.scheme}://{parts.netloc.removesuffix(port)}"
-        noted = self.meta("web")
-        if noted is None:
-            self.set_meta("web", site)
-        elif site != noted:
-            said = f"holds issues from {noted}, but these are from {site}"
+        if not self.takes_site(page):
+            said = f"holds issues from {self.site()}, but these are from {_site_of(page)}"
             raise InputError(f"{self.path} {said}; give another --out")
+        self.set_meta("web", _site_of(page))
 
     def _thread(self, record: type[Entry], repo_id: int | None, number: int | None = None) -> Iterator[Entry]:
         wanted = {"repo_id = ?": repo_id, "number = ?": number}
@@ -308,6 +325,12 @@ class Round:
         """End the round: the next run starts over."""
         self.entries.clear()
         self._db.execute("DELETE FROM round")
+
+
+def _site_of(page: str) -> str:
+    parts = urlsplit(page.lower())
+    port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+    return f"{parts.scheme}://{parts.netloc.removesuffix(port)}"
 
 
 def _upsert(record: type[Any]) -> str:

@@ -40,6 +40,23 @@ def test_why_shows_what_each_link_was_read_from_and_what_is_taken_back(tmp_path)
 
 
 @pytest.mark.parametrize(
+    ("api_url", "found"),
+    [
+        ("https://api.github.com", [6]), ("https://Code.example.com:8443/api/v3", [5]),
+        ("https://api.octo.ghe.com", [7]),
+    ],
+)  # fmt: skip
+def test_addresses_of_the_given_server_are_references_and_others_are_not(tmp_path, api_url, found):
+    sites = {5: "https://code.example.com:8443", 6: "https://github.com", 7: "https://octo.ghe.com"}
+    rows = [{**ROW, "body": f"Duplicate of {site}/lumen/editor/issues/{n}"} for n, site in sites.items()]
+    result = run("--comments", write(tmp_path, *rows), "--api-url", api_url)
+    links = [link for line in result.stdout.splitlines() for link in json.loads(line)["links"]]
+    assert [link["number"] for link in links] == found
+    refused = run("--comments", write(tmp_path, *rows), "--api-url", "code.example.com")
+    assert "--api-url code.example.com is no address" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         {"repo": "a/b", "number": 1}, {**ROW, "repo": "editor"}, {**ROW, "repo": "a/b\n"},
