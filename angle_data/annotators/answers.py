@@ -197,7 +197,7 @@ _AS_OPENAI = {other: name for name, others in _OTHER_NAMES.items() for other in 
 
 
 def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counts that an answer tells, by OpenAI's names where those of other services mean the same."""
+    """Return the counts that an answer tells, by OpenAI's names where others mean the same."""
     for name in ("usage", "usageMetadata"):
         if isinstance(given := body.get(name), dict):
             return {_AS_OPENAI.get(name, name): value for name, value in given.items()}
@@ -307,7 +307,7 @@ def error_words(inner: Any, depth: int = 0) -> tuple[str, frozenset[str]]:
         str(inner[name]) for name in ("code", "type", "status_code") if isinstance(inner.get(name), str | int)
     }
     holders = (inner, inner.get("provider_specific_fields"))
-    within = [holder["innererror"] for holder in holders if isinstance(holder, dict) and "innererror" in holder]
+    within = [holder.get("innererror") for holder in holders if isinstance(holder, dict)]
     codes |= {str(one["code"]) for one in within if isinstance(one, dict) and "code" in one}
     for name in _MESSAGES:
         if value := inner.get(name):

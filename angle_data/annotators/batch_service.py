@@ -220,6 +220,8 @@ class BatchService:
         if status != "200":
             inner = body.get("error", body) if isinstance(body, dict) else body
             said, codes = error_words(inner)
+            if not said:  # vLLM's run-batch has no body then
+                said, codes = error_words(error)
             code = int(status) if status.isascii() and status.isdecimal() else 0
             failed = service_error(code, said, codes, {})
             kind = failed.kind if isinstance(failed, NoReply) else f"http_{status}"

@@ -174,7 +174,7 @@ def _by_tags(text: str) -> tuple[str, str]:
 
 
 def _json_after_a_close(text: str) -> int | None:
-    """Return where JSON begins that goes from a closing mark to the end; its strings may hold further marks."""
+    """Return where JSON begins that goes from a closing mark to the end; its strings may hold marks."""
     for close in islice(_CLOSE.finditer(text), _MOST_LINES):
         if _is_json(text[close.end() :]):
             return close.end()

@@ -33,6 +33,7 @@ SHAPES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlin
 ENGINES = ("server", "batch", "local", "offline", "ray", "recorded")
 WITHOUT_SERVER = {"offline", "ray"}
 USUAL = [10, 5]
+THOUGHT = {"type": "thinking", "thinking": "Hm."}
 
 
 def request(key):
@@ -217,8 +218,8 @@ def test_no_shape_makes_it_raise(raw):
     [
         ([{"content": "1. The "}, {"content": "pod."}], {"content": "1. The pod."}),
         (
-            [{"content": [{"type": "thinking", "thinking": "Hm."}]}, {"content": "1. The "}, {"content": "pod."}],
-            {"content": [{"type": "thinking", "thinking": "Hm."}, "1. The ", "pod."]},
+            [{"content": [THOUGHT]}, {"content": "1. The "}, {"content": "pod."}],
+            {"content": [THOUGHT, "1. The ", "pod."]},
         ),
         (
             [

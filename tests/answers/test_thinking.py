@@ -48,7 +48,7 @@ def test_tokens_that_are_read_in_another_way_are_kept_as_the_service_counted_the
         ("Put it in <answer> tags.", "1. Use <answer> tags.\n2. The tags are <answer>.", None),
         ("Reasoning: the pod is up.", "Reasoning: the pod runs.", None),
         ("Reasoning\nis slow here.", "Reasoning\nis not fast here.", None),
-        ("Wrap it in <think> tags.", "<think>About <think> tags.</think>1. Put <think> there.", "1. Put <think> there."),
+        ("Wrap it in <think> tags.", "<think>About tags.</think>1. Put <think> there.", "1. Put <think> there."),
         (
             "Remove <think> and </think>.",
             "<think>\nIt says </think> here.\n</think>\n\n1. Drop </think>.\n2. Drop <think> and </think>.",
@@ -69,4 +69,5 @@ def test_a_mark_that_the_source_holds_may_be_echoed_and_no_sentence_is_lost(sour
 
 
 def test_without_such_a_source_the_same_marks_are_those_of_thoughts():
-    assert answer_of({"reply": "1. Put it in.\n<analysis> tags.", "source": "Tags."}).text == "1. Put it in.\n"
+    row = {"reply": "1. Put it in.\n<analysis> tags.", "source": "Put it in tags."}
+    assert answer_of(row).text == "1. Put it in.\n"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ log = logging.getLogger("angle.labelling")
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _CLAIMED = -1
+# What a kill leaves of files that were being written (`jsonl.beside`).
+_LEFT_OVER = re.compile(r"\.(?:(?:candidates|scores|rejected)\.jsonl|run\.json)\.[0-9a-f]{8}")
 _READ_AHEAD = 1 << 16
 
 
@@ -265,7 +268,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
     """Open the journal of a run directory for this process alone; creates both when they are missing.
 
     A line torn by a crash at the end of the file is cut off; replies that found no room on a full disk come
-    back.
+    back; what a kill left of half-written files is removed.
 
     Raises:
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
@@ -276,6 +279,9 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
         (run / _FILE).open("ab", buffering=0) as out,
         (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
     ):
+        for path in run.iterdir():
+            if _LEFT_OVER.fullmatch(path.name):
+                path.unlink(missing_ok=True)
         journal = Journal(file, model, out)
         journal.take_back()
         yield journal
