@@ -13,6 +13,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 from angle_data.annotators.base import Failure, Reply
@@ -73,9 +75,12 @@ def read_answer(raw: Any, source: str = "") -> Answer:
     """
     if not isinstance(raw, dict):
         return Answer(error=BadAnswer(f"{_NO_COMPLETION}; does --base-url end in /v1?"))
-    choice = choice_of(raw)
+    return _read(raw, choice_of(raw), source)
+
+
+def _read(raw: Mapping[str, Any], choice: Mapping[str, Any] | None, source: str) -> Answer:
     said = Said() if choice is None else said_in(choice)
-    has_words = any(map(str.strip, (*said.texts, *said.others, *said.arguments)))
+    has_words = any(map(str.strip, chain(said.texts, said.others, said.arguments)))
     error = reported_error(choice, in_choice=True, has_words=has_words)
     error = error or reported_error(raw, in_choice=choice is not None, has_words=has_words)
     content = said.content().replace("\0", "").lstrip("\ufeff\u200b\u2060")
@@ -101,14 +106,16 @@ def reply_of(key: str, raw: Any, seconds: float) -> Reply:
     Its `text` is the content where that is text, `raw` what else there is: the choice without its usual
     fields. An error takes with it (`said`) what there is.
     """
-    answer = read_answer(raw)
+    choice = choice_of(raw) if isinstance(raw, dict) else None
+    answer = read_answer(raw) if choice is None else _read(raw, choice, "")
+    if answer.error is not None and choice is None:
+        raise answer.error
+    reply = _held(key, raw, choice or {}, answer.usage, seconds)
     if answer.error is None:
-        return _held(key, raw, answer, seconds)
-    if isinstance(raw, dict):
-        held = _held(key, raw, answer, seconds)
-        if held.text.strip() or "message" in held.raw:
-            found = {"reply": held.text, "finish_reason": held.finish_reason, "raw": held.raw}
-            answer.error.said = {name: value for name, value in found.items() if value}
+        return reply
+    if reply.text.strip() or "message" in reply.raw:
+        said = {"reply": reply.text, "finish_reason": reply.finish_reason, "raw": reply.raw}
+        answer.error.said = {name: value for name, value in said.items() if value}
     raise answer.error
 
 
@@ -121,8 +128,10 @@ def failure_of(key: str, error: CallError, message: str, kind: str | None = None
     return Failure(key, kind, message, dict(error.usage), dict(error.said))
 
 
-def _held(key: str, raw: Mapping[str, Any], answer: Answer, seconds: float) -> Reply:
-    choice = choice_of(raw) or {}
+def _held(
+    key: str, raw: Mapping[str, Any], choice: Mapping[str, Any], usage: dict[str, int], seconds: float
+) -> Reply:
+    """Return a message as it is journalled; `usage` are the tokens that were read."""
     message = choice["message"] if isinstance(choice.get("message"), dict) else {}
     content = message.get("content")
     inner = {name: value for name, value in message.items() if name != "role"}
@@ -131,13 +140,14 @@ def _held(key: str, raw: Mapping[str, Any], answer: Answer, seconds: float) -> R
         name: value for name, value in choice.items() if name not in ("message", "index", "finish_reason")
     }
     given = body_of(raw).get("usage")
-    if isinstance(given, dict) and any(answer.usage.get(n) != given[n] for n in _COUNTS if n in given):
-        rest["usage"] = given
+    for name in _COUNTS if isinstance(given, dict) else ():
+        if name in given and usage.get(name) != given[name]:
+            rest["usage"] = given
     rest["message"] = _filled(inner)
     ended = choice.get("finish_reason")
     if not isinstance(ended, str | None):
         rest["finish_reason"] = ended
-    return Reply(key, text, ended if isinstance(ended, str) else None, answer.usage, seconds, _filled(rest))
+    return Reply(key, text, ended if isinstance(ended, str) else None, usage, seconds, _filled(rest))
 
 
 def raw_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,6 +189,7 @@ def _finish(choice: Mapping[str, Any]) -> Finish:
 _CUT_WORDS = re.compile("length|maxtokens|maxoutput|limit|exceed|truncat|incomplete")
 
 
+@lru_cache(maxsize=64)  # services have few words
 def _class_of(word: str, otherwise: Finish) -> Finish:
     bare = re.sub(r"[^a-z]", "", word[:80].casefold()).removeprefix("finishreason")
     return _FINISHES.get(bare) or ("cut" if _CUT_WORDS.search(bare) else otherwise)
@@ -200,6 +211,8 @@ def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counts that an answer tells, by OpenAI's names where others mean the same."""
     for name in ("usage", "usageMetadata"):
         if isinstance(given := body.get(name), dict):
+            if given.keys().isdisjoint(_AS_OPENAI):
+                return given
             return {_AS_OPENAI.get(name, name): value for name, value in given.items()}
     return {ours: body[other] for other, ours in _AS_OPENAI.items() if other in body}
 
@@ -220,17 +233,22 @@ def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
     details = given.get("completion_tokens_details")
     thought = (_count(details.get("reasoning_tokens")) if isinstance(details, dict) else None) or 0
     total = usage.get("total_tokens")
-    ways = [output, total - prompt if total and prompt is not None and total > prompt else None]
-    ways.append(output + thought if output is not None and thought > output else None)
-    output = max((way for way in ways if way is not None), default=None)
+    if output is not None and thought > output:
+        output += thought
+    if total and prompt is not None and total - prompt > (output or 0):
+        output = total - prompt
     if not output and has_text:
         output = None
-    counts = {"prompt_tokens": prompt or None, "completion_tokens": output, "total_tokens": total or None}
-    others = {name: count for name, count in usage.items() if name not in _COUNTS}
-    return {name: count for name, count in counts.items() if count is not None} | others
+    for name, count in zip(_COUNTS, (prompt or None, output, total or None), strict=True):
+        usage.pop(name, None)
+        if count is not None:
+            usage[name] = count
+    return usage
 
 
 def _count(value: Any) -> int | None:
+    if type(value) is int and 0 <= value < _MOST_TOKENS:  # as nearly all are
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_TOKENS:
         return None
     return int(value)

@@ -16,6 +16,7 @@ from typing import Any
 
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts")
 _THOUGHT_PARTS = ("reasoning_details", "thinking_blocks")  # where none of the fields is there
+_USUAL = frozenset({"role", "content", "annotations", "audio"})  # what holds no other words
 _MOST_WITHIN = 5  # parts in parts
 # The kinds of parts: by the name of their type, and where they have none, by the names of their fields.
 _IS_THOUGHT = re.compile("think|thought|reason|summary|analysis|reflection|scratchpad")
@@ -58,6 +59,8 @@ def choice_of(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     for name in ("choices", "candidates"):  # Gemini's
         listed = body.get(name)
         found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        if len(found) == 1:
+            return found[0]
         if found:
             return min(found, key=lambda one: one["index"] if isinstance(one.get("index"), int) else 0)
     message = _message_of(body)
@@ -136,12 +139,12 @@ def said_in(choice: Mapping[str, Any]) -> Said:
     message = message if isinstance(message, dict) else choice
     content = message.get("content")
     _add_parts(choice.get("text") if content is None else content, said)
-    for name in _THOUGHT_FIELDS:
+    if message.keys() <= _USUAL:  # as nearly all are
+        return said
+    for name in (*_THOUGHT_FIELDS, *_THOUGHT_PARTS):
         if thought := _words(message.get(name)):
             said.thoughts.append(thought)
             break  # the others repeat it
-    else:
-        said.thoughts += [words for name in _THOUGHT_PARTS if (words := _words(message.get(name)))][:1]
     if isinstance(refusal := message.get("refusal"), str) and refusal.strip():
         said.refusals.append(refusal)
     calls = message.get("tool_calls")
@@ -151,6 +154,9 @@ def said_in(choice: Mapping[str, Any]) -> Said:
 
 def _add_parts(content: Any, said: Said, depth: int = 0) -> None:
     """Sort the parts of a content by their kinds."""
+    if isinstance(content, str):
+        said.texts.append(content)
+        return
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         content = content["parts"]
     for part in content if isinstance(content, list) else [content]:
