@@ -10,6 +10,7 @@ import math
 import random
 import time
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
@@ -29,7 +30,7 @@ class CallError(Exception):
     `status_code` and `headers` are those of an answer with an error status, `codes` its short names for the
     error, `param` the field that it names. `connected` is False when no connection came about;
     `timeout`: time ran out. `kind` is a short code for all of it, `usage` the tokens that it took all
-    the same.
+    the same, `said` the words of a reply that came with it, as a row of a journal holds them.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class CallError(Exception):
     param = ""
     connected, timeout = True, False
     usage: Mapping[str, int] = {}
+    said: Mapping[str, Any] = {}
 
 
 class BadAnswer(CallError):

@@ -13,9 +13,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
-from angle_data.annotators.base import Reply
+from angle_data.annotators.base import Failure, Reply
+from angle_data.annotators.messages import Said, body_of, choice_of, ending_of, said_in
 from angle_data.annotators.thinking import answer_in_thoughts, split_thinking
 from angle_data.http import BadAnswer, CallError, NoReply, ServiceError, is_retryable
 
@@ -65,27 +68,33 @@ class Unfinished(NoReply):
     kind = "failed"
 
 
-def read_answer(raw: Any) -> Answer:
-    """Read a chat completion, or what came in its place; see `Answer`."""
+def read_answer(raw: Any, source: str = "") -> Answer:
+    """Read a chat completion, or what came in its place; see `Answer`.
+
+    `source` is the text that was asked about: a mark of thoughts that it holds may be echoed in an answer.
+    """
     if not isinstance(raw, dict):
         return Answer(error=BadAnswer(f"{_NO_COMPLETION}; does --base-url end in /v1?"))
-    choice = _choice(raw)
-    said = _Said() if choice is None else _said(choice)
-    has_words = any(map(str.strip, (*said.texts, *said.arguments)))
+    return _read(raw, choice_of(raw), source)
+
+
+def _read(raw: Mapping[str, Any], choice: Mapping[str, Any] | None, source: str) -> Answer:
+    said = Said() if choice is None else said_in(choice)
+    has_words = any(map(str.strip, chain(said.texts, said.others, said.arguments)))
     error = reported_error(choice, in_choice=True, has_words=has_words)
     error = error or reported_error(raw, in_choice=choice is not None, has_words=has_words)
-    content = "".join(said.texts).replace("\0", "").lstrip("\ufeff\u200b\u2060")
-    answer, thinking = split_thinking(content)
+    content = said.content().replace("\0", "").lstrip("\ufeff\u200b\u2060")
+    answer, thinking = split_thinking(content, source)
     refusal = "".join(said.refusals)
     if not answer.strip() and not refusal:
-        answer = "\n".join(said.arguments) or answer_in_thoughts("\n".join(said.thoughts)) or answer
+        answer = "\n".join(said.arguments) or answer_in_thoughts("\n".join(said.thoughts), source) or answer
     usage = read_usage(raw, has_text=bool(answer.strip()))
     thinking = "\n".join(filter(None, (*said.thoughts, thinking)))
     finish = "unknown" if choice is None else _finish(choice)
     if error is None and choice is None:
         error = _missing(raw)
     elif error is None and finish == "failed":
-        error = Unfinished(f"the service ended the reply early ({choice and _ending(choice)})")
+        error = Unfinished(f"the service ended the reply early ({choice and ending_of(choice)})")
     if error is not None:
         error.usage = usage
     return Answer(answer, finish, thinking, usage, refusal, error)
@@ -95,12 +104,34 @@ def reply_of(key: str, raw: Any, seconds: float) -> Reply:
     """Return the reply that a message holds, as it is journalled; raises the error of one that holds none.
 
     Its `text` is the content where that is text, `raw` what else there is: the choice without its usual
-    fields.
+    fields. An error takes with it (`said`) what there is.
     """
-    answer = read_answer(raw)
-    if answer.error is not None:
+    choice = choice_of(raw) if isinstance(raw, dict) else None
+    answer = read_answer(raw) if choice is None else _read(raw, choice, "")
+    if answer.error is not None and choice is None:
         raise answer.error
-    choice = _choice(raw) or {}
+    reply = _held(key, raw, choice or {}, answer.usage, seconds)
+    if answer.error is None:
+        return reply
+    if reply.text.strip() or "message" in reply.raw:
+        said = {"reply": reply.text, "finish_reason": reply.finish_reason, "raw": reply.raw}
+        answer.error.said = {name: value for name, value in said.items() if value}
+    raise answer.error
+
+
+def failure_of(key: str, error: CallError, message: str, kind: str | None = None) -> Failure:
+    """Return the failure of a request, of a `kind` or that which the error tells.
+
+    `message` is what the error says, on one line without secrets.
+    """
+    kind = kind or wrong_with_text(error) or error.kind
+    return Failure(key, kind, message, dict(error.usage), dict(error.said))
+
+
+def _held(
+    key: str, raw: Mapping[str, Any], choice: Mapping[str, Any], usage: dict[str, int], seconds: float
+) -> Reply:
+    """Return a message as it is journalled; `usage` are the tokens that were read."""
     message = choice["message"] if isinstance(choice.get("message"), dict) else {}
     content = message.get("content")
     inner = {name: value for name, value in message.items() if name != "role"}
@@ -108,12 +139,15 @@ def reply_of(key: str, raw: Any, seconds: float) -> Reply:
     rest = {
         name: value for name, value in choice.items() if name not in ("message", "index", "finish_reason")
     }
-    given = raw.get("usage")
-    if isinstance(given, dict) and any(answer.usage.get(n) != given[n] for n in _COUNTS if n in given):
-        rest["usage"] = given
+    given = body_of(raw).get("usage")
+    for name in _COUNTS if isinstance(given, dict) else ():
+        if name in given and usage.get(name) != given[name]:
+            rest["usage"] = given
     rest["message"] = _filled(inner)
     ended = choice.get("finish_reason")
-    return Reply(key, text, ended if isinstance(ended, str) else None, answer.usage, seconds, _filled(rest))
+    if not isinstance(ended, str | None):
+        rest["finish_reason"] = ended
+    return Reply(key, text, ended if isinstance(ended, str) else None, usage, seconds, _filled(rest))
 
 
 def raw_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +163,8 @@ def raw_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def answer_of(row: Mapping[str, Any]) -> Answer:
     """Read the message of a journal row."""
-    return read_answer(raw_of(row))
+    source = row.get("source")
+    return read_answer(raw_of(row), source if isinstance(source, str) else "")
 
 
 def words_of(row: Mapping[str, Any]) -> str:
@@ -137,105 +172,8 @@ def words_of(row: Mapping[str, Any]) -> str:
     return row["reply"] or (json.dumps(row["raw"], ensure_ascii=False) if row.get("raw") else "")
 
 
-# --- the message --------------------------------------------------------------------------------------
-
-
-def _choice(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the first choice by its index; where a service knows no choices, its message as one."""
-    choices = raw.get("choices")
-    found = [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
-    if found:
-        return min(found, key=lambda one: one["index"] if isinstance(one.get("index"), int) else 0)
-    message = raw.get("message") if isinstance(raw.get("message"), dict) else None
-    if message is None and isinstance(raw.get("content"), list):
-        message = {"content": raw["content"]}
-    return message and {"message": message, "finish_reason": _ending(raw)}
-
-
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
-
-
-@dataclass(slots=True)
-class _Said:
-    """The strings of a message by what they are; `arguments` are those of calls of tools."""
-
-    texts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
-
-
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts")
-_MOST_PARTS_WITHIN = 5
-
-
-def _said(choice: Mapping[str, Any]) -> _Said:
-    said = _Said()
-    message = choice.get("message") or choice.get("delta")
-    message = message if isinstance(message, dict) else choice
-    content = message.get("content")
-    _add_parts(choice.get("text") if content is None else content, said)
-    for name in _THOUGHT_FIELDS:
-        if thought := _words(message.get(name)):
-            said.thoughts.append(thought)
-            break  # the others repeat it
-    else:
-        said.thoughts += filter(None, [_words(message.get("reasoning_details"))])
-    if isinstance(refusal := message.get("refusal"), str) and refusal.strip():
-        said.refusals.append(refusal)
-    calls = message.get("tool_calls")
-    for call in [*(calls if isinstance(calls, list) else []), message.get("function_call")]:
-        if isinstance(call, dict):
-            function = call.get("function")
-            _add_arguments((function if isinstance(function, dict) else call).get("arguments"), said)
-    return said
-
-
-def _add_parts(content: Any, said: _Said) -> None:
-    """Sort the parts of a content by their types."""
-    if isinstance(content, dict) and isinstance(content.get("parts"), list):
-        content = content["parts"]
-    for part in content if isinstance(content, list) else [content]:
-        if isinstance(part, str):
-            said.texts.append(part)
-        if not isinstance(part, dict):
-            continue
-        kind = str(part.get("type", "text"))
-        if "think" in kind or "reason" in kind or part.get("thought") is True:
-            said.thoughts += filter(None, [_words(part)])
-        elif "refusal" in kind:
-            said.refusals += filter(None, [_words(part.get("refusal") or part)])
-        elif "tool" in kind or "function" in kind:
-            _add_arguments(part.get("input") or part.get("arguments"), said)
-        elif "text" in kind and "text" in part:
-            said.texts.append(_words(part["text"]))
-        elif "type" not in part:
-            said.texts.append(json.dumps(part, ensure_ascii=False))  # the object that was asked for
-
-
-def _add_arguments(arguments: Any, said: _Said) -> None:
-    if isinstance(arguments, dict | list) and arguments:
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    if isinstance(arguments, str) and arguments.strip():
-        said.arguments.append(arguments)
-
-
-def _words(value: Any, depth: int = 0) -> str:
-    """Return the words of thoughts or a text, however deep their parts hold them."""
-    if isinstance(value, str) or depth > _MOST_PARTS_WITHIN:
-        return value if isinstance(value, str) else ""
-    if isinstance(value, list):
-        return "".join(_words(part, depth + 1) for part in value)
-    names = ("text", "thinking", "reasoning", "content", "summary", "value", "refusal")
-    found = (value[name] for name in names if isinstance(value, dict) and value.get(name))
-    return _words(next(found, ""), depth + 1)
-
-
-def _ending(choice: Mapping[str, Any]) -> str:
-    """Return the word for why the reply ended, under any of its names."""
-    names = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
-    return next((choice[name] for name in names if isinstance(choice.get(name), str) and choice[name]), "")
 
 
 def _finish(choice: Mapping[str, Any]) -> Finish:
@@ -243,7 +181,7 @@ def _finish(choice: Mapping[str, Any]) -> Finish:
 
     Gateways give their own word, and the word of the service behind them, which may know more.
     """
-    finish = _class_of(_ending(choice), "cut")
+    finish = _class_of(ending_of(choice), "cut")
     native = _class_of(str(choice.get("native_finish_reason") or ""), finish)
     return native if finish in ("done", "unknown") and native not in ("done", "unknown") else finish
 
@@ -251,6 +189,7 @@ def _finish(choice: Mapping[str, Any]) -> Finish:
 _CUT_WORDS = re.compile("length|maxtokens|maxoutput|limit|exceed|truncat|incomplete")
 
 
+@lru_cache(maxsize=64)  # services have few words
 def _class_of(word: str, otherwise: Finish) -> Finish:
     bare = re.sub(r"[^a-z]", "", word[:80].casefold()).removeprefix("finishreason")
     return _FINISHES.get(bare) or ("cut" if _CUT_WORDS.search(bare) else otherwise)
@@ -259,6 +198,23 @@ def _class_of(word: str, otherwise: Finish) -> Finish:
 # --- tokens -------------------------------------------------------------------------------------------
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+# The names of Gemini, Bedrock and Ollama.
+_OTHER_NAMES = {
+    "prompt_tokens": ("promptTokenCount", "inputTokens", "promptTokens", "prompt_eval_count"),
+    "completion_tokens": ("candidatesTokenCount", "outputTokens", "completionTokens", "eval_count"),
+    "total_tokens": ("totalTokenCount", "totalTokens"),
+}
+_AS_OPENAI = {other: name for name, others in _OTHER_NAMES.items() for other in others}
+
+
+def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the counts that an answer tells, by OpenAI's names where others mean the same."""
+    for name in ("usage", "usageMetadata"):
+        if isinstance(given := body.get(name), dict):
+            if given.keys().isdisjoint(_AS_OPENAI):
+                return given
+            return {_AS_OPENAI.get(name, name): value for name, value in given.items()}
+    return {ours: body[other] for other, ours in _AS_OPENAI.items() if other in body}
 
 
 def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
@@ -267,8 +223,7 @@ def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
     Some services count the tokens of thoughts in the total alone (Gemini) or beside `completion_tokens`
     (xAI), so the greatest of the ways to count is taken. A reply with text has not taken 0 tokens.
     """
-    given = raw.get("usage")
-    given = given if isinstance(given, dict) else {}
+    given = _given_usage(body_of(raw))
     usage = {name: count for name, value in given.items() if (count := _count(value)) is not None}
     prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if prompt is None and "input_tokens" in usage:  # Anthropic's, which count what is cached apart
@@ -278,17 +233,22 @@ def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
     details = given.get("completion_tokens_details")
     thought = (_count(details.get("reasoning_tokens")) if isinstance(details, dict) else None) or 0
     total = usage.get("total_tokens")
-    ways = [output, total - prompt if total and prompt is not None and total > prompt else None]
-    ways.append(output + thought if output is not None and thought > output else None)
-    output = max((way for way in ways if way is not None), default=None)
+    if output is not None and thought > output:
+        output += thought
+    if total and prompt is not None and total - prompt > (output or 0):
+        output = total - prompt
     if not output and has_text:
         output = None
-    counts = {"prompt_tokens": prompt or None, "completion_tokens": output, "total_tokens": total or None}
-    others = {name: count for name, count in usage.items() if name not in _COUNTS}
-    return {name: count for name, count in counts.items() if count is not None} | others
+    for name, count in zip(_COUNTS, (prompt or None, output, total or None), strict=True):
+        usage.pop(name, None)
+        if count is not None:
+            usage[name] = count
+    return usage
 
 
 def _count(value: Any) -> int | None:
+    if type(value) is int and 0 <= value < _MOST_TOKENS:  # as nearly all are
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_TOKENS:
         return None
     return int(value)
@@ -343,7 +303,7 @@ def reported_error(body: Any, *, in_choice: bool, has_words: bool = False) -> Ca
         return None
     status = _status_of(inner, message, codes) or _status_of(body, "", frozenset())
     said = message or f"the service reports an error ({', '.join(sorted(codes))})"
-    return BadAnswer(said) if status is None else ServiceError(status, said, codes, {})
+    return BadAnswer(said) if status is None else service_error(status, said, codes, {})
 
 
 def _is_success(message: str, codes: frozenset[str]) -> bool:
@@ -351,8 +311,12 @@ def _is_success(message: str, codes: frozenset[str]) -> bool:
     return {code.casefold() for code in codes or {message.strip()}} <= _SUCCESS
 
 
-def error_words(inner: Any) -> tuple[str, frozenset[str]]:
-    """Return the message of an error and its short names, as OpenAI, vLLM, GLM and FastAPI write them."""
+def error_words(inner: Any, depth: int = 0) -> tuple[str, frozenset[str]]:
+    """Return the message of an error and its short names, as OpenAI, vLLM, GLM and FastAPI write them.
+
+    Azure has the name of its filter in an `innererror`, which LiteLLM wraps once more; OpenRouter may wrap a
+    whole error in another.
+    """
     if isinstance(inner, str):
         return inner.strip(), frozenset()
     if not isinstance(inner, dict):
@@ -360,6 +324,9 @@ def error_words(inner: Any) -> tuple[str, frozenset[str]]:
     codes = {
         str(inner[name]) for name in ("code", "type", "status_code") if isinstance(inner.get(name), str | int)
     }
+    holders = (inner, inner.get("provider_specific_fields"))
+    within = [holder.get("innererror") for holder in holders if isinstance(holder, dict)]
+    codes |= {str(one["code"]) for one in within if isinstance(one, dict) and "code" in one}
     for name in _MESSAGES:
         if value := inner.get(name):
             # FastAPI gives a list of objects, each with a `msg`.
@@ -367,7 +334,8 @@ def error_words(inner: Any) -> tuple[str, frozenset[str]]:
             return "; ".join(
                 part if isinstance(part, str) else error_words(part)[0] for part in parts
             ), frozenset(codes)
-    return "", frozenset(codes)
+    said, more = error_words(inner["error"], depth + 1) if "error" in inner and depth < 3 else ("", codes)
+    return said, frozenset(codes | more)
 
 
 def _status_of(inner: Any, message: str, codes: frozenset[str]) -> int | None:
@@ -396,8 +364,13 @@ def _missing(raw: Mapping[str, Any]) -> CallError:
 
 # OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
 _BLOCKED_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
-)
+    {
+        "content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301",
+        "ResponsibleAIPolicyViolation",
+    }
+)  # fmt: skip
+# Where a model gave up in the middle of its JSON: Groq's name, with status 400.
+_GAVE_UP = frozenset({"json_validate_failed"})
 
 # OpenAI's name, llama.cpp's and the GLM cloud's, and the words of these, vLLM, SGLang, Mistral, Bedrock and
 # Gemini. A setting can be "too long", too, and would be for each text.
@@ -409,9 +382,27 @@ _SAYS_TOO_LONG = re.compile(
 _MOST_SEARCHED = 20_000  # characters of a message
 
 
+def service_error(
+    status: int, said: str, codes: frozenset[str], headers: Mapping[str, str], param: str = ""
+) -> CallError:
+    """Return the error that an answer with an error status reports; see `ServiceError`.
+
+    Where the model gave up, not the service refused, it is `Unfinished`, and worth another attempt.
+    """
+    if not _GAVE_UP.isdisjoint(codes):
+        return Unfinished(said)
+    return ServiceError(status, said, codes, headers, param)
+
+
 def wrong_with_text(error: CallError) -> str | None:
-    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass."""
+    """Return `blocked` or `too_long` if a filter or the model's length stopped this text; others may pass.
+
+    A server error may say of its own memory that a context is full. It is about the text only where it has
+    a code of its own for that.
+    """
     if not _BLOCKED_CODES.isdisjoint(error.codes):
         return "blocked"
-    told = not _TOO_LONG.isdisjoint(error.codes) or _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
+    if not _TOO_LONG.isdisjoint(error.codes) and error.status_code != 429:
+        return "too_long"
+    told = _SAYS_TOO_LONG.search(str(error)[:_MOST_SEARCHED])
     return "too_long" if told and not is_retryable(error) else None

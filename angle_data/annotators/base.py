@@ -82,13 +82,15 @@ class Reply:
 class Failure:
     """A request without an answer; `kind` is a short code, `message` one line that holds no secret.
 
-    `usage` are the tokens that its attempts took all the same.
+    `usage` are the tokens that its attempts took all the same. `said` are the words of a reply that came with
+    it, as a row of the journal holds them: `reply`, `finish_reason`, `raw`.
     """
 
     key: str
     kind: str
     message: str
     usage: dict[str, int] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)
 
 
 TEXT_KINDS = frozenset({"no_reply", "blocked", "too_long"})

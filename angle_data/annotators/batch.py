@@ -50,6 +50,7 @@ _LONGEST_POLL_S = 120.0
 _DONE = ("completed", "expired", "cancelled")
 _TOKEN_LIMIT = "token_limit_exceeded"
 _SHOWN_ERRORS = 3
+_DOWNLOADS = 2  # of a file that ends within a row
 _BYTES_PER_TOKEN, _TEMPLATE_TOKENS = 4, 8  # a guess at a prompt's tokens by its length
 
 
@@ -221,8 +222,14 @@ class OpenAIBatch(Annotator):
         batch = self._looks[part.name]
         files = batch.output_file_id, batch.error_file_id
         for path, file in zip(self._state.results(part), files, strict=True):
-            if file and not await self._service.download(file, path):
-                log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
+            for _ in range(_DOWNLOADS if file else 0):
+                if not await self._service.download(str(file), path):
+                    log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
+                    break
+                if not _is_torn(path):
+                    break
+                said = "batch %s: %s ends in the middle of a row, whose request counts as missing"
+                log.warning(said, part.batch, file)
 
     def _outcomes(self, part: Part) -> Iterator[Reply | Failure]:
         """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
@@ -231,23 +238,17 @@ class OpenAIBatch(Annotator):
         """
         left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         paths = filter(Path.exists, self._state.results(part))
-        try:
-            for row in (row for path in paths for row in _rows(path)):
-                key = str(row.get("custom_id"))
-                if key not in left:
-                    strange += 1  # of no request, or a second one
-                    continue
-                del left[key]
-                outcome = self._service.outcome(key, row)
-                if self._asked[key]:
-                    yield outcome
-                elif isinstance(outcome, Reply):
-                    kept.append(key)
-        except InputError as error:
-            raise AnnotatorError(
-                f"the results of batch {part.batch} arrived damaged ({error}); run the same command again to "
-                "fetch them once more"
-            ) from None
+        for row in (row for path in paths for row in _rows(path)):
+            key = str(row.get("custom_id"))
+            if key not in left:
+                strange += 1  # of no request, or a second one, or damaged
+                continue
+            del left[key]
+            outcome = self._service.outcome(key, row)
+            if self._asked[key]:
+                yield outcome
+            elif isinstance(outcome, Reply):
+                kept.append(key)
         status = "completed" if part.fetched else self._looks[part.name].status
         kind, said = f"batch_{status}", f"the batch {status} before this request was answered"
         if status == "completed":
@@ -303,19 +304,27 @@ class OpenAIBatch(Annotator):
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a result file; one that is no object is empty, and costs its own request only.
-
-    An `InputError` for a file that ends within a row: it did not arrive as a whole.
-    """
+    """Yield the rows of a result file; one that is damaged or no object is empty, and costs its request."""
     with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            row = None
-            with suppress(ValueError):
-                row = loads(line.decode("utf-8-sig", errors="replace"))
-            if row is None and not line.endswith(b"\n") and line.strip(b" \0"):
-                raise InputError(f"{path}:{number}: the file ends in the middle of a row")
+        for line in lines:
             if line.strip():
+                row = _decoded(line)
                 yield row if isinstance(row, dict) else {}
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether a file ends within a row: it did not arrive as a whole, or lies so at the service."""
+    last = b""
+    with path.open("rb") as lines:
+        for last in lines:  # noqa: B007 - the last one is wanted
+            pass
+    return bool(last.strip(b" \0")) and not last.endswith(b"\n") and _decoded(last) is None
+
+
+def _decoded(line: bytes) -> Any:
+    with suppress(ValueError):
+        return loads(line.decode("utf-8-sig", errors="replace"))
+    return None
 
 
 class _InputFile:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from angle_data.annotators.answers import error_words, reply_of, wrong_with_text
+from angle_data.annotators.answers import error_words, failure_of, reply_of, service_error, wrong_with_text
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
@@ -44,6 +44,7 @@ from angle_data.http import (
     BadAnswer,
     CallError,
     NoAnswer,
+    NoReply,
     ServiceError,
     is_retryable,
     retry_pause,
@@ -218,11 +219,17 @@ class BatchService:
                 body = without_key(json.loads(body), self._secret_of_replies)
         if status != "200":
             inner = body.get("error", body) if isinstance(body, dict) else body
-            return Failure(key, f"http_{status}", self.clean(error_words(inner)[0] or "no message"))
+            said, codes = error_words(inner)
+            if not said:  # vLLM's run-batch has no body then
+                said, codes = error_words(error)
+            code = int(status) if status.isascii() and status.isdecimal() else 0
+            failed = service_error(code, said, codes, {})
+            kind = failed.kind if isinstance(failed, NoReply) else f"http_{status}"
+            return failure_of(key, failed, self.clean(said or "no message"), wrong_with_text(failed) or kind)
         try:
             return reply_of(key, body, 0.0)
         except CallError as bad:
-            return Failure(key, wrong_with_text(bad) or bad.kind, self.clean(bad), dict(bad.usage))
+            return failure_of(key, bad, self.clean(bad))
 
     async def _search(self, run: str) -> dict[str, str]:
         """Go through all batches of the account: their order is not documented."""

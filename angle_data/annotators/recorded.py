@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.answers import reply_of, wrong_with_text
+from angle_data.annotators.answers import failure_of, reply_of
 from angle_data.annotators.base import NOT_RECORDED, Annotator, ChatRequest, Failure, Reply, breathing
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
@@ -55,7 +55,7 @@ def _reply(key: str, recorded: _Recorded) -> Reply | Failure:
     try:
         return reply_of(key, recorded, 0.0)
     except CallError as error:
-        return Failure(key, wrong_with_text(error) or error.kind, one_line(error), dict(error.usage))
+        return failure_of(key, error, one_line(error))
 
 
 def _load(path: Path, name: str) -> _Replies:

@@ -31,7 +31,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from angle_data.annotators.answers import reply_of, wrong_with_text
+from angle_data.annotators.answers import failure_of, reply_of, wrong_with_text
 from angle_data.annotators.base import (
     TEXT_KINDS,
     Annotator,
@@ -192,7 +192,7 @@ class OpenAIServer(Annotator):
                     used += not (asks_patience or elsewhere or unsent)
                     most = _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
                     most = _ATTEMPTS_NO_REPLY if isinstance(error, NoReply) else most
-                    if not is_retryable(error) or used >= most:
+                    if not is_retryable(error) or wrong_with_text(error) or used >= most:
                         return replace(self._failure(request, error, endpoint.name), usage=dict(tokens))
                     # The limits of the address already make everybody wait; another one is worth a try now.
                     if not (asks_patience or elsewhere or endpoint.is_down):
@@ -311,7 +311,7 @@ class OpenAIServer(Annotator):
             raise AnnotatorError(f"{address}: {message}")
         kind = wrong_with_text(error) or error.kind
         self._count(address, kind, message, refused=not is_retryable(error))
-        return Failure(request.key, kind, message)
+        return failure_of(request.key, error, message, kind)
 
     def _count(self, address: str, kind: str, message: str, *, refused: bool) -> None:
         """Count a failed request; raises what ends the run when there are too many in a row."""

@@ -254,6 +254,9 @@ class AnnotatorSpec(EngineConfig):
     run: Path | None = None
     file: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Check nothing: the values are those of an `EngineConfig`, which has checked them."""
+
     @property
     def addresses(self) -> tuple[str, ...]:
         """Return the servers that are asked."""

@@ -2,7 +2,8 @@
 
 What precedes the answer never counts: the text after the last mark that closes thoughts is the answer,
 also when the opening mark is missing (some servers take it off) or stands twice. Thoughts that never end
-leave nothing. A text that is JSON from end to end is an answer, whatever its strings hold.
+leave nothing. A text that is JSON from end to end is an answer, whatever its strings hold. A mark that the
+source holds as well may be echoed in a sentence, and then is none (see `_by_quoted_tags`).
 
 Everything here is linear in the length of the text: each pattern is bounded, and looks for one mark.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 
 _NAME = (
     r"(?:[a-z]{1,12}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|reflection|scratchpad|rationale|cot|"
@@ -59,29 +61,47 @@ _ANSWER_HEADING = re.compile(
 )
 
 
+_ANSWER_LINE = re.compile(
+    r"^[ \t]{0,8}(?:final\s)?(?:answer|response|output|result|sentences?|score|grade|rating)[ \t]{0,8}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LISTS = re.compile(r"^[ \t]{0,8}(?:\d{1,2}[.)][ \t]|[-*•][ \t]|[{\[]|```)", re.MULTILINE)
+_ENDS_LINE = re.compile(r"[ \t]{0,8}(?:\n|$|[{\[]|```)")
+_LONGEST_HEADING = 200
 _SIGNS = ("<", "◁", "[/", "[T", "[t", "[R", "[r", "done thinking")
 """What every mark of thoughts or answers holds."""
 
 
-def split_thinking(text: str) -> tuple[str, str]:
-    """Return the answer in a text, and the thoughts that stood around it; either may be empty."""
+def split_thinking(text: str, source: str = "") -> tuple[str, str]:
+    """Return the answer in a text, and the thoughts that stood around it; either may be empty.
+
+    `source` is the text that was asked about.
+    """
     if not any(sign in text for sign in _SIGNS):  # the usual case, and much faster
         answer, thoughts = _by_channels(text)
-        return (answer, thoughts) if thoughts else _by_headings(text)
+        return (answer, thoughts) if thoughts else _by_headings(text, source)
+    quoted = _marks_in(source)
     for split in (_by_channels, _by_tags, _by_headings):
-        answer, thoughts = split(text)
+        if split is _by_headings:
+            answer, thoughts = _by_headings(text, source)
+        elif not quoted:
+            answer, thoughts = split(text)
+        elif split is _by_tags:
+            answer, thoughts = _by_quoted_tags(text, source, quoted)
+        else:  # a channel that a sentence speaks of does not open a reply
+            answer, thoughts = split(text) if text.lstrip().startswith("<|") else (text, "")
         if thoughts:
-            return _unwrapped(answer), thoughts
-    return _unwrapped(text), ""
+            return _unwrapped(answer, quoted), thoughts
+    return _unwrapped(text, quoted), ""
 
 
-def answer_in_thoughts(thoughts: str) -> str:
+def answer_in_thoughts(thoughts: str, source: str = "") -> str:
     """Return the answer that a server has filed under thoughts: what follows their end, or JSON at their end.
 
     A server with a parser for thoughts takes all for them where a model does not mark their end. Plain words
     cannot be told from thoughts, so nothing else counts.
     """
-    answer, before = split_thinking(thoughts)
+    answer, before = split_thinking(thoughts, source)
     if before:
         return answer
     bare = thoughts.strip().removesuffix("```").rstrip()
@@ -144,6 +164,8 @@ def _by_tags(text: str) -> tuple[str, str]:
     before = text[: opening.start()] if opening else ""
     if close is None:
         return before, text[len(before) :]
+    if (end := _json_after_a_close(text)) is not None:
+        return text[end:], text[:end]
     after = text[close.end() :]
     again = _OPEN.search(after)
     answer = after[: again.start()] if again else after
@@ -151,24 +173,76 @@ def _by_tags(text: str) -> tuple[str, str]:
     return (answer, text[: close.end()]) if answer.strip() else (before, text[len(before) :])
 
 
-def _by_headings(text: str) -> tuple[str, str]:
+def _json_after_a_close(text: str) -> int | None:
+    """Return where JSON begins that goes from a closing mark to the end; its strings may hold marks."""
+    for close in islice(_CLOSE.finditer(text), _MOST_LINES):
+        if _is_json(text[close.end() :]):
+            return close.end()
+    return None
+
+
+def _marks_in(source: str) -> frozenset[str]:
+    """Return the marks that a source holds, which its sentences may hold as well."""
+    if not any(sign in source for sign in _SIGNS):
+        return frozenset()
+    patterns = (_OPEN, _CLOSE, _CHANNEL, _ANSWER, _ANSWER_END)
+    return frozenset(found[0].casefold() for pattern in patterns for found in pattern.finditer(source))
+
+
+def _by_quoted_tags(text: str, source: str, quoted: frozenset[str]) -> tuple[str, str]:
+    """Split thoughts off an answer to a source that holds marks of thoughts itself, losing no sentence.
+
+    Only a mark that opens the reply opens thoughts. They end with the first mark that stands alone on its
+    line, else with the first at the end of one or before JSON, else with the first of all, unless the source
+    begins as the reply does: then no mark is more than a word of both. Without an opening mark, only closing
+    marks that the source lacks end thoughts.
+    """
+    if _is_json(text):
+        return text, ""
+    closes = list(_CLOSE.finditer(text))
+    start = _OPEN.match(text, len(text) - len(text.lstrip()))
+    if start is None:
+        strange = [close for close in closes if close[0].casefold() not in quoted]
+        return (text[strange[-1].end() :], text[: strange[-1].end()]) if strange else (text, "")
+    echoes = source.lstrip().casefold().startswith(start[0].casefold())
+    closes = [close for close in closes if close.start() >= start.end()]
+    ends_line = [close for close in closes if _ENDS_LINE.match(text, close.end())]
+    alone = [close for close in ends_line if text[: close.start()].endswith("\n")]
+    close = next(iter(alone or ends_line or (() if echoes else closes)), None)
+    if close is None:
+        return (text, "") if echoes else ("", text)
+    return text[close.end() :], text[: close.end()]
+
+
+def _by_headings(text: str, source: str) -> tuple[str, str]:
     """Split thoughts under a heading from the answer under another."""
     if (heading := _HEADING.match(text)) is None:
         return text, ""
-    answer = _last(_ANSWER_HEADING, text[heading.end() :])
+    if source[:_LONGEST_HEADING].lstrip(" #*_").casefold().startswith(heading[0].strip(" #*_\n").casefold()):
+        return text, ""  # a sentence as the source has it
+    rest = text[heading.end() :]
+    is_line = heading["end"].endswith("\n")
+    answer = _last(_ANSWER_HEADING, rest) or (_last(_ANSWER_LINE, rest) if is_line else None)
     if answer is not None:
         end = heading.end() + answer.end()
+        return text[end:], text[:end]
+    if is_line and not heading["thought"]:
+        # "Reasoning" on a line of its own: what follows it are words of reasoning, up to a list or JSON.
+        begins = _LISTS.search(rest)
+        end = heading.end() + (begins.start() if begins and rest[: begins.start()].strip() else len(rest))
         return text[end:], text[:end]
     # "Thinking: …" may be a sentence; a heading of its own, or of a process, is none.
     sure = heading["thought"] and (heading["markup"] or heading["process"] or "\n" in heading["end"])
     return ("", text) if sure else (text, "")
 
 
-def _unwrapped(text: str) -> str:
+def _unwrapped(text: str, quoted: frozenset[str] = frozenset()) -> str:
     """Return what stands in the marks of an answer, line by line if several do, and all of a text without."""
     openings = list(_ANSWER.finditer(text))
     if not openings or _is_json(text):
         return text
+    if any(opening[0].casefold() in quoted for opening in openings):
+        return text  # marks of which the source speaks
     ahead = [opening.start() for opening in openings[1:]] + [len(text)]
     within = [text[opening.end() : end] for opening, end in zip(openings, ahead, strict=True)]
     closed = [part[: end.start()] for part in within if (end := _ANSWER_END.search(part))]

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from angle_data.annotators.answers import error_words
+from angle_data.annotators.answers import error_words, service_error
 from angle_data.annotators.base import ChatRequest, Sampling
+from angle_data.annotators.messages import message_of_events
 from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError
@@ -30,7 +31,6 @@ from angle_data.http import (
     CallError,
     NoAnswer,
     NoReply,
-    ServiceError,
     is_retryable,
     proxy_for,
     retry_after,
@@ -418,23 +418,8 @@ def _of_events(text: str) -> Any:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(others)]
     if not all(line.startswith("data:") for line in lines):
         return json.loads("\n".join(lines))  # comments before plain JSON
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    choice: dict[str, Any] = {}
-    for data in (line.removeprefix("data:").strip() for line in lines):
-        event = None if data == "[DONE]" else json.loads(data)
-        if not isinstance(event, dict):
-            continue
-        whole |= {name: value for name, value in event.items() if value is not None}
-        parts = event.get("choices")
-        part = parts[0] if isinstance(parts, list) and parts else None
-        if isinstance(part, dict):
-            choice |= {name: value for name, value in part.items() if value is not None}
-            for name, value in (part.get("delta") or part.get("message") or {}).items():
-                joins = isinstance(value, str) and name != "role"
-                if value is not None:  # as the last event may say of a text that has come
-                    message[name] = message.get(name, "") + value if joins else value
-    return {**whole, "choices": [{**choice, "message": message}]} if choice else whole
+    data = (line.removeprefix("data:").strip() for line in lines)
+    return message_of_events(json.loads(event) for event in data if event != "[DONE]")
 
 
 def without_key(value: Any, secret: Secret) -> Any:
@@ -470,7 +455,7 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(status: int, content: bytes, headers: Mapping[str, str], secret: Secret) -> ServiceError:
+def _service_error(status: int, content: bytes, headers: Mapping[str, str], secret: Secret) -> CallError:
     """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
     text = content.decode("utf-8-sig", errors="replace").strip()
     try:
@@ -488,4 +473,4 @@ def _service_error(status: int, content: bytes, headers: Mapping[str, str], secr
     said = masked(hidden(html.unescape(said), secret) if secret else said)
     param = str(inner.get("param") or "") if isinstance(inner, dict) else ""
     codes = frozenset(hidden(code, secret) for code in codes)
-    return ServiceError(status, said if message else said[:_MESSAGE_CHARS], codes, headers, param)
+    return service_error(status, said if message else said[:_MESSAGE_CHARS], codes, headers, param)

@@ -22,6 +22,7 @@ from angle_data.annotators.batch_service import BatchService
 from angle_data.annotators.loaded.llamacpp import LlamaEngine
 from angle_data.annotators.loaded.vllm_offline import VLLMEngine
 from angle_data.annotators.loaded.worker import decode
+from angle_data.annotators.messages import message_of_events
 from angle_data.annotators.recorded import Recorded
 from angle_data.annotators.server import OpenAIServer
 from angle_data.annotators.spec import AnnotatorSpec
@@ -32,6 +33,7 @@ SHAPES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlin
 ENGINES = ("server", "batch", "local", "offline", "ray", "recorded")
 WITHOUT_SERVER = {"offline", "ray"}
 USUAL = [10, 5]
+THOUGHT = {"type": "thinking", "thinking": "Hm."}
 
 
 def request(key):
@@ -114,7 +116,8 @@ def is_plain(shape):
     raw = shape["raw"]
     choice = raw["choices"][0] if isinstance(raw.get("choices"), list) and raw["choices"] else {}
     message = choice.get("message") or {}
-    usual = {"index", "message", "finish_reason"} >= choice.keys() and {"role", "content"} >= message.keys()
+    usual = {"message", "finish_reason"} <= choice.keys() <= {"index", "message", "finish_reason"}
+    usual = usual and {"role", "content"} >= message.keys()
     one = isinstance(message.get("content"), str) and len(raw["choices"]) == 1
     return usual and one and raw.get("usage") == SHAPES[0]["raw"]["usage"]
 
@@ -208,3 +211,31 @@ def test_the_row_of_an_earlier_version_is_read():
 )
 def test_no_shape_makes_it_raise(raw):
     assert read_answer(raw).usage is not None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        ([{"content": "1. The "}, {"content": "pod."}], {"content": "1. The pod."}),
+        (
+            [{"content": [THOUGHT]}, {"content": "1. The "}, {"content": "pod."}],
+            {"content": [THOUGHT, "1. The ", "pod."]},
+        ),
+        (
+            [
+                {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]},
+                {"tool_calls": [{"index": 0, "function": {"arguments": "1. The "}}]},
+                {"tool_calls": [{"index": 0, "function": {"arguments": "pod."}}]},
+            ],
+            None,
+        ),
+    ],
+)
+def test_the_pieces_of_a_stream_are_joined_whatever_they_are(pieces, message):
+    events = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces]
+    events.insert(1, {"choices": [{"index": 1, "delta": {"content": "another choice"}}, {"delta": 3}, 3]})
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    found = message_of_events([*events, None, 3])
+    assert message is None or found["choices"][0]["message"] == message
+    answer = read_answer(found)
+    assert (answer.text, answer.finish) == ("1. The pod.", "done")

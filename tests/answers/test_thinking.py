@@ -35,3 +35,39 @@ def test_tokens_that_are_read_in_another_way_are_kept_as_the_service_counted_the
     assert reply.raw == {"usage": usage}
     row = {"reply": reply.text, "finish_reason": "stop", "usage": reply.usage, "raw": reply.raw}
     assert answer_of(row).usage == reply.usage
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "answer"),
+    [
+        ("Wrap it in <analysis> tags.", "1. Put <analysis> around it.\n2. Use <analysis> tags.", None),
+        ("Wrap it in <analysis> tags.", "1. Open with <think>.\n2. Use <analysis> tags.", None),
+        ("Remove <think> and </think>.", "1. Drop <think> and </think>.\n2. No </think>, no <think>.", None),
+        ("<think> is shown to users.", "<think> appears to users.\n<think> is not hidden.", None),
+        ("The <|channel|> token leaks.", "The token <|channel|> is visible.", None),
+        ("Put it in <answer> tags.", "1. Use <answer> tags.\n2. The tags are <answer>.", None),
+        ("Reasoning: the pod is up.", "Reasoning: the pod runs.", None),
+        ("Reasoning\nis slow here.", "Reasoning\nis not fast here.", None),
+        ("Wrap it in <think> tags.", "<think>About tags.</think>1. Put <think> there.", "1. Put <think> there."),
+        (
+            "Remove <think> and </think>.",
+            "<think>\nIt says </think> here.\n</think>\n\n1. Drop </think>.\n2. Drop <think> and </think>.",
+            "1. Drop </think>.\n2. Drop <think> and </think>.",
+        ),
+        ("Wrap it in <analysis> tags.", "Hm.</think>1. Put <analysis> there.", "1. Put <analysis> there."),
+        ("Remove <think>.", "<think>Is it the <think> mark", ""),
+        (
+            "Remove <think> and </think>.",
+            '<think>Hm, </think> too.</think>{"sentences": ["No </think>."]}',
+            '{"sentences": ["No </think>."]}',
+        ),
+    ],
+)  # fmt: skip
+def test_a_mark_that_the_source_holds_may_be_echoed_and_no_sentence_is_lost(source, text, answer):
+    found = answer_of({"reply": text, "source": source, "finish_reason": "stop"})
+    assert found.text.strip() == (text if answer is None else answer)
+
+
+def test_without_such_a_source_the_same_marks_are_those_of_thoughts():
+    row = {"reply": "1. Put it in.\n<analysis> tags.", "source": "Put it in tags."}
+    assert answer_of(row).text == "1. Put it in.\n"

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.answers import reply_of, wrong_with_text
+from angle_data.annotators.answers import failure_of, reply_of, wrong_with_text
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import SEE_LOG, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
@@ -103,7 +103,7 @@ class LlamaEngine:
             return reply_of(request.key, answer, time.monotonic() - started)
         except CallError as error:
             kind = wrong_with_text(error) or ("refused" if error.status_code else error.kind)
-            return Failure(request.key, kind, one_line(error), dict(error.usage))
+            return failure_of(request.key, error, one_line(error), kind)
 
 
 _COMPACT = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}

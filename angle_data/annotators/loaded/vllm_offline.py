@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from angle_data.annotators.answers import reply_of
+from angle_data.annotators.answers import failure_of, reply_of
 from angle_data.annotators.base import ChatRequest, Failure, Reply, check_not_ours, take_count
 from angle_data.annotators.loaded.worker import LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
@@ -125,7 +125,7 @@ class VLLMEngine:
             try:
                 outcomes[key] = reply_of(key, _completion(output), seconds)
             except CallError as error:
-                outcomes[key] = Failure(key, error.kind, one_line(error), dict(error.usage))
+                outcomes[key] = failure_of(key, error, one_line(error))
         return [outcomes[request.key] for request in requests]
 
     def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:

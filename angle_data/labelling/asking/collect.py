@@ -180,9 +180,7 @@ class Collector:
         taken += again if len(again) <= max(1, replies // _TEN) else []
         aside = [failures.pop(key) for key in taken]
         for failure in aside:
-            refused = whole_characters(f"{failure.kind}: {failure.message}")
-            usage = {"usage": failure.usage} if failure.usage else {}
-            self._write(self._failed[failure.key], {"reply": "", "refused": refused, **usage})
+            self._write(self._failed[failure.key], {"reply": "", "refused": _in_words(failure)})
         return aside
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
@@ -231,9 +229,12 @@ class Collector:
         self.asked += 1
         self._ledger.settle(outcome.key, guess, outcome.usage if isinstance(outcome, Reply) else {})
         if isinstance(outcome, Failure):
-            self._journal.fail(outcome)
+            self._journal.fail(replace(outcome, said={}))
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
+            if outcome.said or outcome.usage:  # paid for: what it took and said is kept
+                held = {"reply": "", **_whole(outcome.said), "failed": _in_words(outcome)}
+                self._write(request, held | ({"usage": outcome.usage} if outcome.usage else {}))
             log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
             return
         self.has_reply = True
@@ -245,7 +246,7 @@ class Collector:
         }
         self._warn_of_part(guess, outcome)
         if outcome.raw:
-            row["raw"] = json.loads(whole_characters(json.dumps(outcome.raw, ensure_ascii=False)))
+            row["raw"] = _whole(outcome.raw)
         self._write(request, row)
         # Where everything has been asked, the usual verdict says it.
         if not self.hopeless and self._useless.add(request, row) and self.has_more():
@@ -313,6 +314,16 @@ class Collector:
 
         with caught(lambda: loop.call_soon_threadsafe(interrupted)):
             yield
+
+
+def _in_words(failure: Failure) -> str:
+    return whole_characters(f"{failure.kind}: {failure.message}")
+
+
+def _whole(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what a service said without halves of characters, which no file takes."""
+    whole: dict[str, Any] = json.loads(whole_characters(json.dumps(fields, ensure_ascii=False)))
+    return whole
 
 
 def _masked(answer: dict[str, Any], secret: Secret) -> dict[str, Any]:

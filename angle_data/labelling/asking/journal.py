@@ -1,7 +1,9 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
 A request that the service refuses for good has a row too, with the words of the service in `refused`. It is
-finished like the others, and counts as no reply. Of a request that is asked anew the last row counts.
+finished like the others, and counts as no reply. Of a request that is asked anew the last row counts. What a
+failed request took and said, the half of a reply for example, has a row too, with `failed`: it counts among
+what was spent, and its request stays open.
 
 One process writes a run at a time; a kill at any moment loses at most the line that was being written. Rows
 are found by a 64-bit hash of their key; of two requests with one hash the second counts as unanswered.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +34,8 @@ log = logging.getLogger("angle.labelling")
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _CLAIMED = -1
+# What a kill leaves of files that were being written (`jsonl.beside`).
+_LEFT_OVER = re.compile(r"\.(?:(?:candidates|scores|rejected)\.jsonl|run\.json)\.[0-9a-f]{8}")
 _READ_AHEAD = 1 << 16
 
 
@@ -97,9 +102,10 @@ class Journal:
         On a full disk it stays in memory, in `unwritten`, and the file ends with a whole line.
         """
         line = f"{dumps(row)}\n".encode()
-        self._offsets[hash(row["key"])] = self._end
+        if "failed" not in row:
+            self._offsets[hash(row["key"])] = self._end
         self._end += len(line)
-        if refusal_of(row) is None:  # others have been counted as failures
+        if refusal_of(row) is None and "failed" not in row:  # others have been counted as failures
             self._count(row)
         self.unwritten.append(line)
         self._write()
@@ -151,10 +157,12 @@ class Journal:
         log.info("%s are back from %s", counted(len(rows), "reply", "replies"), path)
 
     def _count(self, row: dict[str, Any]) -> None:
+        self.spent += _tokens_of(row.get("usage"))
+        if "failed" in row:
+            return
         if limit := limit_of(row):
             self.limits.add(limit)
         self._replies += refusal_of(row) is None
-        self.spent += _tokens_of(row.get("usage"))
 
     def _write(self) -> None:
         """Write whole lines as long as there is room."""
@@ -180,10 +188,15 @@ class Journal:
         return row if row["key"] == key else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every row in order; a request that was asked anew has several. Not while rows are added."""
+        """Yield every finished row in order; a request that was asked anew has several.
+
+        Not while rows are added.
+        """
         self._file.seek(0)
         while self._file.tell() < self._end:
-            yield _parse(self._file.readline(), self._file.name)
+            row = _parse(self._file.readline(), self._file.name)
+            if "failed" not in row:
+                yield row
 
     def _mend(self, out: FileIO) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
@@ -211,7 +224,8 @@ class Journal:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
                 )
-            self._offsets[hash(row["key"])] = end
+            if "failed" not in row:
+                self._offsets[hash(row["key"])] = end
             self._count(row)
             end += len(line)
         return end
@@ -254,7 +268,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
     """Open the journal of a run directory for this process alone; creates both when they are missing.
 
     A line torn by a crash at the end of the file is cut off; replies that found no room on a full disk come
-    back.
+    back; what a kill left of half-written files is removed.
 
     Raises:
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
@@ -265,6 +279,9 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
         (run / _FILE).open("ab", buffering=0) as out,
         (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
     ):
+        for path in run.iterdir():
+            if _LEFT_OVER.fullmatch(path.name):
+                path.unlink(missing_ok=True)
         journal = Journal(file, model, out)
         journal.take_back()
         yield journal

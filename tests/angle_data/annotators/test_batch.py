@@ -288,13 +288,32 @@ def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeyp
     assert list(client.texts().values()) == ["your key is [key]"]
 
 
-def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):
+@pytest.mark.parametrize("place", [1, 3], ids=["in the middle", "at the end"])
+@pytest.mark.parametrize("unit", [b"\n", b""], ids=["with the end of its line", "without"])
+def test_a_torn_row_costs_its_own_request_and_blocks_nothing(tmp_path, caplog, place, unit):
+    with connected(tmp_path) as (server, client):
+        client.run(requests(4))
+        batch, rows = rows_of(server)
+        rows = sorted(rows, key=lambda row: row["custom_id"])
+        lines = [json.dumps(row).encode() + b"\n" for row in rows]
+        lines[place] = lines[place][:-30] + (unit if place == 3 else b"\n")
+        server.files[batch.output_file] = ("o", b"".join(lines))
+        assert client.run(requests(4)) is None
+        assert {int(key, 16): failure.kind for key, failure in client.failures.items()} == {place: "missing"}
+        assert len(client.replies) == 3
+        torn_at_the_end = place == 3 and not unit
+        # Once more: it may have been cut on its way.
+        assert server.calls.count("content") == 1 + torn_at_the_end
+        assert ("ends in the middle of a row" in caplog.text) == torn_at_the_end
+        assert client.until_done(requests(4)) is None
+        assert server.asked[4:] == [f"{place:032x}"]
+    assert client.texts() == answers(4)
+
+
+def test_a_lost_result_file_is_missing_rows(tmp_path):
     with connected(tmp_path) as (server, client):
         client.run(requests(2))
-        batch, rows = rows_of(server)
-        server.files[batch.output_file] = ("o", json.dumps(rows[0]).encode()[:-20])
-        assert "damaged" in str(client.run(requests(2)))
-        assert open_requests(tmp_path) == 2
+        batch, _ = rows_of(server)
         del server.files[batch.output_file]
         assert client.run(requests(2)) is None
         assert {failure.kind for failure in client.failures.values()} == {"missing"}
