@@ -76,7 +76,7 @@ class ObjectiveConfig:
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
         transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
-            holds for its paraphrases, see `batches.transitive_pairs`.
+            holds for its paraphrases, see `labels.transitive_pairs`.
         isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
             detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
