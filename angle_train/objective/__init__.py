@@ -8,4 +8,5 @@ In reading order:
 `kept`: texts that are to keep their similarities: what a batch takes of them, and the term that holds them.
 `loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer, with little memory or
     in several processes.
+`angle_loss`: the same objective as a plain loss of Sentence Transformers, for batches of anyone's trainer.
 """
