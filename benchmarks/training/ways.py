@@ -57,6 +57,7 @@ def stock(loss_name: str, *, positives_only: bool = False, **arguments: Any) -> 
             count.
         positives_only: Train on the positive pairs alone, without scores and without equal texts in a batch,
             as the documentation of MultipleNegativesRankingLoss asks. Otherwise batches are the toolkit's.
+        **arguments: Of the loss.
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
