@@ -18,7 +18,7 @@ In reading order:
 `run`: one training run, from pairs to report.
 `encode`: the texts of a file as embeddings in a file.
 
-Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `train` (one
+Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `training` (one
 training), `evaluation` (similarity, intervals, tasks) and `report` (what a run found: data, text and page).
 """
 

@@ -17,7 +17,7 @@ from common import peer_python
 
 from angle_data.jsonl import write_jsonl
 from angle_train.recipe import AUTO, Recipe
-from angle_train.train.presets import PRESETS, settle
+from angle_train.training.presets import PRESETS, settle
 
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
@@ -36,7 +36,7 @@ def ours(**values: Any) -> Way:
     """Return training with this toolkit; `values` of the recipe make the way."""
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        from angle_train.train.trainer import DevEvaluator, train
+        from angle_train.training.trainer import DevEvaluator, train
 
         dev = [pairs for pairs in (case.dev, case.more) if pairs is not None]
         evaluator = DevEvaluator(dev) if dev else None
@@ -69,8 +69,8 @@ def stock(loss_name: str, *, positives_only: bool = False, **arguments: Any) -> 
 
         from angle_train import AngleLoss
         from angle_train.model.load import quiet_libraries
-        from angle_train.train.arguments import training_arguments
-        from angle_train.train.trainer import DevEvaluator
+        from angle_train.training.arguments import training_arguments
+        from angle_train.training.trainer import DevEvaluator
 
         pairs = case.train
         if positives_only:
