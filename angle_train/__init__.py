@@ -7,6 +7,8 @@ From Python, `fit` and `evaluate` are the commands `fit` and `eval`, see `api`:
     result = fit("runs/pairs", backbone="sentence-transformers/all-MiniLM-L6-v2", out="runs/model")
     result.model.encode(["A node ran out of memory."])
 
+`AngleLoss` is the objective alone, as a loss for `SentenceTransformerTrainer`.
+
 In reading order:
 `cli`: the commands of `angle-train` and what they print.
 `options`: their options.
@@ -16,7 +18,7 @@ In reading order:
 `run`: one training run, from pairs to report.
 `encode`: the texts of a file as embeddings in a file.
 
-Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `train` (one
+Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `training` (one
 training), `evaluation` (similarity, intervals, tasks) and `report` (what a run found: data, text and page).
 """
 
@@ -27,16 +29,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from angle_train.api import Evaluated, Fitted, evaluate, fit
+    from angle_train.objective.angle_loss import AngleLoss as AngleLoss
 
+# Without `AngleLoss`: torch should not be loaded for a star.
 __all__ = ["Evaluated", "Fitted", "evaluate", "fit"]
+
+_MODULES = dict.fromkeys(__all__, "angle_train.api") | {"AngleLoss": "angle_train.objective.angle_loss"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function or class of `api`, which is loaded when the first one is asked for."""
-    if name in __all__:
-        return getattr(import_module("angle_train.api"), name)
+    """Return a public function or class; its module is loaded when it is first asked for."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_MODULES})

@@ -177,7 +177,7 @@ def fit(
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])
-    from angle_train.train.run_directory import HIDDEN, check_out
+    from angle_train.training.run_directory import HIDDEN, check_out
 
     check_out(out)
     files: dict[str, Any] = {

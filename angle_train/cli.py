@@ -50,7 +50,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     named[MERGE_BACK] = named.pop("merge_back")
     values: dict[str, Any] = parse_settings(options.pop("setting") or (), named)
     from angle_train.report.text import results_table
-    from angle_train.train.processes import is_first
+    from angle_train.training.processes import is_first
 
     report = fit(**options, **values).report
     if not is_first():

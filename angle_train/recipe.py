@@ -23,8 +23,8 @@ AUTO = "auto"
 """The value of a setting that is chosen from the data."""
 CHECKPOINT = "checkpoint"
 """The value of `pooling` that keeps what the checkpoint has."""
-# The default of values that depend on the kind of labels. They are None until `train.presets.settle` chooses
-# them, before anything trains; typed so that what comes after need not ask.
+# The default of values that depend on the kind of labels. They are None until `training.presets.settle`
+# chooses them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
 LabelKind = Literal[
@@ -56,7 +56,7 @@ class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
     Weights, temperatures and the two scores that are not stated are those of the kind of labels, see
-    `train.presets.PRESETS`.
+    `training.presets.PRESETS`.
 
     Attributes:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
@@ -76,7 +76,7 @@ class ObjectiveConfig:
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
         transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
-            holds for its paraphrases, see `batches.transitive_pairs`.
+            holds for its paraphrases, see `labels.transitive_pairs`.
         isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
             detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
@@ -195,7 +195,7 @@ class TrainingConfig:
             similarities; those of `--keep` do in any case.
         keep_texts: So many of the texts to keep are encoded in each step.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
-            see `train.guards`.
+            see `training.guards`.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.

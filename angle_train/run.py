@@ -53,16 +53,16 @@ from angle_train.report.page import write_fit_page
 from angle_train.report.result import FitReport, Trained, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
-from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
-from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
-from angle_train.train.folds import cross_fit
-from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
-from angle_train.train.merging import blend, snapshot
-from angle_train.train.presets import settle
-from angle_train.train.processes import connect_processes, rank_zero
-from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
-from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
-from angle_train.train.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
+from angle_train.training.arguments import Schedule, check_trackers, resolve_precision, tracker_names
+from angle_train.training.choosing import Candidate, Choice, Columns, choose, what_pairs_show
+from angle_train.training.folds import cross_fit
+from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
+from angle_train.training.merging import blend, snapshot
+from angle_train.training.presets import settle
+from angle_train.training.processes import connect_processes, rank_zero
+from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
+from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
+from angle_train.training.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 

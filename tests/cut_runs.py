@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from transformers import TrainerCallback
 
-from angle_train.train import trainer
+from angle_train.training import trainer
 
 
 class CutOff(RuntimeError):

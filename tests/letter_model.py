@@ -5,7 +5,7 @@ from torch import nn
 
 from angle_train.objective.batches import PairCollator
 from angle_train.recipe import Recipe
-from angle_train.train.presets import PRESETS
+from angle_train.training.presets import PRESETS
 
 
 class LetterModel(nn.Module):

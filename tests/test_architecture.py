@@ -43,10 +43,10 @@ ROOMS = {
     "angle_train.data": "recipe",
     "angle_train.model": "recipe data",
     "angle_train.evaluation": "recipe data model",
-    "angle_train.train": "recipe objective data model evaluation",
-    "angle_train.report": "recipe data model evaluation train",
-    "angle_train.runs": "recipe objective data model evaluation train report",
-    "angle_train.cli": "recipe data model evaluation train report runs",
+    "angle_train.training": "recipe objective data model evaluation",
+    "angle_train.report": "recipe data model evaluation training",
+    "angle_train.runs": "recipe objective data model evaluation training report",
+    "angle_train.cli": "recipe data model evaluation training report runs",
 }
 # Files at the top of a package that are more than what all share.
 TOP = {

@@ -15,7 +15,7 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.train.presets import settle
+from angle_train.training.presets import settle
 
 
 def write(path, rows):

@@ -1,7 +1,7 @@
 """Guards: pairs that say what must not get worse while a model is tuned.
 
 Labelled ones are given (`--guard`). Two more need no labels and are always there: pairs of general text,
-which come with the toolkit, and pairs among the texts that the model is tuned for. `train.guards` measures
+which come with the toolkit, and pairs among the texts that the model is tuned for. `training.guards` measures
 both kinds. Imports no torch.
 """
 

@@ -7,7 +7,7 @@ Read in this order:
 `similarity`: texts to embeddings, each once; embeddings to cosines.
 `statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them, and from
     resamples the intervals of a figure and of the difference of two. What chooses weights resamples by
-    source text instead, see `train.choosing`.
+    source text instead, see `training.choosing`.
 `sharing`: how much wider intervals are where pairs share texts.
 `judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the

@@ -15,9 +15,9 @@ from datasets import Dataset
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import Tensor
 
-from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise, stable_hash
 from angle_train.objective.kept import Kept
+from angle_train.objective.labels import batch_labels
 from angle_train.recipe import Recipe
 
 LABEL_COLUMNS = ("score", "weight", "scale")
@@ -64,69 +64,6 @@ def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -
     return [index for pick in torch.randperm(len(blocks), generator=generator) for index in blocks[pick]]
 
 
-def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
-    """Return the group (N,) of every text: texts of one group are never each other's negatives.
-
-    Identical-sentence-pair detection (AnglE §3.3) as union-find over two relations, equal texts and
-    positive pairs: with (A, B) and (A', C) positive and A equal to A', the texts A, A', B, C are one group.
-
-    Args:
-        first: Index (B,) of each pair's first text, in 0..N-1.
-        second: Index (B,) of each pair's second text.
-        positive: Whether each pair is positive (B,), boolean.
-        identity: For each text (N,) a number that equal texts share.
-    """
-    sets = DisjointSets(range(len(identity)))
-    representative: dict[int, int] = {}
-    for text, same in enumerate(identity.tolist()):
-        sets.join(representative.setdefault(same, text), text)
-    for a, b in zip(first[positive].tolist(), second[positive].tolist(), strict=True):
-        sets.join(a, b)
-    return torch.tensor([sets.leader(text) for text in range(len(identity))])
-
-
-def transitive_pairs(
-    first: Tensor,
-    second: Tensor,
-    score: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    positive: Tensor,
-    group: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return first, second, row, weight (P,) of all pairs of texts that the rows label, directly or not.
-
-    What is known of a text holds for its paraphrases: two texts of one group are paraphrases, and a row that
-    joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
-    other. Costs no encoding, since the texts are in the batch anyway. `row` says which row a pair's score and
-    scale follow from. A row's own label always wins; inside a group the others get the lowest score and
-    weight of its positive rows, between groups those of the lowest-scored row. Rows whose scale is below 0
-    label their own pair alone.
-
-    The arguments are the labels of the rows, see `PairCollator`; `group` is from `positive_groups`.
-    """
-    count = len(group)
-    source = torch.full((count, count), -1)  # the row; indexed by groups first, by texts below
-    weights = torch.full((count, count), torch.inf)
-    # In falling order of score the lowest-scored row of two groups is written last, and stays.
-    falling = torch.stack([score, weight, scale]).T.tolist()
-    rows = sorted(range(len(score)), key=falling.__getitem__, reverse=True)
-    for row in rows:
-        a, b = group[first[row]], group[second[row]]
-        if scale[row] >= 0 and (a != b or positive[row]):
-            source[a, b] = source[b, a] = row
-            weights[a, b] = weights[b, a] = (
-                torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]
-            )
-    source, weights = source[group][:, group], weights[group][:, group]
-    for row in rows:  # where two rows disagree about one pair, the lower score counts
-        a, b = first[row], second[row]
-        source[a, b] = source[b, a] = row
-        weights[a, b] = weights[b, a] = weight[row]
-    left, right = (source >= 0).triu(diagonal=1).nonzero(as_tuple=True)
-    return left, right, source[left, right], weights[left, right]
-
-
 def fixed_chunks(texts: Sequence[str], size: int) -> list[Sequence[str]]:
     """Return consecutive chunks of `size` texts, the last one of what is left."""
     return [texts[start : start + size] for start in range(0, len(texts), size)]
@@ -167,7 +104,7 @@ class PairCollator:
     longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
     dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
     `weight`, `scale` (B,), see `terms`; `positive`, `neutral` (B,), boolean; `group` (N,), see
-    `positive_groups`. With `transitive` these describe more pairs than rows.
+    `labels.positive_groups`. With `transitive` these describe more pairs than rows.
 
     Several processes each get the rows of the whole batch and the same labels, and divide the texts among
     them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
@@ -240,45 +177,19 @@ class PairCollator:
         texts: Sequence[str],
         generator: torch.Generator,
     ) -> dict[str, Tensor]:
-        objective = self.recipe.objective
         index = {text: position for position, text in enumerate(texts)}
         identities: dict[str, int] = {}
         identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for t in texts])
-        first = torch.tensor([index[a] for a, _ in pairs])
-        second = torch.tensor([index[b] for _, b in pairs])
-        score = torch.tensor([float(row["score"]) for row in rows])
-        weight = torch.tensor([float(row.get("weight", 1.0)) for row in rows])
-        scale = torch.tensor([int(row.get("scale", 1)) for row in rows])
-        # A text is no partner of itself: such a row would only teach what is true by construction.
-        positive = self._positive(score, scale) & (identity[first] != identity[second])
-        group = positive_groups(first, second, positive, identity)
-        if objective.transitive:
-            first, second, row, weight = transitive_pairs(
-                first, second, score, weight, scale, positive, group
-            )
-            score, scale = score[row], scale[row]
-            if self.recipe.training.swap:  # the derived pairs come in order of length
-                flip = torch.rand(len(first), generator=generator) < 0.5
-                first, second = torch.where(flip, second, first), torch.where(flip, first, second)
-            positive = self._positive(score, scale) & (identity[first] != identity[second])
-        if objective.isp == "equal":
-            group = positive_groups(first, second, torch.zeros_like(positive), identity)
-        elif objective.isp == "none":
-            group = torch.arange(len(texts))
-        return {
-            "first": first,
-            "second": second,
-            "score": score,
-            "weight": weight,
-            "scale": scale,
-            "positive": positive,
-            "neutral": (scale < 0) | (score > objective.negative_score) & (score < objective.positive_score),
-            "group": group,
+        labelled = {
+            "first": torch.tensor([index[a] for a, _ in pairs]),
+            "second": torch.tensor([index[b] for _, b in pairs]),
+            "score": torch.tensor([float(row["score"]) for row in rows]),
+            "weight": torch.tensor([float(row.get("weight", 1.0)) for row in rows]),
+            "scale": torch.tensor([int(row.get("scale", 1)) for row in rows]),
         }
-
-    def _positive(self, score: Tensor, scale: Tensor) -> Tensor:
-        """Return which rows (B,) say that two texts mean the same: no model's cosine does."""
-        return (score >= self.recipe.objective.positive_score) & (scale >= 0)
+        # The derived pairs come in order of length.
+        swap = generator if self.recipe.training.swap else None
+        return batch_labels(labelled, identity, self.recipe.objective, swap)
 
 
 def _shares(

@@ -43,7 +43,7 @@ def combined_objective(
         ValueError: No term has a weight: the recipe was not settled.
     """
     if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
-        raise ValueError("no term has a weight; settle the recipe first, see train.presets")
+        raise ValueError("no term has a weight; settle the recipe first, see training.presets")
     terms: dict[str, Tensor] = {}
     if (table := labels.get("table")) is not None:
         kept = embeddings[len(embeddings) - len(table) :]

@@ -150,7 +150,7 @@ def not_negatives(groups: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """Return which texts (N, N), boolean, are not negatives of each other.
 
     Texts of one group are not, nor are texts of two groups that a pair connects which is no negative itself.
-    `groups` (N,) has a number in 0..N-1 for each text, see `batches.positive_groups`; `left` and `right` (P,)
+    `groups` (N,) has a number in 0..N-1 for each text, see `labels.positive_groups`; `left` and `right` (P,)
     are the texts of such pairs.
     """
     excluded = groups[:, None] == groups[None, :]

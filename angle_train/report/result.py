@@ -23,11 +23,11 @@ from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
 from angle_train.report.text import short_name
 from angle_train.report.verdict import BACKBONE, NOT_SAVED, TUNED, Verdict, judged_results, reach_verdict
-from angle_train.train.arguments import resolve_precision
-from angle_train.train.choosing import Columns
-from angle_train.train.processes import process_count
-from angle_train.train.run_directory import read_own
-from angle_train.train.trainer import Training
+from angle_train.training.arguments import resolve_precision
+from angle_train.training.choosing import Columns
+from angle_train.training.processes import process_count
+from angle_train.training.run_directory import read_own
+from angle_train.training.trainer import Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class FitReport:
         device: What it ran on, `cpu` or `cuda`.
         precision: What it computed in.
         data: The sets of pairs.
-        curve: Evaluations on the dev sets as dictionaries, see `train.watch.Point`; the first is step 0.
+        curve: Evaluations on the dev sets as dictionaries, see `training.watch.Point`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
         best_step: The step whose weights were chosen, 0 for the backbone.
@@ -104,8 +104,8 @@ class FitReport:
             kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
-            reason, `choice` (see `train.choosing.Choice`), `guards` (what they lose, see `train.guards`),
-            `folds` (see `train.folds.CrossFit`), `merge` (the
+            reason, `choice` (see `training.choosing.Choice`), `guards` (what they lose, see
+            `training.guards`), `folds` (see `training.folds.CrossFit`), `merge` (the
             share of the backbone that is mixed in), `lengths` (tokens a text),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why

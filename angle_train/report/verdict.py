@@ -19,8 +19,8 @@ from angle_train.report.right_shares import (
     shares_sentence,
 )
 from angle_train.report.text import advice, compared_line, finding, tone
-from angle_train.train.choosing import TOO_FEW
-from angle_train.train.guards import Loss, agreement_sentence, from_details, worse_sentence
+from angle_train.training.choosing import TOO_FEW
+from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
 
 BACKBONE = "backbone"
 TUNED = "tuned"

@@ -30,8 +30,8 @@ from angle_train.data.pairs import load_pairs  # noqa: E402
 from angle_train.evaluation.similarity import mean_spearman, measure  # noqa: E402
 from angle_train.model.load import load_backbone, save_model  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
-from angle_train.train.presets import settle  # noqa: E402
-from angle_train.train.trainer import DevEvaluator, restore, train  # noqa: E402
+from angle_train.training.presets import settle  # noqa: E402
+from angle_train.training.trainer import DevEvaluator, restore, train  # noqa: E402
 
 POOLINGS = ("cls-last-avg", "first-last-avg")
 

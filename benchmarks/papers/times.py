@@ -19,8 +19,8 @@ from common import options  # noqa: E402
 from angle_train.data.pairs import load_pairs  # noqa: E402
 from angle_train.model.load import load_backbone  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe  # noqa: E402
-from angle_train.train.presets import settle  # noqa: E402
-from angle_train.train.trainer import train  # noqa: E402
+from angle_train.training.presets import settle  # noqa: E402
+from angle_train.training.trainer import train  # noqa: E402
 
 AOE = {"cosine_weight": 0.0, "angle_tau": 0.05, "epochs": 1.0, "evals_per_epoch": 1}
 

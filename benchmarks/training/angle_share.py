@@ -22,7 +22,7 @@ from angle_train.model.load import load_for_training
 from angle_train.objective.batches import PairCollator, blocked_order
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import BackboneConfig, Recipe, find_recipe
-from angle_train.train.presets import settle
+from angle_train.training.presets import settle
 
 PAIRS = ROOT / "runs" / "cloud-ops" / "pairs" / "dataset"
 

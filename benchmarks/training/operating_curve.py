@@ -1,4 +1,4 @@
-"""How often `train.choosing` takes a tuned model that is no better, and how often it finds one that is.
+"""How often `training.choosing` takes a tuned model that is no better, and how often it finds one that is.
 
     python benchmarks/training/operating_curve.py [--gains 0 0.1] [--worlds 400] [--pairs 8 16 --each 4]
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
 from angle_train.data.pairs import PairSet  # noqa: E402
-from angle_train.train.choosing import resampled, select_simplest  # noqa: E402
+from angle_train.training.choosing import resampled, select_simplest  # noqa: E402
 
 Array = NDArray[np.float64]
 PAIRS = (30, 50, 100, 200)

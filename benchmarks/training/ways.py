@@ -17,7 +17,7 @@ from common import peer_python
 
 from angle_data.jsonl import write_jsonl
 from angle_train.recipe import AUTO, Recipe
-from angle_train.train.presets import PRESETS, settle
+from angle_train.training.presets import PRESETS, settle
 
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
@@ -36,7 +36,7 @@ def ours(**values: Any) -> Way:
     """Return training with this toolkit; `values` of the recipe make the way."""
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        from angle_train.train.trainer import DevEvaluator, train
+        from angle_train.training.trainer import DevEvaluator, train
 
         dev = [pairs for pairs in (case.dev, case.more) if pairs is not None]
         evaluator = DevEvaluator(dev) if dev else None
@@ -49,13 +49,15 @@ def ours(**values: Any) -> Way:
     return Way(run, {"toolkit": values, **chosen})
 
 
-def stock(loss_name: str, *, positives_only: bool = False) -> Way:
-    """Return training with sentence-transformers' trainer, collator and loss.
+def stock(loss_name: str, *, positives_only: bool = False, **arguments: Any) -> Way:
+    """Return training with sentence-transformers' trainer and collator, and a loss for it.
 
     Args:
-        loss_name: Class in `sentence_transformers.losses`; the recipe's objective does not count.
+        loss_name: `AngleLoss`, or a class in `sentence_transformers.losses`; the recipe's objective does not
+            count.
         positives_only: Train on the positive pairs alone, without scores and without equal texts in a batch,
             as the documentation of MultipleNegativesRankingLoss asks. Otherwise batches are the toolkit's.
+        **arguments: Of the loss.
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
@@ -65,9 +67,10 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
         from sentence_transformers.sentence_transformer import losses
         from transformers import PrinterCallback
 
+        from angle_train import AngleLoss
         from angle_train.model.load import quiet_libraries
-        from angle_train.train.arguments import training_arguments
-        from angle_train.train.trainer import DevEvaluator
+        from angle_train.training.arguments import training_arguments
+        from angle_train.training.trainer import DevEvaluator
 
         pairs = case.train
         if positives_only:
@@ -78,6 +81,7 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
         if not loss_name.startswith("MultipleNegatives"):
             columns["score"] = pairs.score.tolist()
         select = case.dev is not None
+        loss_class = AngleLoss if loss_name == "AngleLoss" else getattr(losses, loss_name)
         with quiet_libraries():
             args = training_arguments(recipe.training, len(pairs), scratch, model.device, select=select)
             own = partial(_sampler, sources=pairs.sources(), block=recipe.training.source_block)
@@ -86,14 +90,14 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
                 model=model,
                 args=args,
                 train_dataset=Dataset.from_dict(columns),
-                loss=getattr(losses, loss_name)(model),
+                loss=loss_class(model, **arguments),
                 evaluator=DevEvaluator([case.dev]) if case.dev is not None else None,
             )
             trainer.remove_callback(PrinterCallback)
             trainer.train()
         return {"dev": trainer.state.best_metric, "steps": trainer.state.global_step}
 
-    return Way(run, {"stock": loss_name, "positives_only": positives_only})
+    return Way(run, {"stock": loss_name, "positives_only": positives_only, **arguments})
 
 
 def _sampler(*given: Any, sources: Sequence[str], block: int, **more: Any) -> Any:

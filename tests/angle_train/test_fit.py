@@ -18,7 +18,7 @@ from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.report.text import results_table
 from angle_train.run import fit
-from angle_train.train.presets import PRESETS, settle
+from angle_train.training.presets import PRESETS, settle
 
 FAST = {"loss": "papers", "epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

@@ -11,7 +11,7 @@ from angle_data.locking import hold
 from angle_train.model.load import backbone_identity
 from angle_train.report.result import FitReport
 from angle_train.run import fit
-from angle_train.train.run_directory import HIDDEN
+from angle_train.training.run_directory import HIDDEN
 
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

@@ -18,8 +18,8 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.objective.kept import kept_objective, kept_of
 from angle_train.run import fit, load_data
-from angle_train.train import folds
-from angle_train.train.trainer import train
+from angle_train.training import folds
+from angle_train.training.trainer import train
 
 FAST = {"loss": "graded", "epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 

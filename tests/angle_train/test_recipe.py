@@ -23,7 +23,7 @@ from angle_train.recipe import (
     find_recipe,
     parse_settings,
 )
-from angle_train.train.presets import PRESETS
+from angle_train.training.presets import PRESETS
 
 
 def written(tmp_path, text):

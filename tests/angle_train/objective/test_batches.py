@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from letter_model import collator, spelled
 
-from angle_train.objective.batches import (
-    EpochSampler,
-    adaptive_chunks,
-    blocked_order,
-    positive_groups,
-)
+from angle_train.objective.batches import EpochSampler, adaptive_chunks, blocked_order
+from angle_train.objective.labels import positive_groups
 
 
 def decode(batch):

@@ -12,8 +12,8 @@ from train_runs import pair_set
 
 from angle_train.objective.loss import CombinedLoss, encode_cached, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
-from angle_train.train.presets import settle
-from angle_train.train.trainer import DevEvaluator, train
+from angle_train.training.presets import settle
+from angle_train.training.trainer import DevEvaluator, train
 
 PROGRAM = Path(__file__).with_name("two_processes.py")
 SENTENCES = [

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_train.objective.batches import positive_groups
+from angle_train.objective.labels import positive_groups
 from angle_train.objective.terms import (
     SIMILARITIES,
     cosine_similarity,

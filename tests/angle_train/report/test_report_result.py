@@ -30,8 +30,8 @@ from angle_train.report.result import (
     make_fit_report,
 )
 from angle_train.report.text import command_line, portable, results_table
-from angle_train.train.choosing import TOO_FEW
-from angle_train.train.trainer import Training
+from angle_train.training.choosing import TOO_FEW
+from angle_train.training.trainer import Training
 
 SAVED = " The tuned model was saved because the dev pairs chose it (--require-better saves the backbone)."
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}

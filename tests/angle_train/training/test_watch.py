@@ -8,7 +8,7 @@ import torch
 from transformers import TrainerControl, TrainerState
 
 from angle_data.errors import InputError
-from angle_train.train.watch import (
+from angle_train.training.watch import (
     METRIC,
     RunCallback,
     catch_interrupt,

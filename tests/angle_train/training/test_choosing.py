@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from train_runs import pair_set
 
-from angle_train.train.choosing import TOO_FEW, resampled, select_simplest, what_pairs_show
+from angle_train.training.choosing import TOO_FEW, resampled, select_simplest, what_pairs_show
 
 
 def ranking(gold, quality, seed):

@@ -23,11 +23,11 @@ from angle_train.data.splits import RunData, together
 from angle_train.evaluation.statistics import spearman
 from angle_train.objective.kept import Kept
 from angle_train.recipe import Recipe
-from angle_train.train.arguments import Schedule
-from angle_train.train.choosing import Candidate, Choice, choose, what_pairs_show
-from angle_train.train.merging import snapshot
-from angle_train.train.run_directory import RunDirectory
-from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
+from angle_train.training.arguments import Schedule
+from angle_train.training.choosing import Candidate, Choice, choose, what_pairs_show
+from angle_train.training.merging import snapshot
+from angle_train.training.run_directory import RunDirectory
+from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 
 log = logging.getLogger("angle.fit")
 

@@ -10,7 +10,7 @@ from train_runs import changed, run_of, turned, weights, write
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_train.run import fit
-from angle_train.train import trainer
+from angle_train.training import trainer
 
 # Too high a rate: the dev score rises, and after a few epochs it falls for good.
 PEAK = {

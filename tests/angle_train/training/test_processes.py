@@ -8,7 +8,7 @@ from process_runs import check_alike, differences, run_program
 from train_runs import write
 
 from angle_data.errors import InputError
-from angle_train.train.processes import any_process, connect_processes, is_first, process_count, rank_zero
+from angle_train.training.processes import any_process, connect_processes, is_first, process_count, rank_zero
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 

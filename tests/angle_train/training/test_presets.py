@@ -10,7 +10,7 @@ from angle_data.errors import InputError
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.run import load_data
-from angle_train.train.presets import PRESETS, settle
+from angle_train.training.presets import PRESETS, settle
 
 
 def pairs_of(scores, supervision=None):

@@ -15,8 +15,8 @@ from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import spearman
 from angle_train.run import fit
-from angle_train.train.choosing import Candidate, choose
-from angle_train.train.guards import SPENT, guards_of, within_guards, worse_sentence, worth_of
+from angle_train.training.choosing import Candidate, choose
+from angle_train.training.guards import SPENT, guards_of, within_guards, worse_sentence, worth_of
 
 FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 TEXTS = [(f"one {n}", f"two {n}") for n in range(60)]

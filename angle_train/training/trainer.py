@@ -35,10 +35,10 @@ from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
-from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
-from angle_train.train.merging import blended
-from angle_train.train.processes import any_process, is_first, process_count, process_number, rank_zero
-from angle_train.train.watch import (
+from angle_train.training.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.training.merging import blended
+from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
+from angle_train.training.watch import (
     METRIC,
     Point,
     RunCallback,
@@ -213,7 +213,7 @@ def train(
     """
     config = recipe.training
     if None in (config.epochs, config.learning_rate):
-        raise ValueError("settle the recipe first, see train.presets")
+        raise ValueError("settle the recipe first, see training.presets")
     options = options or TrainOptions()
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at

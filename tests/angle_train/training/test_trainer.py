@@ -16,17 +16,17 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
-from angle_train.train import arguments, trainer
-from angle_train.train.arguments import resolve_precision, training_arguments
-from angle_train.train.merging import snapshot
-from angle_train.train.presets import settle
-from angle_train.train.trainer import (
+from angle_train.training import arguments, trainer
+from angle_train.training.arguments import resolve_precision, training_arguments
+from angle_train.training.merging import snapshot
+from angle_train.training.presets import settle
+from angle_train.training.trainer import (
     DevEvaluator,
     choose_chunking,
     restore,
     train,
 )
-from angle_train.train.watch import METRIC
+from angle_train.training.watch import METRIC
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

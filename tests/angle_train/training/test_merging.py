@@ -5,7 +5,7 @@ import torch
 
 from angle_train.model.adapters import add_adapters
 from angle_train.recipe import BackboneConfig
-from angle_train.train.merging import blend, blended, snapshot
+from angle_train.training.merging import blend, blended, snapshot
 
 TEXTS = ["the node failed", "disk full"]
 

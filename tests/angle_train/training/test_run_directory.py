@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.train.run_directory import RunDirectory
+from angle_train.training.run_directory import RunDirectory
 
 PARTS = {"epochs": "3", "training pairs": "a"}
 

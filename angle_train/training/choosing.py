@@ -30,7 +30,7 @@ from angle_data.text import counted
 from angle_train.data.hold_out import connected
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
-from angle_train.train.processes import rank_zero
+from angle_train.training.processes import rank_zero
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""

@@ -33,10 +33,10 @@ from angle_train.evaluation.statistics import (
     interval_around,
     spearman_of,
 )
-from angle_train.train.choosing import MOST_RESAMPLES, Candidate, Columns, groups_of
-from angle_train.train.merging import blended
-from angle_train.train.processes import rank_zero
-from angle_train.train.trainer import restore
+from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns, groups_of
+from angle_train.training.merging import blended
+from angle_train.training.processes import rank_zero
+from angle_train.training.trainer import restore
 
 log = logging.getLogger("angle.fit")
 

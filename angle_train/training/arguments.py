@@ -14,8 +14,8 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
 from angle_train.recipe import TrainingConfig
-from angle_train.train.processes import process_count
-from angle_train.train.watch import METRIC
+from angle_train.training.processes import process_count
+from angle_train.training.watch import METRIC
 
 log = logging.getLogger("angle.fit")
 

@@ -26,9 +26,9 @@ from angle_train.data.splits import run_leaks
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.run import fit
-from angle_train.train import folds as cross_fitting
-from angle_train.train import trainer
-from angle_train.train.presets import settle
+from angle_train.training import folds as cross_fitting
+from angle_train.training import trainer
+from angle_train.training.presets import settle
 
 SHORT = {
     "loss": "papers",
