@@ -100,8 +100,8 @@ def transitive_pairs(
     joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
     other. Costs no encoding, since the texts are in the batch anyway. `row` says which row a pair's score and
     scale follow from. A row's own label always wins; inside a group the others get the lowest score and
-    weight of its positive rows, between groups those of the lowest-scored row. Rows whose scale is below 0
-    label their own pair alone.
+    weight of its positive rows, between groups those of the lowest-scored row. Rows that a teacher scored,
+    whose scale is below 0, label their own pair alone.
 
     The arguments are the labels of the rows, see `PairCollator`; `group` is from `positive_groups`.
     """
