@@ -142,7 +142,7 @@ class EncodeConfig:
 
     model: str = option("Model to embed with: directory or hub id.")
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
-    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
+    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32, ge=1)
