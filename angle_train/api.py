@@ -139,7 +139,7 @@ def fit(
     dictionaries (`text1, text2, score`), a `datasets.Dataset` or a pandas data frame.
 
     Args:
-        data: Training pairs; may be left out where `human` is given.
+        data: Training pairs; may be left out where `human`, or a `teacher` with `teacher_pairs`, is given.
         backbone: Directory or hub id of the model to start from.
         out: Directory for model and report; the same call goes on there, or reopens what is finished.
         dev: Pairs that choose the checkpoint.
@@ -147,11 +147,12 @@ def fit(
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
         **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
-            the backbone finds them), `guard` (labelled pairs of other text that must not get worse), `judged`
-            (many pairs that a language model graded, the test pairs among them), the command's other options
-            (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and
-            any value of the recipe by its name: `epochs=3`,
-            `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
+            the backbone finds them), `guard` (labelled pairs of other text that must not get worse),
+            `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
+            `judged` (many pairs that a language model graded, the test pairs among them), the command's other
+            options (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`,
+            `merge_back`), and any value of the recipe by its name: `epochs=3`, `learning_rate=2e-5`,
+            `seed=1`, `weight_decay=0.1` …
 
     Raises:
         InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.
@@ -163,7 +164,8 @@ def fit(
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", "keep", "guard", *_RUN_OPTIONS, "merge_back", *keys])
+    more = ["human", "keep", "guard", "teacher", "teacher_pairs", "merge_back"]
+    check_names("fit", options, [*more, *_RUN_OPTIONS, *keys])
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
@@ -173,10 +175,11 @@ def fit(
     backbone = _several(backbone)[0]
     out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
-    given |= {name: options.pop(name, None) for name in ("keep", "guard")}
-    if given["data"] is None and given["human"] is None:
-        raise InputError("nothing to train on: give --data, or --human, or both")
-    check_inputs(given.values(), [backbone])
+    given |= {name: options.pop(name, None) for name in ("keep", "guard", "teacher_pairs")}
+    if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
+        raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
+    teacher = next(iter(_several(options.pop("teacher", None))), None)
+    check_inputs(given.values(), [backbone], [teacher] if teacher else [])
     from angle_train.training.run_directory import HIDDEN, check_out
 
     check_out(out)
@@ -191,7 +194,8 @@ def fit(
     recipe, reason = choose_recipe(recipe, files["data"])
     from angle_train.run import fit as run
 
-    asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen)
+    recipe = recipe.with_overrides(overrides)
+    asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe, teacher=teacher, **chosen)
     return Fitted(out, *run(asked, reason), options.get("device"))
 
 
@@ -201,10 +205,10 @@ def evaluate(
     """Measure models on scored pairs or on tasks, with intervals and paired differences: `angle-train eval`.
 
     Args:
-        model: Directory or hub id, what `fit` returned, or a list of these.
+        model: Directory or hub id, what `fit` returned, a file of vectors, or a list of these.
         pairs: Scored pairs, as for `fit`; either these or `task`.
         task: Name of a task or group, such as `sts`, or a list of names.
-        baseline: Model to compare the others with.
+        baseline: Model, or file of its vectors, to compare the others with.
         **options: The command's others: `judged` (many pairs that a language model graded, the `pairs` among
             them, as of `fit`), `split`, `scale`, `data_dir`, `device`, and
             `report="page.html"`, which also writes the page.
@@ -227,7 +231,7 @@ def evaluate(
     from angle_train.evaluation.task import Source, Task, expand_names, load_task
 
     base = given["baseline"]
-    check_inputs([pairs], [*given["model"], *([base] if base else [])])
+    check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
     with tempfile.TemporaryDirectory() as folder:
         given["pairs"] = sources(pairs, Path(folder), "pairs")
         given["judged"] = _one_judged(given["judged"], Path(folder))
@@ -268,9 +272,13 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
-def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
-    """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models."""
+def check_inputs(pairs: Iterable[Any], models: Iterable[str], embedders: Iterable[str] = ()) -> None:
+    """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models.
+
+    `embedders` are models, or files of vectors.
+    """
     from angle_train.data.sources import check_source
+    from angle_train.data.vectors import check_vectors, is_vectors
     from angle_train.model.load import check_model
 
     for value in pairs:
@@ -279,6 +287,8 @@ def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
             check_source(os.path.expanduser(path))
     for model in models:
         check_model(model)
+    for embedder in embedders:
+        (check_vectors if is_vectors(embedder) else check_model)(embedder)
 
 
 def _one_judged(value: Any, folder: Path) -> str | None:

@@ -1,8 +1,8 @@
 """Embeds the texts of a file into a file, in the order of its rows and in bounded memory.
 
 `.npy` is one array (N, D) of float32: row i is the embedding of the i-th text. `.parquet` has a row a text
-with the columns `id` (as in the texts, else made from the text) and `embedding` (D float32). A file appears
-when it is whole.
+with the columns `id` (as in the texts, else made from the text), `text` and `embedding` (D float32), so it
+stands for the model in `eval --model` and `fit --teacher`. A file appears when it is whole.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad lit
 IdAndText = tuple[str, str]
 """The id of a text, and the text."""
 
-_Write = Callable[[Sequence[str], NDArray[np.float32]], None]
-"""Takes the ids of some texts and their embeddings (n, D)."""
+_Write = Callable[[Sequence[IdAndText], NDArray[np.float32]], None]
+"""Takes some texts with their ids, and their embeddings (n, D)."""
 
 
 def encode_file(config: EncodeConfig) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
             )
             embeddings = np.asarray(encoded, dtype=np.float32)
             check_finite(embeddings, config.model)
-            write([identity for identity, _ in block], embeddings)
+            write(block, embeddings)
             progress.advance(len(block))
     return {"out": config.out, "texts": count, "blank": blank, "width": width}
 
@@ -151,10 +151,10 @@ def _npy(path: Path, count: int, width: int) -> Iterator[_Write]:
     array = open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
     start = 0
 
-    def write(ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
+    def write(block: Sequence[IdAndText], embeddings: NDArray[np.float32]) -> None:
         nonlocal start
-        array[start : start + len(ids)] = embeddings
-        start += len(ids)
+        array[start : start + len(block)] = embeddings
+        start += len(block)
 
     yield write
     array.flush()
@@ -166,12 +166,13 @@ def _parquet(path: Path, count: int, width: int) -> Iterator[_Write]:
     from pyarrow import parquet
 
     kind = pa.list_(pa.float32(), width)
-    schema = pa.schema([("id", pa.string()), ("embedding", kind)])
+    schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("embedding", kind)])
     with parquet.ParquetWriter(path, schema) as writer:
 
-        def write(ids: Sequence[str], embeddings: NDArray[np.float32]) -> None:
-            column = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), type=kind)
-            writer.write_table(pa.table([pa.array(ids, pa.string()), column], schema=schema))
+        def write(block: Sequence[IdAndText], embeddings: NDArray[np.float32]) -> None:
+            ids, texts = (pa.array(column, pa.string()) for column in zip(*block, strict=True))
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), type=kind)
+            writer.write_table(pa.table([ids, texts, vectors], schema=schema))
 
         yield write
 

@@ -14,6 +14,7 @@ from typing import Any
 from angle_data.calling.options import check_values, option
 from angle_data.tables import TABLE_KINDS
 
+VECTOR_KINDS = ".npy, .parquet or .jsonl[.gz]"
 _OF_PURPOSE = "opposites or topics if the data says so, else default"
 
 _backbone = partial(option, "Model to start from: directory or hub id.")
@@ -63,6 +64,16 @@ class FitOptions:
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
     judged: str | None = _judged()
     keep: list[str] | None = _keep()
+    teacher: str | None = option(
+        "Stronger embedding model whose cosines of pairs without labels are learned too: directory, hub id, "
+        f"or its vectors ({VECTOR_KINDS} of texts and embeddings).",
+        None,
+    )
+    teacher_pairs: list[str] | None = option(
+        "What the teacher scores: pairs without labels (angle-data mine), or texts. Repeatable.",
+        None,
+        shown="pairs drawn among the texts of --data and --human",
+    )
     guard: list[str] | None = option(
         "Labelled pairs of other text that must not get worse. Repeatable.",
         None,
@@ -102,7 +113,10 @@ class FitOptions:
 class EvalOptions:
     """Those of `eval`."""
 
-    model: list[str] = option("Model to measure: directory or hub id. Repeatable.")
+    model: list[str] = option(
+        f"Model to measure: directory, hub id, or its vectors ({VECTOR_KINDS} of texts and embeddings). "
+        "Repeatable."
+    )
     pairs: list[str] | None = option(f"Scored pairs: {TABLE_KINDS}, or hub:ID. Repeatable.", None)
     judged: str | None = _judged()
     task: list[str] | None = option(
@@ -113,7 +127,7 @@ class EvalOptions:
     data_dir: Path | None = option(
         "Folder with the task data, TASK/SPLIT.jsonl.gz.", None, shown="from the hub"
     )
-    baseline: str | None = option("Model to compare the others against.", None)
+    baseline: str | None = option("Model, or its vectors, to compare the others against.", None)
     split: str | None = option(
         "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
     )
@@ -128,7 +142,7 @@ class EncodeConfig:
 
     model: str = option("Model to embed with: directory or hub id.")
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
-    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, embedding).")
+    out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding).")
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32, ge=1)

@@ -82,6 +82,7 @@ class ObjectiveConfig:
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
         keep_weight: Of the squared differences of cosines from the backbone's, among texts that are to keep
             theirs, see `kept`.
+        teacher_weight: Of the ranking of pairs that a teacher scored (`--teacher`), by their cosine.
         matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
@@ -100,6 +101,7 @@ class ObjectiveConfig:
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
     keep_weight: _Above0 = 1000.0
+    teacher_weight: _Above0 = 1.0
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:

@@ -61,6 +61,7 @@ from angle_train.training.merging import blend, snapshot
 from angle_train.training.presets import settle
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
+from angle_train.training.teacher import teacher_identity, with_teacher
 from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.training.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
@@ -69,7 +70,10 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
-_REPEATED = ("backbone", "data", "human", "keep", "guard", "dev", "test", "judged", "scale", "drop_leaks")
+_REPEATED = (
+    *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test", "judged"),
+    *("scale", "drop_leaks"),
+)
 
 
 class FitResult(NamedTuple):
@@ -212,14 +216,13 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
     """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
     if reason:
         log.info("%s", reason)
-    given = load_sets(
-        options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
-    )
+    given = with_teacher(load_sets(options), options)
     recipe = settle(options.recipe, given.training)
     data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
     if options.judged:
         data = with_judged(data, options.judged)
     guarded, own = own_texts(data.train)
+    own = [] if options.teacher else own  # how alike these are is for the teacher to say
     kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, [*data.dev, *data.test])
     guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe
@@ -235,6 +238,8 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
+    if options.teacher:
+        parts["teacher"] = teacher_identity(options.teacher)
     more: dict[str, Any] = {
         "human-graded pairs": data.human,
         "texts to keep": data.kept,

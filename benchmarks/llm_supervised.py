@@ -267,11 +267,17 @@ def data_sets(task: Task) -> dict[str, Path]:
     return {name: build(task, home / name, used, **how) for name, (used, how) in choices.items()}
 
 
-def fit_pairs(task: Task, recipe: Recipe, data: Path, out: Path, seed: int) -> list[dict[str, Any]]:
-    """Fit one data set with one seed, or read the finished run in `out`; return all results."""
+def fit_pairs(
+    task: Task, recipe: Recipe, data: Path | None, out: Path, seed: int, **more: Any
+) -> list[dict[str, Any]]:
+    """Fit one data set with one seed, or read the finished run in `out`; return all results.
+
+    `more` are further options of `fit`, such as a `teacher`.
+    """
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
     recipe = recipe.with_overrides({"seed": seed})
-    report = fit(FitOptions(str(minilm(task.layers)), out, [str(data)], recipe=recipe, **files)).report
+    sources = [str(data)] if data else None
+    report = fit(FitOptions(str(minilm(task.layers)), out, sources, recipe=recipe, **files, **more)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
     return [{"seed": seed, "value": 100 * row.score.value} | row.to_dict() for row in report.results]
 

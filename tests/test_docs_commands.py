@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from fake_github import FakeGitHub
 from fake_github_payloads import archived
 from fake_github_world import make_world
@@ -37,6 +38,7 @@ README, FIRST = ROOT / "README.md", ROOT / "docs" / "first-hour.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 WORLD = make_world(1, repos=1, issues=80)
 BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+TEACHER = "sentence-transformers/all-mpnet-base-v2"
 PROGRAMS = {"angle-data": data_cli.main, "angle-train": train_cli.main}
 DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
@@ -80,10 +82,24 @@ def reply(body):
     return f"1. {sentence()}\n2. {sentence()}"
 
 
+class Services(FakeOpenAI):
+    """OpenAI with its embeddings, of which no two are alike."""
+
+    def add_routes(self, app):
+        super().add_routes(app)
+        app.router.add_post("/v1/embeddings", self.embed)
+
+    async def embed(self, request):
+        body = await request.json()
+        dice = [random.Random(text) for text in body["input"]]
+        found = [{"index": n, "embedding": [one.random() for _ in range(8)]} for n, one in enumerate(dice)]
+        return web.json_response({"object": "list", "model": body["model"], "data": found, "usage": {}})
+
+
 @pytest.fixture(scope="module")
 def services():
     extra = ["reasoning_effort", "max_completion_tokens"]
-    with FakeOpenAI(reply, extra=extra) as openai, FakeGitHub(WORLD) as github:
+    with Services(reply, extra=extra) as openai, FakeGitHub(WORLD) as github:
         yield openai, github
 
 
@@ -105,7 +121,8 @@ def furnish(world, backbone):
     (world / "notes.jsonl").write_text("\n".join(lines) + "\n")
     lines = (ROOT / "general/texts.jsonl").read_text().splitlines()[:16]
     (world / "more-texts.jsonl").write_text("\n".join(lines) + "\n")
-    shutil.copytree(backbone, world / BACKBONE)
+    for name in (BACKBONE, TEACHER):
+        shutil.copytree(backbone, world / name)
     lines = (ROOT / "examples/cloud-ops/eval_natural.jsonl").read_text().splitlines()[:60]
     rows = [json.loads(line) for line in lines]
     for row in rows:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -53,7 +54,8 @@ def pair_set(pairs, scores=None, name="made", **columns):
 
 def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, drop_leaks=False):
     """The pairs of a run, as `run.load_data` makes them of its options."""
-    given = load_sets(data, human, dev, test, scale)
+    sources = {"data": data, "human": human, "dev": dev, "test": test}
+    given = load_sets(FitOptions(backbone="", out=Path(), scale=scale, **sources))
     return assign_uses(given, settle(recipe or Recipe(), given.training), drop_leaks=drop_leaks)
 
 

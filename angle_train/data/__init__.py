@@ -12,5 +12,7 @@ In reading order:
 `splits`: the pairs of a run: training, dev and test.
 `judged`: pairs that a language model graded, a few of which people graded too.
 `guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
+`teacher`: pairs and texts without labels, for another model to score.
+`vectors`: texts with vectors that something else computed.
 `keep`: pairs that are to keep the backbone's similarity.
 """

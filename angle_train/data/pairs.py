@@ -42,8 +42,8 @@ GRADES = "grades"
 HUMAN = "human"
 RANDOM = "random"
 """Kinds of supervision that something is known of; a column may hold others."""
-KEPT = "the backbone's own"
-"""The supervision of pairs that the untouched backbone scored."""
+TEACHER = "teacher"
+"""The supervision of pairs that a teacher scored: another embedding model."""
 APART = -1
 """The number of the scale of these pairs."""
 BY_LLM = (POLARITY, AT_DEGREES, GRADES)
@@ -65,8 +65,8 @@ class PairSet:
         scale: The scale the scores were on, and how that is known.
         supervision: What each score rests on, such as `polarity` (a synonym or antonym that an LLM was asked
             for), `degrees` (a sentence at a degree of similarity that it was asked for), `grades` (of pairs
-            that it read), `human`; `random` pairs were drawn. Empty where the data does not say; none if it
-            nowhere does.
+            that it read), `human`, `teacher` (cosines of another model); `random` pairs were drawn. Empty
+            where the data does not say; none if it nowhere does.
     """
 
     name: str
@@ -96,13 +96,18 @@ class PairSet:
 
         What an LLM was asked for or graded is on one: ranked apart, dev pairs of STS-B lose 0.6 to 0.8
         (benchmarks/log). People's grades have another, from 1. 0 is that of random pairs, the low
-        end of every scale but `APART`, that of pairs that keep the backbone's similarity.
+        end of every scale but `APART`, that of a teacher's cosines: it scored random pairs itself.
         """
         names = ["LLM" if name in BY_LLM else name for name in self.supervision or [""] * len(self)]
-        scales = sorted({*names} - {RANDOM, KEPT})
+        scales = sorted({*names} - {RANDOM, TEACHER})
         numbers = {name: number for number, name in enumerate(scales, start=1)}
-        numbers |= {RANDOM: 0 if len(scales) > 1 else 1, KEPT: APART}
+        numbers |= {RANDOM: 0 if len(scales) > 1 else 1, TEACHER: APART}
         return [numbers[name] for name in names]
+
+    @property
+    def taught(self) -> bool:
+        """Whether a teacher scored all of them."""
+        return self.supervision is not None and set(self.supervision) == {TEACHER}
 
     def sources(self) -> list[str]:
         """Return for each pair what it was made from: its source id, or else its first text, normalised."""
@@ -204,7 +209,10 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
             f"negative; found: {found}"
         )
     if score is None:
-        raise InputError(f"{spec}: no column {', '.join(SCORES[:-1])} or {SCORES[-1]}; found: {found}")
+        raise InputError(
+            f"{spec}: no column {', '.join(SCORES[:-1])} or {SCORES[-1]}; found: {found}; fit takes pairs "
+            "without scores as --teacher-pairs or --keep"
+        )
     return texts, score
 
 

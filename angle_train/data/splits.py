@@ -19,8 +19,9 @@ from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
-from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
+from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
+from angle_train.options import FitOptions
 from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
@@ -41,6 +42,7 @@ class RunData:
         test: Sets that nothing is chosen on.
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
+        taught: The pairs of `others` that a teacher scored, see `train.teacher`; none without a teacher.
         kept: Texts that are to keep their similarities, see `keep.load_to_keep`; none if there are none.
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
@@ -52,6 +54,7 @@ class RunData:
     test: list[PairSet]
     human: PairSet | None = None
     others: PairSet | None = None
+    taught: PairSet | None = None
     kept: KeptTexts | None = None
     guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
@@ -65,27 +68,24 @@ class RunData:
 
 
 class LoadedPairs(NamedTuple):
-    """The pairs of a run as they were given: `others` and `human` train, see `RunData`."""
+    """The pairs of a run as they were given: `others`, `human` and `taught` train, see `RunData`."""
 
     others: PairSet | None
     human: PairSet | None
     dev: list[PairSet]
     test: list[PairSet]
+    taught: PairSet | None = None
 
     @property
     def training(self) -> PairSet:
-        """All that were given to train on, as one set."""
-        return join([pairs for pairs in (self.others, self.human) if pairs is not None])
+        """All that have labels and train, as one set; without labels, those that a teacher scored."""
+        labelled = [pairs for pairs in (self.others, self.human) if pairs is not None]
+        taught = [self.taught] if self.taught is not None else []
+        return join(labelled or taught)
 
 
-def load_sets(
-    data: Sequence[str],
-    human: Sequence[str],
-    dev: Sequence[str],
-    test: Sequence[str],
-    scale: str | None = None,
-) -> LoadedPairs:
-    """Load all pairs; the arguments are those of `options.FitOptions`.
+def load_sets(options: FitOptions) -> LoadedPairs:
+    """Load all labelled pairs of a run.
 
     Without dev sources and human-graded pairs, the validation splits of the data are the dev sets.
 
@@ -94,14 +94,15 @@ def load_sets(
     """
 
     def load(specs: Sequence[str], split: str, rows: str, *, one_score: bool = False) -> list[PairSet]:
-        return [load_pairs(spec, split, scale, rows, one_score=one_score) for spec in specs]
+        return [load_pairs(spec, split, options.scale, rows, one_score=one_score) for spec in specs]
 
+    data, human, dev = options.data or (), options.human or (), options.dev or ()
     sets = load(data, "train", "train", one_score=True)
     graded = load(human, "train", "train")
     if not dev and not human:
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
     dev_sets = distinct_names(load(dev, "validation", "dev"))
-    test_sets = distinct_names(load(test, "test", "test"))
+    test_sets = distinct_names(load(options.test or (), "test", "test"))
     human_pairs = join(graded) if graded else None
     if human_pairs is not None:  # people's scale is not that of other scores
         human_pairs = replace(human_pairs, supervision=[HUMAN] * len(human_pairs))
@@ -112,26 +113,32 @@ def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False)
     """Decide what each of the given pairs is used for; the recipe is settled.
 
     Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
-    held out.
+    held out, and without any labels, of the pairs that a teacher scored.
 
     Raises:
         InputError: Nothing is left to train on, or to choose the weights with.
     """
-    others, human, dev, test = given
+    others, human, dev, test, taught = given
     if human is not None:
         human = replace(human, weight=human.weight * recipe.training.human_weight)
     if others is not None:
         _check_scores(others if human is None else join([others, human]), recipe.objective)
-    if others is not None and not dev and human is None:
-        others, held_out = _held_out(others, recipe.training.seed)
+    if not dev and human is None:
+        if others is not None:
+            others, held_out = _held_out(others, recipe.training.seed)
+        else:
+            taught, held_out = _held_out(given.training, recipe.training.seed)
         dev = [held_out]
     others, human, dropped = _leave_out(others, human, [*dev, *test] if drop_leaks else None)
+    if taught is not None:
+        log.info("%s: ranked among themselves, not with other scores", taught.name)
+        others = _joined([pairs for pairs in (others, taught) if pairs is not None])
     train = together(others, human, recipe.objective)
     if human is not None and not dev:
         check_enough(human)
-    if len(set(train.scales())) > 1:
+    if len({*train.scales()} - {APART}) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, dropped=dropped)
+    return RunData(train, dev, test, human, others, taught, dropped=dropped)
 
 
 def _leave_out(
@@ -164,11 +171,16 @@ def together(others: PairSet | None, human: PairSet | None, objective: Objective
     sets = [pairs for pairs in (others, human) if pairs is not None and len(pairs)]
     if not sets:
         raise InputError("no training pairs are left; give other --data, or leave out --drop-leaks")
-    if len(sets) > 1 and any(pairs.source_ids is not None for pairs in sets):
-        sets = [replace(pairs, source_ids=pairs.sources()) for pairs in sets]
-    pairs = join(sets)
+    pairs = _joined(sets)
     _check_scores(pairs, objective)
     return pairs
+
+
+def _joined(sets: Sequence[PairSet]) -> PairSet:
+    """Return all pairs as one set, with the source of each if some of the sets name theirs."""
+    if len(sets) > 1 and any(pairs.source_ids is not None for pairs in sets):
+        sets = [replace(pairs, source_ids=pairs.sources()) for pairs in sets]
+    return join(sets)
 
 
 def _check_scores(pairs: PairSet, objective: ObjectiveConfig) -> None:

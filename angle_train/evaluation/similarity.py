@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
+from angle_train.data.vectors import is_vectors, load_vectors
 from angle_train.evaluation.statistics import spearman
-from angle_train.model.load import quiet_libraries
+from angle_train.model.load import load_backbone, quiet_libraries
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -76,6 +77,11 @@ class Embedder:
         for number, text in enumerate(texts):
             found[number] = self._known[text]
         return found
+
+
+def encoder_of(model: str, device: str | None = None) -> Encode:
+    """Return what gives texts their embeddings: a model, or a file of vectors, see `data.vectors`."""
+    return load_vectors(model) if is_vectors(model) else Embedder(load_backbone(model, device=device), model)
 
 
 def pair_similarity(pairs: PairSet, encode: Encode) -> Array:

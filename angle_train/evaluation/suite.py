@@ -22,14 +22,13 @@ from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Evaluation,
 from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
-    Embedder,
     Encode,
+    encoder_of,
     pair_similarity,
     word_overlap,
 )
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Source, Task
-from angle_train.model.load import load_backbone
 
 log = logging.getLogger("angle.evaluate")
 
@@ -107,7 +106,7 @@ def evaluate(
     """Measure models on tasks, and call them by `short_names`.
 
     Args:
-        models: Directories or hub ids; the baseline is measured too and comes first.
+        models: Directories, hub ids or files of vectors; the baseline is measured too and comes first.
         tasks: Name -> task, see `task.load_task` and `own_pairs`.
         source: Where the tasks' data is; not asked for the user's own pairs.
         baseline: What the others are compared with, unless it is damaged.
@@ -157,7 +156,7 @@ def _outcomes(
     model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
     """Yield what one model does on each task, or why it cannot be measured there; hold it only meanwhile."""
-    embed = Embedder(load_backbone(model, device=device), model)
+    embed = encoder_of(model, device)
     for name, (task, found) in tasks.items():
         progress.advance()
         try:

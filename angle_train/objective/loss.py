@@ -28,7 +28,8 @@ def combined_objective(
 ) -> dict[str, Tensor]:
     """Return the weighted terms w1·cosine, w2·in-batch, w3·angle (scalars); their sum is the loss (Eq. 8).
 
-    With texts to keep there is one more, `keep`, see `kept.kept_objective`.
+    With texts to keep there is one more, `keep`, see `kept.kept_objective`, and with pairs that a teacher
+    scored another, `teacher`: these are ranked among themselves, by their cosine alone.
 
     With `matryoshka_dims` each term is the sum of its values on all dimensions and on the first d, for each
     d (https://arxiv.org/abs/2205.13147, with equal weights).
@@ -79,10 +80,17 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
     emb1 = embeddings[first]
     emb2 = embeddings[second]
-    scale = labels["scale"]
+    taught = labels["scale"] < 0  # see `data.pairs.APART`
+    rows = (emb1, emb2, score, weight, labels["scale"])
     terms: dict[str, Tensor] = {}
+    if bool(taught.any()):
+        one, other, wanted, trust, _ = (column[taught] for column in rows)
+        term = ranking_objective(one, other, wanted, tau=config.cosine_tau, weight=trust)
+        terms["teacher"] = config.teacher_weight * term
+        rows = tuple(column[~taught] for column in rows)
+    emb1, emb2, score, trust, scale = rows
     if config.cosine_weight:
-        term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
+        term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=trust, scale=scale)
         terms["cosine"] = config.cosine_weight * term
     if config.in_batch_weight:
         neutral = labels["neutral"]
@@ -96,7 +104,7 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     if config.angle_weight:
         tau = config.angle_tau
         mode = config.angle_mode
-        term = ranking_objective(emb1, emb2, score, mode, tau=tau, weight=weight, scale=scale)
+        term = ranking_objective(emb1, emb2, score, mode, tau=tau, weight=trust, scale=scale)
         terms["angle"] = config.angle_weight * term
     return terms
 

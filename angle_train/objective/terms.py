@@ -8,8 +8,7 @@ and huge vectors. Arguments mean the same throughout, for B pairs of N texts wit
     tau             temperature in the papers' units: it divides
     weight          trust in each pair (B,), in (0, 1]; default 1
     scale           number of the scale (B,) that each score is on; default one scale for all. Scores of two
-                    scales are not compared; 0 is the low end of every scale above it, and compared with
-                    them; one below 0 is on its own
+                    scales are not compared; 0 is the low end of every other scale, and compared with them
     embeddings      the distinct texts (N, D)
     first, second   index (B,) of each pair's texts, in 0..N-1
 
@@ -119,7 +118,7 @@ def ranking_loss(
     parts = [logits.new_zeros(1)]
     for one in scale.unique():  # type: ignore[no-untyped-call]
         of_one = scale == one
-        above = of_one | ((scale >= 0) & (one >= 0) & ((scale == 0) | (one == 0)))
+        above = of_one | (scale == 0) | (one == 0)
         # For each i, the pairs of a lower score are a prefix of this order: one cumulative sum serves all i.
         lower = torch.searchsorted(score[of_one], score[above])
         ranked = lower > 0

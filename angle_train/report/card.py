@@ -44,6 +44,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
         f"{model.max_seq_length} tokens of a text are read.",
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
+             "teacher": "Scored by a teacher, without labels",
              "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
              "test": "Tested on", "judged": "Graded by a language model, to test on too",
              "guard": "Guarded by"}  # fmt: skip

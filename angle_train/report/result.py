@@ -71,7 +71,8 @@ class Trained:
 class DataNote:
     """One set of pairs of a run: role, size, score scale and fingerprint.
 
-    Roles are train, human, keep, guard, dev, test, and judged: what a language model alone graded.
+    Roles are train, human, teacher (what it scored), keep, guard, dev, test, and judged: what a language
+    model alone graded.
     """
 
     role: str
@@ -187,8 +188,11 @@ def make_fit_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
+    notes += [
+        f"the scores of {pairs.name} are its teacher's, not people's" for pairs in data.dev if pairs.taught
+    ]
     better = trained.details["choice"]["chosen"] > 0
-    also = (("human", data.human), ("keep", data.kept))
+    also = (("human", data.human), ("teacher", data.taught), ("keep", data.kept))
     guards = [("guard", guard.pairs) for guard in data.guards if guard.kind == "labelled"]
     columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(

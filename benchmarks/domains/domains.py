@@ -2,12 +2,15 @@
 
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py                  # all domains and rows, 3 seeds
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py sick --rows degrees human --seeds 1
+    ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py bug-titles --rows teacher --teacher MODEL
 
 Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows:
 
 simcse       a text is its own positive, on the texts of the training pairs; needs no label
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
+teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
+teacher-degrees   both
 human-50     so many human pairs; human-200
 human        all human pairs of the training split
 
@@ -41,12 +44,17 @@ from stsb_replies import rows_of  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
+from angle_data.labelling.mine import MineConfig, mine  # noqa: E402
 from angle_data.text import stable_hash  # noqa: E402
 from angle_train import evaluate  # noqa: E402
+from angle_train.encode import encode_file  # noqa: E402
+from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
 ROWS = ("simcse", "degrees", "graded", "human-50", "human-200", "human")
+TAUGHT_ROWS = ("teacher", "teacher-degrees")
+TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
 
 
@@ -163,24 +171,45 @@ def simcse(domain: Domain, out: Path, seed: int) -> Path:
     return out
 
 
+def taught(domain: Domain, teacher: str) -> dict[str, Any]:
+    """Return the options of `fit` for a teacher: pairs among the domain's texts, its vectors; made once."""
+    home = domain.human.parent
+    texts, pairs = home / "teacher-texts.jsonl", home / "teacher-pairs.jsonl"
+    vectors = home / f"{Path(teacher).name}.parquet"
+    if not vectors.exists():
+        distinct = sorted({row[f"text{end}"] for row in rows_of(domain.human) for end in (1, 2)})
+        drawn = random.Random(0).sample(distinct, min(TAUGHT_TEXTS, len(distinct)))
+        write_jsonl(texts, ({"text": text} for text in drawn))
+        mine(MineConfig(out=pairs, texts=texts, n=TAUGHT_PAIRS))
+        encode_file(EncodeConfig(model=teacher, texts=texts, out=vectors))
+    return {"teacher": str(vectors), "teacher_pairs": [str(pairs)]}
+
+
 def measured(model: Path, domain: Domain) -> float:
     """Return Spearman x 100 of a model on the test pairs."""
     return float(evaluate(model, pairs=domain.task.test[0]).figures[0]["score"])
 
 
-def run(name: str, domain: Domain, row: str, seed: int, values: dict[str, Any]) -> dict[str, float]:
+def run(
+    name: str, domain: Domain, row: str, seed: int, values: dict[str, Any], teacher: str | None = None
+) -> dict[str, float]:
     """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives."""
     home = RESULTS / "domains" / name
+    options = taught(domain, teacher) if row in TAUGHT_ROWS and teacher else {}
     if row == "simcse":
         value = measured(simcse(domain, home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
-    if row.startswith("human"):
+    data: Path | None
+    if row == "teacher":
+        data, used = None, "default"
+    elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
     else:
-        data, used = data_sets(domain.task)[{"graded": "degrees-mined"}.get(row, row)], domain.task.purpose
+        made = {"graded": "degrees-mined", "teacher-degrees": "degrees"}.get(row, row)
+        data, used = data_sets(domain.task)[made], domain.task.purpose
     recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
-    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed)
+    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, **options)
     by_model = {result["model"]: result["value"] for result in found if result["role"] == "test"}
     tuned = next(value for model, value in by_model.items() if model.startswith(TUNED))
     return {"tuned": tuned, "saved": by_model.get(TUNED, by_model[BACKBONE])}
@@ -207,12 +236,15 @@ def main() -> None:
     """Train every row of every domain with every seed, and print a table for each domain."""
     parser = options(__doc__)
     parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=f"of {', '.join(DOMAINS)}; default all")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--rows", nargs="+", choices=[*ROWS, *TAUGHT_ROWS], default=list(ROWS))
+    parser.add_argument("--teacher", metavar="MODEL", help="of the rows with a teacher; measured itself too")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of every recipe")
     given = parser.parse_args()
     if unknown := set(given.domains) - set(DOMAINS):
         parser.error(f"no such domain: {', '.join(sorted(unknown))}")
+    if set(given.rows) & set(TAUGHT_ROWS) and not given.teacher:
+        parser.error(f"the rows {', '.join(TAUGHT_ROWS)} need --teacher MODEL")
     configure_logging(quiet=True)
     raw = []
     for name in given.domains or DOMAINS:
@@ -221,10 +253,12 @@ def main() -> None:
         rows: dict[str, list[dict[str, float]]] = {}
         for row in given.rows:
             for seed in given.seeds:
-                found = run(name, domain, row, seed, parse_settings(given.set))
+                found = run(name, domain, row, seed, parse_settings(given.set), given.teacher)
                 rows.setdefault(row, []).append(found)
                 raw.append({"domain": name, "row": row, "seed": seed, "untouched": untouched, **found})
         print(shown(name, untouched, rows), flush=True)
+        if given.teacher:
+            print(f"The teacher itself, untouched: {measured(Path(given.teacher), domain):.1f}\n", flush=True)
     save_results("domains", raw)
 
 

@@ -125,6 +125,43 @@ def test_the_scales_of_rows_reach_the_ranking_terms_and_leave_the_other_alone():
     assert mixed["angle"] < together["angle"]
 
 
+TAUGHT = [
+    {"text1": "disk full", "text2": "certificate expired", "score": 0.9, "weight": 0.5, "scale": -1},
+    {"text1": "node rebooted", "text2": "certificate expired", "score": 0.4, "scale": -1},
+    {"text1": "pod evicted", "text2": "node rebooted", "score": 0.45, "scale": -1},
+]
+
+
+@pytest.mark.parametrize("transitive", [False, True])
+def test_what_a_teacher_scored_is_a_term_of_its_own_and_changes_no_ranking_of_labels(transitive):
+    config = papers(cosine_tau=0.2, transitive=transitive, teacher_weight=3.0)
+    model, terms = run(config, rows=[*ROWS, *TAUGHT])
+    _, alone = run(config, rows=ROWS)
+    assert list(terms) == ["teacher", "cosine", "in_batch", "angle"]
+    assert {name: terms[name] for name in ("cosine", "angle")} == pytest.approx(
+        {name: alone[name] for name in ("cosine", "angle")}, rel=1e-5
+    )
+    first, second = ([row[name] for row in TAUGHT] for name in ("text1", "text2"))
+    ends = (model(spelled(texts))["sentence_embedding"] for texts in (first, second))
+    score, weight = torch.tensor([0.9, 0.4, 0.45]), torch.tensor([0.5, 1.0, 1.0])
+    expected = 3 * ranking_objective(*ends, score, tau=0.2, weight=weight)
+    assert terms["teacher"] == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_pairs_that_a_teacher_scored_are_no_positives_and_no_negatives_of_each_other():
+    _, labels = batch_of([*ROWS, *TAUGHT])
+    taught = labels["scale"] < 0
+    assert labels["neutral"][taught].all()
+    assert not labels["positive"][taught].any()
+
+
+def test_a_batch_of_taught_pairs_alone_trains():
+    model, terms = run(papers(), rows=TAUGHT)
+    assert terms["teacher"] > 0
+    assert terms["cosine"] == terms["in_batch"] == terms["angle"] == 0
+    assert model.letters.weight.grad.abs().sum() > 0
+
+
 def test_an_objective_that_was_left_open_is_refused():
     with pytest.raises(ValueError, match=r"no term has a weight; settle the recipe first"):
         run(ObjectiveConfig())

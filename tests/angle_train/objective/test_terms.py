@@ -53,12 +53,11 @@ def slow_published(x, y):
 def slow_ranking(similarity, score, tau, scale=None, weight=None):
     """log(1 + Σ_{score_i > score_j} w_i·w_j·exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s.
 
-    Pairs of one scale are compared, and those of scale 0 with all but those below 0.
+    Pairs of one scale are compared, and those of scale 0 with all.
     """
     total, scale, weight = 1.0, scale or [1] * len(score), weight or [1] * len(score)
     for i, j in itertools.product(range(len(score)), repeat=2):
-        of_two = scale[i] >= 0 and scale[j] >= 0 and 0 in (scale[i], scale[j])
-        if score[i] > score[j] and (scale[i] == scale[j] or of_two):
+        if score[i] > score[j] and (scale[i] == scale[j] or 0 in (scale[i], scale[j])):
             total += weight[i] * weight[j] * math.exp((similarity[j] - similarity[i]) / tau)
     return math.log(total)
 
@@ -110,7 +109,7 @@ ON_SCALES = st.lists(
     st.tuples(
         st.floats(-1, 1),  # similarity
         st.sampled_from([0.0, 0.2, 0.5, 1.0]),
-        st.sampled_from([-1, 0, 1, 2]),  # scale
+        st.sampled_from([0, 1, 2, 3]),  # scale
         st.sampled_from([0.25, 1.0]),  # weight
     ),
     min_size=1,
