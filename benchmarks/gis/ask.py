@@ -113,7 +113,7 @@ def tally(
     asked = 0
     for row in rows:
         said = _read(row)
-        doubt = doubt_of(row["body"], said, row["repo"], row["number"], PUBLIC_HOSTS)
+        doubt = _doubt(row, said)
         if doubt in kinds and (question := question_of(row)) is not None:
             asked += 1
             said = answered(row, question, replies[content_id(question.source)])
@@ -128,7 +128,7 @@ def question_of(row: dict[str, Any]) -> Question | None:
     """Return what would be asked about a comment; None if it is clear, or names no issue."""
     repo, number, body = row["repo"], row["number"], row["body"]
     named = issues_named([body], repo, number, PUBLIC_HOSTS)
-    if not named or doubt_of(body, _read(row), repo, number, PUBLIC_HOSTS) is None:
+    if not named or _doubt(row, _read(row)) is None:
         return None
     return Question(repo, number, "", body, "", tuple((*one, "") for one in named), PUBLIC_HOSTS)
 
@@ -149,6 +149,11 @@ def rates(count: Counter[str]) -> tuple[float, float]:
     """Return precision and recall of explicit links."""
     hit = count["hit"]
     return hit / max(hit + count["false"], 1), hit / max(hit + count["missed"], 1)
+
+
+def _doubt(row: dict[str, Any], said: Reading) -> str | None:
+    about = (row["body"], said, row["repo"], row["number"])
+    return doubt_of(*about, author=row.get("author"), hosts=PUBLIC_HOSTS)
 
 
 def _read(row: dict[str, Any]) -> Reading:

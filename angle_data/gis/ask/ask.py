@@ -46,7 +46,7 @@ def ask_doubtful(config: GisCommandConfig) -> AskResult:
 
 
 def plan_asking(config: GisCommandConfig) -> SessionPlan:
-    """Forecast what `ask_doubtful` would ask and cost, by what is in the store; reads files only."""
+    """Forecast what `ask_doubtful` would ask and cost, by what is in the store; sends nothing."""
     return plan_all(_job(config))
 
 

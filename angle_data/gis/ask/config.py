@@ -46,6 +46,8 @@ class GisCommandConfig:
             if one.name != "temperature" and getattr(self.ask, one.name) != getattr(usual, one.name):
                 flag = one.metadata["option"].flag or one.name
                 raise InputError(f"--{flag.replace('_', '-')} says how to ask; give --ask MODEL with it")
+        if self.asks and gis.strategy == "events":
+            raise InputError("--ask reads comments, and --strategy events leaves them out; give only one")
         if gis.dry_run and gis.no_crawl and not self.asks:
             raise InputError("--dry-run estimates a crawl and --no-crawl skips it; give only one of them")
 

@@ -74,20 +74,22 @@ class Question:
 def find_questions(store: Store, config: GisConfig, read: Reader) -> Iterator[Question]:
     """Yield a question for every doubtful comment that names an issue, or whose thread does, in order.
 
-    Doubtful are statements that the build would leave tentative, as a guess or unbacked, if no other one
-    links the same two issues; and in issues that duplicate none by now, comments that speak of a duplicate
-    without a link (see `doubts.doubt_of`). Equal comments of an issue give one question.
+    Doubtful are statements of people that the build would leave tentative, as a guess or unbacked, if no
+    other one links the same two issues; and in issues that duplicate none by now, comments that speak of a
+    duplicate without a link (see `doubts.doubt_of`). Equal comments of an issue give one question.
     """
-    selection = config.selection()
-    if selection.strategy == "events":
-        return
-    scan = scan_store(store, selection=selection, read=read)
+    scan = scan_store(store, selection=config.selection(), read=read)
     judged = judge_links(scan, Texts(store), cross_repo=config.cross_repo)
     accepted = [said for said in judged if said.status == "accepted"]
     linked = {unordered(said.duplicate, said.canonical) for said in accepted}
     settled = {said.duplicate for said in accepted}
-    tentative = [said for said in judged if said.status == "tentative" and said.reason in _ASKED]
-    guesses = {said.url for said in tentative if unordered(said.duplicate, said.canonical) not in linked}
+    guesses = {
+        said.url
+        for said in judged
+        if (said.status, said.facts.bot) == ("tentative", False)
+        and said.reason in _ASKED
+        and unordered(said.duplicate, said.canonical) not in linked
+    }
     for node in sorted(scan.heads):
         if not (scan.heads[node].is_pull or scan.heads[node].gone):
             yield from _of_issue(store, scan, node, _Doubts(read, guesses, node in settled))
@@ -109,7 +111,8 @@ class _Doubts:
         if comment.url in self.guesses or self.settled:
             return comment.url in self.guesses
         said = self.read(comment.body, repo, comment.number, author=comment.author, hosts=hosts)
-        return doubt_of(comment.body, said, repo, comment.number, hosts) not in (None, "guess")
+        about = (comment.body, said, repo, comment.number)
+        return doubt_of(*about, author=comment.author, hosts=hosts) not in (None, "guess")
 
 
 def _of_issue(store: Store, scan: Scan, node: Node, doubts: _Doubts) -> Iterator[Question]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from angle_data.gis.comments.markdown import own_words
-from angle_data.gis.comments.reading import Reading
+from angle_data.gis.comments.reading import Reading, is_program
 from angle_data.gis.comments.references import find_references
 from angle_data.gis.comments.vocabulary import expand
 
@@ -33,12 +33,17 @@ _RELATED = expand(
 )
 
 
-def doubt_of(body: str, said: Reading, repo: str, number: int, hosts: frozenset[str]) -> Doubt | None:
+def doubt_of(
+    body: str, said: Reading, repo: str, number: int, *, author: str | None, hosts: frozenset[str]
+) -> Doubt | None:
     """Return why the comment `body` of issue `number` in `repo` is doubtful; None if it is not.
 
     `said` is what `read_comment` made of it. What it states outright, denies, or says of third issues is
-    clear. A comment that speaks of a duplicate is doubtful also where it names none: its thread may.
+    clear. A comment that speaks of a duplicate is doubtful also where it names none: its thread may. What a
+    program guesses (`author` ends in `[bot]`) is not: it does so everywhere, and reading makes it no surer.
     """
+    if is_program(author):
+        return None
     if any(link.certainty == "explicit" for link in said.links) or said.denials or said.others:
         return None
     if said.links:

@@ -54,20 +54,23 @@ def run():
 def folder(tmp_path, monkeypatch):
     """A store with clear duplicates and with `DOUBTFUL` comments."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    issues = [make_issue(n) for n in (*range(1, 41), *DOUBTFUL, 49, 50)]
+    issues = [make_issue(n) for n in (*range(1, 41), *DOUBTFUL, 48, 49, 50)]
     issues[42] = make_issue(43, body="I have read #13 before.")
     clear = [make_comment(n, n, f"Duplicate of #{n - 10}.", 500) for n in range(31, 41)]
     doubtful = [
         make_comment(n, n, body, 500, author=author, role=role)
         for n, (body, author, role) in DOUBTFUL.items()
     ]
-    # Its thread names no issue; nothing of the kind; a guess that was taken back.
-    nothing = [make_comment(50, 50, "This is a duplicate.", 500), make_comment(51, 45, "See also #3.", 501)]
-    nothing += [
-        make_comment(52, 49, "Maybe a dup of #19?", 500),
+    others = [
+        make_comment(50, 50, "This is a duplicate.", 500),  # its thread names no issue
+        make_comment(51, 45, "See also #3.", 501),
+        make_comment(52, 49, "Maybe a dup of #19?", 500),  # and taken back:
         make_comment(53, 49, "Not a dup of #19.", 501),
+        make_comment(54, 31, "Maybe a dup of #21?", 400),  # stated outright later
+        make_comment(55, 32, "Closed like #7, it is the duplicate.", 501),  # of an issue that is linked
+        make_comment(56, 48, "Possible duplicate of #18", 500, author="finder[bot]", role="NONE"),
     ]
-    write_store(tmp_path / "gis", issues=issues, comments=[*clear, *doubtful, *nothing])
+    write_store(tmp_path / "gis", issues=issues, comments=[*clear, *doubtful, *others])
     return tmp_path / "gis"
 
 
@@ -113,7 +116,7 @@ def test_answers_confirm_deny_and_leave_open(run, folder):
     assert accepted[43]["canonical"].endswith("/13")
     assert (accepted[47]["duplicate"][-3:], accepted[47]["canonical"][-3:]) == ("/17", "/47")
     tentative, rejected = by_issue(audit(folder, "tentative")), by_issue(audit(folder, "rejected"))
-    assert {n: row["reason"] for n, row in tentative.items()} == {44: "guess", 45: "guess"}
+    assert {n: row["reason"] for n, row in tentative.items()} == dict.fromkeys((31, 44, 45, 48), "guess")
     assert rejected[42]["reason"] == "annotator_denied"
     # Every answered statement names the model and the journal's row, and quotes the reply.
     journal = {row["key"]: row for _, row in read_jsonl(folder / "asked" / "tiny" / "journal.jsonl")}
@@ -255,6 +258,10 @@ def test_recorded_replies_answer(run, folder, tmp_path):
         (("--ask-seed", "1"), "--ask-seed says how to ask; give --ask MODEL with it"),
         (("--ask", "owner/model", "--engine", "server"), "has no public address"),
         (("--ask", "tiny", "--engine", "nothing"), "unknown engine 'nothing'"),
+        (
+            ("--ask", "tiny", "--strategy", "events"),
+            "--ask reads comments, and --strategy events leaves them",
+        ),
     ],
 )
 def test_mistakes_are_one_line(run, folder, arguments, message):
@@ -334,4 +341,6 @@ def test_words_around_an_answer_do_no_harm_and_the_last_one_counts():
 )
 def test_doubtful_comments(body, doubt):
     said = read_comment(body, "org/one", 9)
-    assert doubt_of(body, said, "org/one", 9, PUBLIC_HOSTS) == doubt
+    about = (body, said, "org/one", 9)
+    assert doubt_of(*about, author="ann", hosts=PUBLIC_HOSTS) == doubt
+    assert doubt_of(*about, author="finder[bot]", hosts=PUBLIC_HOSTS) is None
