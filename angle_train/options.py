@@ -105,6 +105,14 @@ class EvalOptions:
     model: list[str] = option("Model to measure: directory or hub id. Repeatable.")
     pairs: list[str] | None = option(f"Scored pairs: {TABLE_KINDS}, or hub:ID. Repeatable.", None)
     judged: str | None = _judged()
+    search: list[str] | None = option(
+        "Search to measure on: folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/test.tsv), or "
+        "hub:ID. Repeatable.",
+        None,
+    )
+    corpus: str | None = option("Documents to search, _id, title, text; with --queries and --qrels.", None)
+    queries: str | None = option("Queries: _id, text.", None)
+    qrels: str | None = option("Grades, .tsv: query-id, corpus-id, score; above 0 is relevant.", None)
     task: list[str] | None = option(
         "Task or group to measure on, such as stsb, sick-r or sts (all seven sets). Repeatable. An unknown "
         "name lists them all.",
@@ -115,7 +123,8 @@ class EvalOptions:
     )
     baseline: str | None = option("Model to compare the others against.", None)
     split: str | None = option(
-        "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
+        "Rows of a file with a split column (default: all), or split of a dataset or qrels (default: test).",
+        None,
     )
     scale: str | None = _scale()
     report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)

@@ -133,7 +133,7 @@ def uses(name):
     package = name.split(".")[0]
     shared = SHARED if name not in SHARED else {"angle_data"}
     return {*shared, *(f"{package}.{other}" for other in ROOMS[name].split())} | (
-        {"angle_data.publish"} if package == "angle_train" else set()
+        {"angle_data.publish", "angle_data.similar"} if package == "angle_train" else set()
     )
 
 

@@ -22,7 +22,7 @@ from angle_train.report.result import FitReport
 from angle_train.report.right_shares import (
     DEFINITION,
 )
-from angle_train.report.text import notes_on, table_of
+from angle_train.report.text import items_of, notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED, Verdict
 
 _Row = tuple[str, Sequence[str]]
@@ -65,6 +65,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         warnings=[f"{note}." for note in report.notes],
         scores=scores_of(results, roles=True, coloured=tuned, charted=judged),
         looks=[look_at(view, BACKBONE) for view in views],
+        searches=[],
         tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
         made=made,
@@ -131,6 +132,7 @@ def scores_of(
     ]
     return {
         "alone": all(result.metric == SPEARMAN for result in results),
+        "items": items_of(results),
         "columns": made.columns,
         "rows": rows,
         "numbers": made.numbers,
