@@ -47,14 +47,15 @@ from angle_train.model.load import (
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
+from angle_train.outcome import HeldOut, TuningResult, what_was_found
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import FitReport, Trained, make_fit_report
+from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
-from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
+from angle_train.train.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.train.merging import blend, snapshot
@@ -126,31 +127,6 @@ class FitRun:
             resume=self.resume,
             options=TrainOptions(stop_at, tracker_names(self.options.report_to), self.kept),
         )
-
-
-class HeldOut(NamedTuple):
-    """Pairs that were held out in turn: their similarities under the base model and under tuned ones."""
-
-    pairs: PairSet
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class TuningResult:
-    """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
-
-    Attributes:
-        training: The log; its `best_step` is that of the chosen weights, 0 for the base model.
-        choice: Why these.
-        findings: Further findings for the report, see `FitReport.details`.
-        held_out: Where parts were held out in turn.
-    """
-
-    training: Training
-    choice: Choice
-    findings: dict[str, Any]
-    held_out: HeldOut | None = None
 
 
 def fit(options: FitOptions, reason: str = "") -> FitResult:
@@ -446,25 +422,6 @@ def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> No
         blend(model, snapshot(model if has_adapters(model) else run.load()), share)
 
 
-def what_was_found(run: FitRun, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
-    """Return the figures of a run before and after tuning."""
-    choice = outcome.choice
-    held_out = outcome.held_out
-    details = outcome.findings
-    if held_out is None:
-        old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
-        return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
-    return Trained(
-        outcome.training,
-        [("dev", held_out.pairs), *run.data.evaluated],
-        [held_out.before, *before],
-        [held_out.after, *after],
-        choice.scores[0],
-        choice.scores[max(choice.chosen, 1)],
-        details,
-    )
-
-
 @rank_zero
 def save(
     run: FitRun, model: SentenceTransformer, before: Columns, outcome: TuningResult, facts: dict[str, Any]
@@ -474,7 +431,7 @@ def save(
     directory = run.directory
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
-    trained = what_was_found(run, before, outcome, after)
+    trained = what_was_found(run.data, before, outcome, after)
     report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
     if options.require_better and report.verdict.doubted:
         report = report.with_backbone()

@@ -54,6 +54,7 @@ TOP = {
         "api": "runs",
         "purpose": "runs",
         "run": "runs",
+        "outcome": "runs",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",

@@ -38,7 +38,7 @@ _PLACE_BITS = 28  # of a key: the place of the document; 268 million documents a
 _LAST = (1 << _PLACE_BITS) - 1
 _NONE = np.iinfo(np.int64).min
 Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+PlacesArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Ranking:
         figures: Each figure of each query (Q,), by name; `NDCG` is the first.
     """
 
-    places: Ints
+    places: PlacesArray
     figures: Mapping[str, Array]
 
     def statistics(self) -> dict[str, Statistic]:
@@ -59,7 +59,7 @@ class Ranking:
         return {name: mean_of(values) for name, values in self.figures.items()}
 
 
-def rank(found: SearchSet, encode: Encode) -> Ranking:
+def rank_documents(found: SearchSet, encode: Encode) -> Ranking:
     """Search with the embeddings of `encode`: as of queries and documents, if that tells them apart."""
     as_query = as_document = encode
     scaled = unit_rows
@@ -88,7 +88,7 @@ def rank_by_words(found: SearchSet) -> Ranking:
     return judged_ranking(found, places)
 
 
-def judged_ranking(found: SearchSet, places: Ints) -> Ranking:
+def judged_ranking(found: SearchSet, places: PlacesArray) -> Ranking:
     """Return the ranking of the best documents (Q, more than `DEPTH`), without the query's own document."""
     order = np.argsort(places == found.own[:, None], axis=1, kind="stable")
     places = np.take_along_axis(places, order, axis=1)[:, :DEPTH]
@@ -118,7 +118,7 @@ def _double(embeddings: NDArray[np.float32]) -> Array:
     return embeddings.astype(np.float64)
 
 
-def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], Ints, Ints]]:
+def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], PlacesArray, PlacesArray]]:
     """Yield distinct texts, the places of documents that have one of them, and which of them each has."""
     numbers: dict[str, int] = {}
     of = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
@@ -131,7 +131,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], Ints, Ints]]:
         yield block, places, of[places] - start
 
 
-def _keys(similarity: Array, places: Ints) -> Ints:
+def _keys(similarity: Array, places: PlacesArray) -> PlacesArray:
     """Return an integer for each similarity (q, n) that is the larger, the earlier a document stands.
 
     The bits of a number in single precision, read as an integer, have the order of the numbers, but for the
@@ -142,13 +142,13 @@ def _keys(similarity: Array, places: Ints) -> Ints:
     return (bits << _PLACE_BITS) | (_LAST - places)
 
 
-def _best_of(one: Ints, other: Ints) -> Ints:
+def _best_of(one: PlacesArray, other: PlacesArray) -> PlacesArray:
     """Return as many of the largest keys of each row of both as `one` has, in any order."""
     keys = np.concatenate([one, other], axis=1)
-    largest: Ints = np.partition(keys, keys.shape[1] - one.shape[1], axis=1)[:, -one.shape[1] :]
+    largest: PlacesArray = np.partition(keys, keys.shape[1] - one.shape[1], axis=1)[:, -one.shape[1] :]
     return largest
 
 
-def _places(keys: Ints) -> Ints:
+def _places(keys: PlacesArray) -> PlacesArray:
     """Return the places of the documents of keys, -1 where there is none."""
     return np.where(keys == _NONE, -1, _LAST - (keys & _LAST))

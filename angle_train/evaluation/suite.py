@@ -29,7 +29,7 @@ from angle_train.evaluation.compare import (
     View,
     judge,
 )
-from angle_train.evaluation.search import rank, rank_by_words
+from angle_train.evaluation.search import rank_by_words, rank_documents
 from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
@@ -87,7 +87,7 @@ class OwnSearch:
 
     def measure(self, data: SearchSet, encode: Encode) -> Outcome:
         """Search, and judge what is found for each query."""
-        ranking = rank(data, encode)
+        ranking = rank_documents(data, encode)
         return Outcome(ranking.statistics(), ranking=ranking)
 
     def by_words(self) -> Outcome:

@@ -22,7 +22,7 @@ from angle_train.report.result import FitReport
 from angle_train.report.right_shares import (
     DEFINITION,
 )
-from angle_train.report.text import items_of, notes_on, table_of
+from angle_train.report.text import measured_items, notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED, Verdict
 
 _Row = tuple[str, Sequence[str]]
@@ -132,7 +132,7 @@ def scores_of(
     ]
     return {
         "alone": all(result.metric == SPEARMAN for result in results),
-        "items": items_of(results),
+        "items": measured_items(results),
         "columns": made.columns,
         "rows": rows,
         "numbers": made.numbers,

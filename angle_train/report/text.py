@@ -141,7 +141,7 @@ def results_table(results: Sequence[Result]) -> str:
     baselines = sorted({result.baseline for result in results if result.baseline})
     paired = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
     alone = all(result.metric == SPEARMAN for result in results)
-    what = f"{'Spearman x 100, ' if alone else ''}95 % bootstrap intervals over {items_of(results)}"
+    what = f"{'Spearman x 100, ' if alone else ''}95 % bootstrap intervals over {measured_items(results)}"
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
@@ -189,7 +189,7 @@ def finding(found: Sequence[Result], old: str) -> str:
 
 def _finding_on_one(result: Result, old: str) -> str:
     difference = result.gain
-    where = f"on {result.count:,} {items_of([result])}"
+    where = f"on {result.count:,} {measured_items([result])}"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
         return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}"
@@ -198,7 +198,7 @@ def _finding_on_one(result: Result, old: str) -> str:
     return f"Not reliably better than {old} ({delta:+.1f} {interval_text(difference)} {where})"
 
 
-def items_of(results: Sequence[Result]) -> str:
+def measured_items(results: Sequence[Result]) -> str:
     """Return what results are of, and what their intervals are over: pairs, queries, or else items."""
     kinds = {SPEARMAN: "pairs", NDCG: "queries"}
     found = {kinds.get(result.metric, "items") for result in results if result.main}

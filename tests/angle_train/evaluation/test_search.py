@@ -9,7 +9,7 @@ import pytest
 
 from angle_train.data.search_set import SearchSet
 from angle_train.evaluation import search
-from angle_train.evaluation.search import DEPTH, figures_of_query, rank, rank_by_words
+from angle_train.evaluation.search import DEPTH, figures_of_query, rank_by_words, rank_documents
 from angle_train.evaluation.similarity import Embedder
 
 GOLD = Path(__file__).parent / "pytrec_eval.json"
@@ -57,7 +57,7 @@ def test_figures_are_those_of_pytrec_eval_with_grades_and_ties_whatever_the_bloc
     monkeypatch.setattr(search, "_TEXTS", texts)
     monkeypatch.setattr(search, "_CELLS", cells)
     searched, encode, found = gold
-    ranking = rank(searched, encode)
+    ranking = rank_documents(searched, encode)
     for name, values in ranking.figures.items():
         expected = [figures[name] for figures in found["figures"].values()]
         assert values.tolist() == pytest.approx(expected, abs=1e-9), name
@@ -71,7 +71,7 @@ def test_figures_are_those_of_pytrec_eval_itself_where_it_is_installed(gold):
     runs = {q: dict(zip(found["documents"], row, strict=True)) for q, row in found["scores"].items()}
     evaluator = pytrec_eval.RelevanceEvaluator(found["qrels"], {"ndcg_cut.10", "recall.100"})
     theirs = evaluator.evaluate(runs)
-    ranking = rank(searched, encode)
+    ranking = rank_documents(searched, encode)
     for ours, name in (("ndcg@10", "ndcg_cut_10"), ("recall@100", "recall_100")):
         assert ranking.figures[ours].tolist() == pytest.approx([theirs[q][name] for q in runs], abs=1e-9)
 
@@ -108,7 +108,7 @@ def test_figures_are_those_of_the_definitions(seed):
     def encode(asked):
         return np.array([vectors[text] for text in asked])
 
-    ranking = rank(search_set(texts, queries, qrels), encode)
+    ranking = rank_documents(search_set(texts, queries, qrels), encode)
     for row, (query, text) in enumerate(queries.items()):
         one = vectors[text] / np.linalg.norm(vectors[text])
         scores = {
@@ -130,7 +130,7 @@ def test_each_distinct_text_is_encoded_once_and_in_small_blocks(monkeypatch):
         calls.append(list(asked))
         return np.array([[len(text), hash(text) % 97 + 1] for text in asked], dtype=np.float32)
 
-    rank(search_set(texts, {"q": "a query"}, {"q": {"d1": 1}}), encode)
+    rank_documents(search_set(texts, {"q": "a query"}, {"q": {"d1": 1}}), encode)
     assert calls[0] == ["a query"]
     assert max(map(len, calls)) == 10
     assert sorted(text for call in calls[1:] for text in call) == sorted(set(texts.values()))
@@ -140,7 +140,9 @@ def test_a_document_with_the_id_of_the_query_is_no_result():
     texts = {"a": "one", "b": "two", "c": "three"}
     searched = search_set(texts, {"a": "asked"}, {"a": {"b": 1}})
     vectors = {"asked": [1, 0], "one": [1, 0], "two": [1, 1], "three": [0, 1]}
-    ranking = rank(searched, lambda asked: np.array([vectors[text] for text in asked], dtype=np.float32))
+    ranking = rank_documents(
+        searched, lambda asked: np.array([vectors[text] for text in asked], dtype=np.float32)
+    )
     found = [searched.ids[place] for place in ranking.places[0] if place >= 0]
     assert found == ["b", "c"]
     assert ranking.figures["mrr@10"].tolist() == [1.0]
@@ -166,12 +168,12 @@ def test_figures_are_those_of_sentence_transformers(tiny_model, examples):
         write_csv=False,
     )
     theirs = evaluator(tiny_model)
-    ours = rank(search_set(texts, queries, wanted), Embedder(tiny_model, "tiny")).figures
+    ours = rank_documents(search_set(texts, queries, wanted), Embedder(tiny_model, "tiny")).figures
     for name in ("ndcg@10", "mrr@10", "recall@10", "recall@100"):
         assert ours[name].mean() == pytest.approx(theirs[f"cosine_{name}"], abs=1e-6)
     assert 0 < ours["ndcg@10"].mean() < 1
     tiny_model.prompts["query"] = ""
-    plain = rank(search_set(texts, queries, wanted), Embedder(tiny_model, "tiny")).figures
+    plain = rank_documents(search_set(texts, queries, wanted), Embedder(tiny_model, "tiny")).figures
     assert plain["ndcg@10"].mean() != ours["ndcg@10"].mean()  # the prompt of queries is used
 
 
@@ -180,9 +182,9 @@ def test_a_model_that_compares_by_dot_product_is_ranked_by_it(tiny_model):
     vectors = {"asked": [1, 0], "node": [3, 3], "cluster": [1, 0]}
     tiny_model.encode = lambda asked, **_: np.array([vectors[text] for text in asked], dtype=np.float32)
     searched = search_set(texts, {"q": "asked"}, {"q": {"near": 1}})
-    assert rank(searched, Embedder(tiny_model, "")).figures["mrr@10"].tolist() == [1.0]
+    assert rank_documents(searched, Embedder(tiny_model, "")).figures["mrr@10"].tolist() == [1.0]
     tiny_model.similarity_fn_name = "dot"
-    assert rank(searched, Embedder(tiny_model, "")).figures["mrr@10"].tolist() == [0.5]
+    assert rank_documents(searched, Embedder(tiny_model, "")).figures["mrr@10"].tolist() == [0.5]
 
 
 def test_words_find_what_shares_them():
