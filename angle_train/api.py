@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,7 +156,8 @@ def fit(
             was told that the pairs are for (`purpose`), else `default`.
         **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
             the backbone finds them), `guard` (labelled pairs of other text that must not get worse), `judged`
-            (many pairs that a language model graded, the test pairs among them), the command's other options
+            (many pairs that a language model graded, the test pairs among them), `test_search` (searches to
+            report on: folders in BEIR's layout), the command's other options
             (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and
             any value of the recipe by its name: `epochs=3`,
             `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
@@ -171,9 +172,10 @@ def fit(
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", "keep", "guard", *_RUN_OPTIONS, "merge_back", *keys])
+    check_names("fit", options, ["human", "keep", "guard", "test_search", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
+    options["test_search"] = _several(options.get("test_search")) or None
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
@@ -267,8 +269,8 @@ def evaluate(
 
 def _tasks(given: Mapping[str, Any]) -> Mapping[str, Task]:
     """Return what is measured, by name."""
-    from angle_train.data.search_set import load_search, load_search_files
-    from angle_train.evaluation.suite import OwnSearch, own_pairs, short_names
+    from angle_train.data.search_set import load_search_files, load_searches
+    from angle_train.evaluation.suite import OwnSearch, own_pairs
     from angle_train.evaluation.task import expand_names, load_task
 
     if given["pairs"]:
@@ -276,11 +278,8 @@ def _tasks(given: Mapping[str, Any]) -> Mapping[str, Task]:
     if given["task"]:
         return {name: load_task(name) for name in expand_names(given["task"])}
     if given["search"]:
-        names = short_names(given["search"])
-        return {
-            name: OwnSearch(replace(load_search(spec, given["split"]), name=name))
-            for spec, name in names.items()
-        }
+        searches = load_searches(given["search"], given["split"])
+        return {searched.name: OwnSearch(searched) for searched in searches}
     found = load_search_files(*(given[name] for name in _SEARCH_FILES))
     return {found.name: OwnSearch(found)}
 

@@ -61,6 +61,9 @@ class FitOptions:
         shown="parts of --human in turn, else validation split, else a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
+    test_search: list[str] | None = option(
+        "Search to report on: folder in BEIR's layout, or hub:ID, as of eval --search. Repeatable.", None
+    )
     judged: str | None = _judged()
     keep: list[str] | None = _keep()
     guard: list[str] | None = option(

@@ -30,8 +30,10 @@ from angle_data.locking import hold
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import load_searches
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
+from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -70,7 +72,10 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
-_REPEATED = ("backbone", "data", "human", "keep", "guard", "dev", "test", "judged", "scale", "drop_leaks")
+_REPEATED = (
+    *("backbone", "data", "human", "keep", "guard", "dev", "test", "test_search", "judged"),
+    *("scale", "drop_leaks"),
+)
 
 
 class FitResult(NamedTuple):
@@ -92,6 +97,7 @@ class FitRun:
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
         resume: The checkpoint to go on from.
         kept: The texts that are to keep their similarities, with the base model's embeddings.
+        found: What the base model finds in the test searches.
     """
 
     options: FitOptions
@@ -101,6 +107,7 @@ class FitRun:
     tokens: int | None = None
     resume: Path | None = None
     kept: Kept | None = None
+    found: Sequence[Ranking] = ()
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -150,6 +157,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
         run, model, lengths = load_model(run)
         run = claim(embed_texts_to_keep(run, model), held)
         before, guards = measure_base_model(run, model)
+        run = replace(run, found=search_by_base_model(run, model))
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
         outcome = tune(run, model, before, guards)
         report = save(run, model, before, outcome, facts | lengths)
@@ -192,7 +200,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
     )
     recipe = settle(options.recipe, given.training)
-    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
+    searches = load_searches(options.test_search or ())
+    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
     if options.judged:
         data = with_judged(data, options.judged)
     guarded, own = own_texts(data.train)
@@ -216,6 +225,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "texts to keep": data.kept,
         "judged pairs": data.judged,
     }
+    more |= {f"test search {searched.name}": searched for searched in data.searches}
     more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
     return parts | {part: found.sha256() for part, found in more.items() if found is not None}
 
@@ -292,6 +302,13 @@ def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.f
 def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
     """Return the similarities of sets of pairs under the base model."""
     return measure(base_model(run, model), sets, BACKBONE)
+
+
+@rank_zero
+def search_by_base_model(run: FitRun, model: SentenceTransformer) -> list[Ranking]:
+    """Return what the base model finds in the test searches."""
+    searches = run.data.searches
+    return search_all(searches, base_model(run, model), BACKBONE) if searches else []
 
 
 def measure_base_model(run: FitRun, model: SentenceTransformer) -> tuple[Columns, Guards]:
@@ -433,6 +450,8 @@ def save(
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run.data, before, outcome, after)
     report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
+    found = search_all(run.data.searches, model, TUNED)
+    report = report.with_searches(run.data.searches, run.found, found)
     if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:
@@ -446,6 +465,7 @@ def save(
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, options.data or ())))
-        write_fit_page(folder / "report.html", report, trained.views(report.tuned_name), made)
+        views = [*trained.views(report.tuned_name), *report.searches(run.data.searches, run.found, found)]
+        write_fit_page(folder / "report.html", report, views, made)
     directory.finish()
     return report

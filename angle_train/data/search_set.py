@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.tables import identity_of, number_of, text_of
 from angle_data.text import counted
+from angle_train.data.pairs import PairSet
 from angle_train.data.sources import HUB_PREFIX, Item, load_hub_dataset, names_of, read_rows
 
 log = logging.getLogger("angle.search")
@@ -63,6 +64,14 @@ class SearchSet:
     def __len__(self) -> int:
         return len(self.queries)
 
+    def pairs(self) -> PairSet:
+        """Return each query with each of its relevant documents, to be looked for in training pairs."""
+        found = [
+            (query, at) for query, grades in zip(self.queries, self.grades, strict=True) for at in grades
+        ]
+        first, second = [query for query, _ in found], [self.texts[at] for _, at in found]
+        return PairSet(self.name, first, second, np.ones(len(found)), np.ones(len(found)))
+
     def sha256(self) -> str:
         """Return a digest of everything that figures depend on."""
         digest = hashlib.sha256()
@@ -92,6 +101,16 @@ def load_search(spec: str, split: str | None = None) -> SearchSet:
         )
     corpus, queries = (_file(folder, name) for name in ("corpus", "queries"))
     return load_search_files(corpus, queries, _qrels(folder / "qrels", split), folder.resolve().name)
+
+
+def load_searches(specs: Sequence[str], split: str | None = None) -> list[SearchSet]:
+    """Return several search sets, by names that differ: sets that share one are called by their sources."""
+    found = [load_search(spec, split) for spec in specs]
+    names = [searched.name for searched in found]
+    return [
+        replace(searched, name=spec) if names.count(searched.name) > 1 else searched
+        for spec, searched in zip(specs, found, strict=True)
+    ]
 
 
 def load_search_files(corpus: str, queries: str, qrels: str, name: str = "") -> SearchSet:

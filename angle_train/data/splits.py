@@ -20,6 +20,7 @@ from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import HUMAN, PairSet, distinct_names, join, load_pairs
+from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits
 from angle_train.recipe import ObjectiveConfig, Recipe
 
@@ -45,6 +46,7 @@ class RunData:
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
+        searches: Searches that nothing is chosen on.
     """
 
     train: PairSet
@@ -56,6 +58,7 @@ class RunData:
     guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     judged: JudgedPairs | None = None
+    searches: Sequence[SearchSet] = ()
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
@@ -108,7 +111,9 @@ def load_sets(
     return LoadedPairs(join(sets) if sets else None, human_pairs, dev_sets, test_sets)
 
 
-def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False) -> RunData:
+def assign_uses(
+    given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False, searches: Sequence[SearchSet] = ()
+) -> RunData:
     """Decide what each of the given pairs is used for; the recipe is settled.
 
     Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
@@ -125,13 +130,14 @@ def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False)
     if others is not None and not dev and human is None:
         others, held_out = _held_out(others, recipe.training.seed)
         dev = [held_out]
-    others, human, dropped = _leave_out(others, human, [*dev, *test] if drop_leaks else None)
+    measured = [*dev, *test, *(searched.pairs() for searched in searches)]
+    others, human, dropped = _leave_out(others, human, measured if drop_leaks else None)
     train = together(others, human, recipe.objective)
     if human is not None and not dev:
         check_enough(human)
     if len(set(train.scales())) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, dropped=dropped)
+    return RunData(train, dev, test, human, others, dropped=dropped, searches=searches)
 
 
 def _leave_out(
@@ -218,7 +224,7 @@ def run_leaks(data: RunData) -> list[Leak]:
         # Each part is measured by a run on all of the other pairs; those that it shares were left out.
         found.append(find_leaks("training", data.others, "dev", data.human))
         log.info(SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
-    for role, pairs in data.evaluated:
+    for role, pairs in [*data.evaluated, *(("test", searched.pairs()) for searched in data.searches)]:
         learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
         for origin, seen in learned:
             leak = find_leaks(origin, seen, role, pairs)

@@ -22,7 +22,7 @@ from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import SearchSet
 from angle_train.evaluation.judged import Judged, with_judge
-from angle_train.evaluation.search import Ranking
+from angle_train.evaluation.search import Ranking, rank_by_words
 from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
@@ -309,6 +309,12 @@ class Comparison:
                 found = self._surer(found, first.pairs, outcomes, judged, seed)
             results += found
         return results
+
+    def on_search(self, view: SearchView) -> list[Result]:
+        """Return the results of a search, which a search by words comes before."""
+        rankings = {BM25_WORDS: rank_by_words(view.searched), **view.rankings}
+        outcomes = {model: Outcome(found.statistics()) for model, found in rankings.items()}
+        return self.on_task(view.searched.name, outcomes)
 
     def _results(
         self, of: Callable[..., Result], figures: Mapping[str, Drawn], sharing: Sharing

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from angle_data.similar.bm25 import BM25
 from angle_train.data.search_set import SearchSet
 from angle_train.evaluation.similarity import COSINE_DECIMALS, Embedder, Encode, unit_rows
 from angle_train.evaluation.statistics import Statistic, mean_of
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 DEPTH = 100
 """So many documents are kept for each query."""
@@ -78,6 +82,11 @@ def rank_documents(found: SearchSet, encode: Encode) -> Ranking:
     return judged_ranking(found, _places(np.sort(best, axis=1)[:, ::-1]))
 
 
+def search_all(searches: Sequence[SearchSet], model: SentenceTransformer, name: str = "") -> list[Ranking]:
+    """Return what a model finds in each search; `name` is that of `Embedder`."""
+    return [rank_documents(searched, Embedder(model, name)) for searched in searches]
+
+
 def rank_by_words(found: SearchSet) -> Ranking:
     """Search by the words that texts share (BM25): what a search without any model finds."""
     index = BM25(found.texts)
@@ -124,9 +133,10 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], PlacesArray, Plac
     of = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
     distinct = list(numbers)
     order = np.argsort(of, kind="stable")
+    in_order = of[order]
     for start in range(0, len(distinct), _TEXTS):
         block = distinct[start : start + _TEXTS]
-        first, last = np.searchsorted(of[order], [start, start + len(block)])
+        first, last = np.searchsorted(in_order, [start, start + len(block)])
         places = order[first:last]
         yield block, places, of[places] - start
 

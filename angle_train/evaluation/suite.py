@@ -20,7 +20,6 @@ from angle_train.data.pairs import PairSet, distinct_names, load_pairs
 from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluation.compare import (
-    BM25_WORDS,
     WORD_OVERLAP,
     Comparison,
     Evaluation,
@@ -29,7 +28,7 @@ from angle_train.evaluation.compare import (
     View,
     judge,
 )
-from angle_train.evaluation.search import rank_by_words, rank_documents
+from angle_train.evaluation.search import rank_documents
 from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
@@ -88,11 +87,6 @@ class OwnSearch:
     def measure(self, data: SearchSet, encode: Encode) -> Outcome:
         """Search, and judge what is found for each query."""
         ranking = rank_documents(data, encode)
-        return Outcome(ranking.statistics(), ranking=ranking)
-
-    def by_words(self) -> Outcome:
-        """Return what a search for the words of the queries finds."""
-        ranking = rank_by_words(self.searched)
         return Outcome(ranking.statistics(), ranking=ranking)
 
 
@@ -221,7 +215,7 @@ def _compared(
         elif isinstance(task, OwnSearch):
             rankings = {model: outcome.ranking for model, outcome in found.items() if outcome.ranking}
             searches.append(SearchView(task.searched, rankings))
-            results += comparison.on_task(name, {BM25_WORDS: task.by_words(), **found})
+            results += comparison.on_search(searches[-1])
         else:
             results += comparison.on_task(name, found, task.standard_size, stable_hash(name) % 2**32)
         if pairs := next(iter(found.values())).pairs:

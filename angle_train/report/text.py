@@ -148,7 +148,8 @@ def results_table(results: Sequence[Result]) -> str:
 def compared_line(result: Result) -> str:
     """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
     found = result.gain
-    return f"{result.pairs}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
+    name = f"{result.pairs}, {NDCG}" if result.metric == NDCG else result.pairs
+    return f"{name}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
 def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
