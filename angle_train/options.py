@@ -14,7 +14,7 @@ from typing import Any
 from angle_data.calling.options import check_values, option
 from angle_data.tables import TABLE_KINDS
 
-_OF_PURPOSE = "opposites or topics if the data says so, else default"
+_OF_PURPOSE = "opposites, topics or search if the data says so, else default"
 
 _backbone = partial(option, "Model to start from: directory or hub id.")
 _data = partial(option, f"Training pairs: {TABLE_KINDS}, or hub:ID. Repeatable.")
