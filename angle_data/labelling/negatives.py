@@ -131,7 +131,7 @@ def read_answered(path: Path) -> tuple[list[Answered], int]:
     """Return the pairs of a query and a passage that answers it, each once, and how many rows there are.
 
     Columns are `query` and `positive`, `anchor` and `positive`, or those of two texts. Rows whose `label`, or
-    else `score`, is 0 are no such pairs.
+    else `score`, is 0 are no such pairs, nor are two texts that are the same.
     """
     found: dict[tuple[str, str], Answered] = {}
     count = 0
@@ -143,9 +143,10 @@ def read_answered(path: Path) -> tuple[list[Answered], int]:
             raise InputError(f"{where}: no columns query, positive (or text1, text2); found: {there}")
         label = next((cells[name] for name in _LABELS if name in cells), 1)
         query, positive = ((text_of(cells, name, where) or "").strip() for name in names)
-        if number_of(label) == 0 or not (query and positive):
+        key = normalise(query), normalise(positive)
+        if number_of(label) == 0 or not (query and positive) or key[0] == key[1]:
             continue
-        found.setdefault((normalise(query), normalise(positive)), Answered(query, positive, row))
+        found.setdefault(key, Answered(query, positive, row))
     if not found:
         raise InputError(f"{path} holds no pairs of a query and a passage that answers it; check the file")
     return list(found.values()), count

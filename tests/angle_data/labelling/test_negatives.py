@@ -123,6 +123,7 @@ def test_the_command_says_what_it_found(tmp_path):
             r":1: no columns query, positive \(or text1, text2\); found: qu",
         ),
         ([{"query": "a", "positive": "b", "label": 0}], {}, "holds no pairs of a query and a passage"),
+        ([{"query": "a", "positive": " A."}], {}, "holds no pairs of a query and a passage"),
         (
             [{"query": "tea", "positive": "Order more coffee."}],
             {},
