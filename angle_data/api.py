@@ -215,10 +215,11 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
         texts: As for `label`; None where there are `runs`.
         out: The .jsonl file to write.
         **options: Those of the command: `n=2000`, `seed=0`, `text_field="text"`, `embeddings="texts.npy"`;
-            `runs`, one or several that `label` returned, for pairs among what was written for each text.
+            `runs`, one or several that `label` returned, for pairs among what was written for each text;
+            `negatives`, a file of queries with what answers them, for hard negatives among the texts.
 
     Returns:
-        The pairs: `text1`, `text2`, `kind`.
+        The pairs: `text1`, `text2`, `kind`; or the negatives: `query`, `positive`, `negatives`, `purpose`.
     """
     from angle_data.labelling.command import mine as command
     from angle_data.labelling.mine import MineConfig

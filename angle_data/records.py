@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Polarity = Literal["synonym", "antonym"]
 
-PURPOSES = ("opposites", "topics")
-"""What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
+PURPOSES = ("opposites", "topics", "search")
+"""What pairs can be for: opposites are kept apart; or are of one topic; or a query and what answers it."""
 RECORDED = "recorded-"
 """How the checkpoint of recorded replies begins; the digest of their file follows."""
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125

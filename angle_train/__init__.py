@@ -16,6 +16,7 @@ In reading order:
 `purpose`: which recipe a run takes.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `run`: one training run, from pairs to report.
+`outcome`: what tuning came to, between training and report.
 `encode`: the texts of a file as embeddings in a file.
 
 Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `training` (one

@@ -27,11 +27,19 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from angle_train.evaluation.compare import Evaluation, Result
+    from angle_train.evaluation.task import Task
     from angle_train.recipe import Recipe
     from angle_train.report.result import FitReport
 
 _RUN_OPTIONS = ("judged", "scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
 _EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device")
+_SEARCH_FILES = ("corpus", "queries", "qrels")
+_WAYS = {  # what models are measured on, and the options that go with it
+    "pairs": ("judged", "split", "scale"),
+    "search": ("split",),
+    "qrels": (),
+    "task": ("data_dir",),
+}
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 
 
@@ -149,10 +157,10 @@ def fit(
         **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
             the backbone finds them), `guard` (labelled pairs of other text that must not get worse),
             `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
-            `judged` (many pairs that a language model graded, the test pairs among them), the command's other
-            options (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`,
-            `merge_back`), and any value of the recipe by its name: `epochs=3`, `learning_rate=2e-5`,
-            `seed=1`, `weight_decay=0.1` …
+            `judged` (many pairs that a language model graded, the test pairs among them), `test_search`
+            (searches to report on: folders in BEIR's layout), the command's other options (`scale`,
+            `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and any value
+            of the recipe by its name: `epochs=3`, `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
     Raises:
         InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.
@@ -164,10 +172,11 @@ def fit(
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    more = ["human", "keep", "guard", "teacher", "teacher_pairs", "merge_back"]
+    more = ["human", "keep", "guard", "teacher", "teacher_pairs", "test_search", "merge_back"]
     check_names("fit", options, [*more, *_RUN_OPTIONS, *keys])
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
+    options["test_search"] = _several(options.get("test_search")) or None
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
@@ -200,13 +209,23 @@ def fit(
 
 
 def evaluate(
-    model: Any, *, pairs: Any = None, task: Any = None, baseline: Any = None, **options: Any
+    model: Any,
+    *,
+    pairs: Any = None,
+    search: Any = None,
+    task: Any = None,
+    baseline: Any = None,
+    **options: Any,
 ) -> Evaluated:
-    """Measure models on scored pairs or on tasks, with intervals and paired differences: `angle-train eval`.
+    """Measure models on scored pairs, a search or tasks, with intervals and paired differences.
+
+    The command `angle-train eval`.
 
     Args:
         model: Directory or hub id, what `fit` returned, a file of vectors, or a list of these.
-        pairs: Scored pairs, as for `fit`; either these or `task`.
+        pairs: Scored pairs, as for `fit`; either these, or `search`, or `task`.
+        search: A folder in BEIR's layout, `hub:ID`, or a list of these; or the files `corpus`, `queries` and
+            `qrels`.
         task: Name of a task or group, such as `sts`, or a list of names.
         baseline: Model, or file of its vectors, to compare the others with.
         **options: The command's others: `judged` (many pairs that a language model graded, the `pairs` among
@@ -220,37 +239,52 @@ def evaluate(
         TypeError: There is no such option.
     """
     begun = time.monotonic()
-    check_names("evaluate", options, ["pairs", "task", "baseline", *_EVAL_OPTIONS])
-    given: dict[str, Any] = dict.fromkeys(_EVAL_OPTIONS) | options
+    check_names("evaluate", options, ["pairs", "search", "task", "baseline", *_EVAL_OPTIONS, *_SEARCH_FILES])
+    given: dict[str, Any] = dict.fromkeys((*_EVAL_OPTIONS, *_SEARCH_FILES)) | options
+    given |= {name: str(path_of(given[name])) for name in _SEARCH_FILES if given[name] is not None}
     given |= {"model": _several(model), "task": _several(task)}
+    given["search"] = _several(search)
     given["baseline"] = _several(baseline)[0] if baseline is not None else None
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
     _check_choice(given, pairs=pairs is not None)
     from angle_train.evaluation.suite import evaluate as measure
-    from angle_train.evaluation.suite import own_pairs
-    from angle_train.evaluation.task import Source, Task, expand_names, load_task
+    from angle_train.evaluation.task import Source
 
     base = given["baseline"]
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
     with tempfile.TemporaryDirectory() as folder:
         given["pairs"] = sources(pairs, Path(folder), "pairs")
         given["judged"] = _one_judged(given["judged"], Path(folder))
-        tasks: Mapping[str, Task] = (
-            own_pairs(given["pairs"], given["split"], given["scale"], given["judged"])
-            if given["pairs"]
-            else {name: load_task(name) for name in expand_names(given["task"])}
-        )
+        tasks = _tasks(given)
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
-        names = ("model", "baseline", "pairs", "judged", "split", "scale", "task", "data_dir")
+        names = ("model", "baseline", "pairs", "judged", "search", *_SEARCH_FILES)
+        names += ("split", "scale", "task", "data_dir")
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])
     return Evaluated(found, given["report"])
+
+
+def _tasks(given: Mapping[str, Any]) -> Mapping[str, Task]:
+    """Return what is measured, by name."""
+    from angle_train.data.search_set import load_search_files, load_searches
+    from angle_train.evaluation.suite import OwnSearch, own_pairs
+    from angle_train.evaluation.task import expand_names, load_task
+
+    if given["pairs"]:
+        return own_pairs(given["pairs"], given["split"], given["scale"], given["judged"])
+    if given["task"]:
+        return {name: load_task(name) for name in expand_names(given["task"])}
+    if given["search"]:
+        searches = load_searches(given["search"], given["split"])
+        return {searched.name: OwnSearch(searched) for searched in searches}
+    found = load_search_files(*(given[name] for name in _SEARCH_FILES))
+    return {found.name: OwnSearch(found)}
 
 
 def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -311,15 +345,13 @@ def _several(value: Any) -> list[str]:
 
 def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
     """Check that the options of an evaluation go together, before anything heavy is loaded."""
-    if pairs == bool(given["task"]):
-        raise InputError("give either --pairs FILE or --task NAME")
+    way = _way(given, pairs=pairs)
     if not given["model"]:
         raise InputError("give at least one model")
-    for name in ("data_dir",) if pairs else ("judged", "split", "scale"):
-        if given[name] is not None:
-            option = name.replace("_", "-")
-            way = "--task" if pairs else "--pairs"
-            raise InputError(f"--{option} goes with {way} only; leave it out")
+    for name in dict.fromkeys(option for options in _WAYS.values() for option in options):
+        if given[name] is not None and name not in _WAYS[way]:
+            others = " or ".join(f"--{other}" for other, options in _WAYS.items() if name in options)
+            raise InputError(f"--{name.replace('_', '-')} goes with {others} only; leave it out")
     if report := given["report"]:
         if report.is_dir() or report.suffix.lower() not in _PAGES:
             raise InputError(f"--report {report}: give the name of a page, such as report.html")
@@ -332,6 +364,18 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
 
     check_training_extra("angle-train eval")
     check_device(given["device"])
+
+
+def _way(given: Mapping[str, Any], *, pairs: bool) -> str:
+    """Return which of `_WAYS` to measure was asked for: exactly one must be."""
+    files = [name for name in _SEARCH_FILES if given[name] is not None]
+    ways = {"pairs": pairs, "search": given["search"], "qrels": files, "task": given["task"]}
+    asked = [way for way, value in ways.items() if value]
+    if len(asked) != 1:
+        raise InputError("give either --pairs FILE, or --search FOLDER, or --task NAME")
+    if missing := [name for name in _SEARCH_FILES if files and name not in files]:
+        raise InputError(f"--{files[0]} needs --{' and --'.join(missing)} too, or give --search FOLDER")
+    return asked[0]
 
 
 def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:

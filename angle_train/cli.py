@@ -69,10 +69,13 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 @app.command("eval")
 @with_options(EvalOptions)
 def eval_models(given: EvalOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
-    """Measure models on scored pairs or on tasks, with intervals and paired differences from a baseline.
+    """Measure models on scored pairs, a search or tasks, with intervals and differences from a baseline.
 
     Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
     --pairs test.jsonl
+
+    Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
+    --search folder
 
     Example: angle-train eval --model model --task sts --data-dir data
     """

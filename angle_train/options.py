@@ -15,7 +15,7 @@ from angle_data.calling.options import check_values, option
 from angle_data.tables import TABLE_KINDS
 
 VECTOR_KINDS = ".npy, .parquet or .jsonl[.gz]"
-_OF_PURPOSE = "opposites or topics if the data says so, else default"
+_OF_PURPOSE = "opposites, topics or search if the data says so, else default"
 
 _backbone = partial(option, "Model to start from: directory or hub id.")
 _data = partial(option, f"Training pairs: {TABLE_KINDS}, or hub:ID. Repeatable.")
@@ -62,6 +62,9 @@ class FitOptions:
         shown="parts of --human in turn, else validation split, else a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
+    test_search: list[str] | None = option(
+        "Search to report on: folder in BEIR's layout, or hub:ID, as of eval --search. Repeatable.", None
+    )
     judged: str | None = _judged()
     keep: list[str] | None = _keep()
     teacher: str | None = option(
@@ -119,6 +122,14 @@ class EvalOptions:
     )
     pairs: list[str] | None = option(f"Scored pairs: {TABLE_KINDS}, or hub:ID. Repeatable.", None)
     judged: str | None = _judged()
+    search: list[str] | None = option(
+        "Search to measure on: folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/test.tsv), or "
+        "hub:ID. Repeatable.",
+        None,
+    )
+    corpus: str | None = option("Documents to search, _id, title, text; with --queries and --qrels.", None)
+    queries: str | None = option("Queries: _id, text.", None)
+    qrels: str | None = option("Grades, .tsv: query-id, corpus-id, score; above 0 is relevant.", None)
     task: list[str] | None = option(
         "Task or group to measure on, such as stsb, sick-r or sts (all seven sets). Repeatable. An unknown "
         "name lists them all.",
@@ -129,7 +140,8 @@ class EvalOptions:
     )
     baseline: str | None = option("Model, or its vectors, to compare the others against.", None)
     split: str | None = option(
-        "Rows of a file with a split column (default: all), or split of a dataset (default: test).", None
+        "Rows of a file with a split column (default: all), or split of a dataset or qrels (default: test).",
+        None,
     )
     scale: str | None = _scale()
     report: Path | None = option("Also write the result as an HTML page, FILE.html.", None)

@@ -36,7 +36,8 @@ def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Reci
     name = given or (purposes or ["default"])[0]
     recipe = Recipe.from_toml(find_recipe(name))
     if given is None and purposes:
-        return recipe, f"recipe {name}: ensemble --purpose made {made}"
+        who = "the pairs say what they are for:" if "search" in purposes else "ensemble --purpose made"
+        return recipe, f"recipe {name}: {who} {made}"
     if name in PURPOSES and set(purposes) - {name}:
         return recipe, f"recipe {name}, as given, although ensemble --purpose made {made}"
     return recipe, ""

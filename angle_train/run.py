@@ -30,8 +30,10 @@ from angle_data.locking import hold
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import load_searches
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
+from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -47,14 +49,15 @@ from angle_train.model.load import (
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
+from angle_train.outcome import HeldOut, TuningResult, what_was_found
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.result import FitReport, Trained, make_fit_report
+from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.training.arguments import Schedule, check_trackers, resolve_precision, tracker_names
-from angle_train.training.choosing import Candidate, Choice, Columns, choose, what_pairs_show
+from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.training.folds import cross_fit
 from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.training.merging import blend, snapshot
@@ -71,7 +74,8 @@ log = logging.getLogger("angle.fit")
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
 _REPEATED = (
-    *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test", "judged"),
+    *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test"),
+    *("test_search", "judged"),
     *("scale", "drop_leaks"),
 )
 
@@ -95,6 +99,7 @@ class FitRun:
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
         resume: The checkpoint to go on from.
         kept: The texts that are to keep their similarities, with the base model's embeddings.
+        found: What the base model finds in the test searches.
     """
 
     options: FitOptions
@@ -104,6 +109,7 @@ class FitRun:
     tokens: int | None = None
     resume: Path | None = None
     kept: Kept | None = None
+    found: Sequence[Ranking] = ()
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -132,31 +138,6 @@ class FitRun:
         )
 
 
-class HeldOut(NamedTuple):
-    """Pairs that were held out in turn: their similarities under the base model and under tuned ones."""
-
-    pairs: PairSet
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class TuningResult:
-    """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
-
-    Attributes:
-        training: The log; its `best_step` is that of the chosen weights, 0 for the base model.
-        choice: Why these.
-        findings: Further findings for the report, see `FitReport.details`.
-        held_out: Where parts were held out in turn.
-    """
-
-    training: Training
-    choice: Choice
-    findings: dict[str, Any]
-    held_out: HeldOut | None = None
-
-
 def fit(options: FitOptions, reason: str = "") -> FitResult:
     """Run, or go on with, the training run that `options` describe; `reason` says why with that recipe.
 
@@ -178,6 +159,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
         run, model, lengths = load_model(run)
         run = claim(embed_texts_to_keep(run, model), held)
         before, guards = measure_base_model(run, model)
+        run = replace(run, found=search_by_base_model(run, model))
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
         outcome = tune(run, model, before, guards)
         report = save(run, model, before, outcome, facts | lengths)
@@ -218,7 +200,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         log.info("%s", reason)
     given = with_teacher(load_sets(options), options)
     recipe = settle(options.recipe, given.training)
-    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
+    searches = load_searches(options.test_search or ())
+    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
     if options.judged:
         data = with_judged(data, options.judged)
     guarded, own = own_texts(data.train)
@@ -245,6 +228,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "texts to keep": data.kept,
         "judged pairs": data.judged,
     }
+    more |= {f"test search {searched.name}": searched for searched in data.searches}
     more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
     return parts | {part: found.sha256() for part, found in more.items() if found is not None}
 
@@ -321,6 +305,13 @@ def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.f
 def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
     """Return the similarities of sets of pairs under the base model."""
     return measure(base_model(run, model), sets, BACKBONE)
+
+
+@rank_zero
+def search_by_base_model(run: FitRun, model: SentenceTransformer) -> list[Ranking]:
+    """Return what the base model finds in the test searches."""
+    searches = run.data.searches
+    return search_all(searches, base_model(run, model), BACKBONE) if searches else []
 
 
 def measure_base_model(run: FitRun, model: SentenceTransformer) -> tuple[Columns, Guards]:
@@ -451,25 +442,6 @@ def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> No
         blend(model, snapshot(model if has_adapters(model) else run.load()), share)
 
 
-def what_was_found(run: FitRun, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
-    """Return the figures of a run before and after tuning."""
-    choice = outcome.choice
-    held_out = outcome.held_out
-    details = outcome.findings
-    if held_out is None:
-        old, new = (mean_spearman(run.data.dev, columns) for columns in (before, after))
-        return Trained(outcome.training, run.data.evaluated, before, after, old, new, details)
-    return Trained(
-        outcome.training,
-        [("dev", held_out.pairs), *run.data.evaluated],
-        [held_out.before, *before],
-        [held_out.after, *after],
-        choice.scores[0],
-        choice.scores[max(choice.chosen, 1)],
-        details,
-    )
-
-
 @rank_zero
 def save(
     run: FitRun, model: SentenceTransformer, before: Columns, outcome: TuningResult, facts: dict[str, Any]
@@ -479,8 +451,10 @@ def save(
     directory = run.directory
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
-    trained = what_was_found(run, before, outcome, after)
+    trained = what_was_found(run.data, before, outcome, after)
     report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
+    found = search_all(run.data.searches, model, TUNED)
+    report = report.with_searches(run.data.searches, run.found, found)
     if options.require_better and report.verdict.doubted:
         report = report.with_backbone()
     if report.kept == BACKBONE:
@@ -494,6 +468,7 @@ def save(
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, options.data or ())))
-        write_fit_page(folder / "report.html", report, trained.views(report.tuned_name), made)
+        views = [*trained.views(report.tuned_name), *report.searches(run.data.searches, run.found, found)]
+        write_fit_page(folder / "report.html", report, views, made)
     directory.finish()
     return report

@@ -57,6 +57,7 @@ TOP = {
         "api": "runs",
         "purpose": "runs",
         "run": "runs",
+        "outcome": "runs",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",
@@ -136,7 +137,7 @@ def uses(name):
     package = name.split(".")[0]
     shared = SHARED if name not in SHARED else {"angle_data"}
     return {*shared, *(f"{package}.{other}" for other in ROOMS[name].split())} | (
-        {"angle_data.publish"} if package == "angle_train" else set()
+        {"angle_data.publish", "angle_data.similar"} if package == "angle_train" else set()
     )
 
 

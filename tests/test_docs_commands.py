@@ -134,6 +134,18 @@ def furnish(world, backbone):
     (world / "data/stsb").mkdir(parents=True)
     with gzip.open(world / "data/stsb/test.jsonl.gz", "wt") as stream:
         stream.writelines(json.dumps(row) + "\n" for row in graded)
+    search = world / "my-search"
+    (search / "qrels").mkdir(parents=True)
+    good = [row for row in graded if row["score"] >= 3]
+    for name, text in (("corpus", "sentence2"), ("queries", "sentence1")):
+        found = [{"_id": f"{name}-{at}", "text": row[text]} for at, row in enumerate(good)]
+        (search / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    lines = [f"queries-{at}\tcorpus-{at}\t1" for at in range(len(good))]
+    (search / "qrels/test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
+    answered = [{"query": row["sentence1"], "positive": row["sentence2"]} for row in good]
+    (world / "answered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answered))
+    passages = [{"text": row[side]} for row in more + graded for side in ("sentence1", "sentence2")]
+    (world / "passages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in passages))
     (world / "model.gguf").write_bytes(b"GGUF")  # --dry-run loads no model
     (world / "repos.txt").write_text("org0/project0\n")
     (world / "dumps").mkdir()

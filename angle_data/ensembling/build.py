@@ -44,7 +44,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import loads, write_json, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.card import write_dataset
-from angle_data.records import PURPOSES, LabelledPair
+from angle_data.records import LabelledPair
 from angle_data.splits import check_ratios
 from angle_data.text import normalise, stable_hash
 
@@ -169,7 +169,7 @@ def _settle(config: EnsembleConfig, evidence: Evidence, *, degrees: bool) -> Set
 def _question(config: EnsembleConfig, settled: Settled) -> str:
     """Return the question what the pairs are for, with what antonyms score now and by each answer."""
     binary, own = config.labels == "binary", config.antonym_score
-    apart, related = (ANTONYM_SCORES[purpose] if own is None else own for purpose in PURPOSES)
+    apart, related = (ANTONYM_SCORES[purpose] if own is None else own for purpose in ("opposites", "topics"))
     now = 0 if settled.labels == "binary" else settled.antonym_score
     return (
         f"must opposites be kept apart? You did not say, and they score {now:g}. --purpose opposites: yes "

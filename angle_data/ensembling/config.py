@@ -16,7 +16,7 @@ STRATEGIES = {
     "vote": "angle_data.ensembling.strategies:vote",
 }
 LABELS = ("binary", "graded", "ordinal")
-ANTONYM_SCORES: dict[str | None, float] = {None: 0.5, "opposites": 0.2, "topics": 0.5}
+ANTONYM_SCORES: dict[str | None, float] = {None: 0.5, "opposites": 0.2, "topics": 0.5, "search": 0.5}
 """What the pairs are for -> the score of antonyms under ordinal and graded labels, where none is given."""
 
 
@@ -44,8 +44,8 @@ class EnsembleConfig:
         shown="graded with grades or degrees, else ordinal with --purpose, else binary",
     )
     purpose: str | None = option(
-        "Whether opposites must be kept apart. opposites: yes. topics: no, they are related. Stored in the "
-        "data set, so that fit uses the recipe of that name.",
+        "Whether opposites must be kept apart. opposites: yes. topics: no, they are related. search: text1 "
+        "is a query, text2 answers it. Stored in the data set, so that fit uses the recipe of that name.",
         None,
         metavar="|".join(PURPOSES),
         shown="not stated",

@@ -12,6 +12,8 @@ In reading order:
 - `score`: llm-score: requests from pairs, grades from replies
 - `probe`: two questions before money is spent
 - `mine`: pairs to be graded, among the texts or among what was written for each
+- `negatives`: of queries, passages that look as if they answered them and do not, for training a search
+- `vectors`: embeddings that `angle-train encode` wrote, for `mine`
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
 - `asking/`: one session of asking, with its journal and limits

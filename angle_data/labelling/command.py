@@ -12,6 +12,7 @@ from angle_data.calling.options import with_options
 from angle_data.labelling.config import LabelConfig, ProbeConfig, ScoreConfig
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
+from angle_data.text import counted
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
@@ -92,8 +93,20 @@ def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
 
     Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
 
+    With --negatives, find instead what looks like an answer to a query and is none, to train a search with.
+
     Example: angle-data mine runs/degrees runs/second --out written.jsonl
+
+    Example: angle-data mine --negatives answered.jsonl --texts passages.jsonl --out negatives.jsonl
     """
     drawn = draw(config)
+    if config.negatives:
+        said = [
+            f"{drawn['negatives']:,} negatives for {counted(drawn['pairs'], 'pair')}",
+            f"{counted(drawn['too near'], 'candidate')} too near the positive left out",
+            f"{counted(drawn['not found'], 'pair')} left out: the search does not find the positive",
+            f"{counted(drawn['alone'], 'pair')} left out: the search finds nothing else",
+        ]
+        return {"out": config.out, **drawn}, "\n".join([*said, f"negatives -> {config.out}"])
     lines = [f"{kind:<8} {count:>8,} pairs" for kind, count in drawn.items()]
     return {"out": config.out, "pairs": drawn}, "\n".join([*lines, f"pairs -> {config.out}"])

@@ -6,22 +6,27 @@ and `kind`, which says how a pair was drawn and is no label: `near` (one is amon
 
 Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
 drawn. No text is compared with all others: a word leads to at most `_WINDOW` texts.
+
+With --negatives, rows are hard negatives of queries instead, see `negatives`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
+from typing import Any
 
 from angle_data.calling.options import check_named_once, check_values, option, paths_option
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, write_text
+from angle_data.labelling.negatives import find_negatives
 from angle_data.labelling.texts import TextFile
+from angle_data.labelling.vectors import unit_vectors
 from angle_data.records import read_candidates
 from angle_data.similar.near import tokens
 from angle_data.tables import TABLE_KINDS
@@ -51,7 +56,9 @@ _Near = list[tuple[int, float]]  # the neighbours of a text, nearest first: thei
 class MineConfig:
     """What to draw from which texts; `embeddings` has shape (rows of `texts`, D). Checks itself."""
 
-    out: Path = option("Output file of pairs (.jsonl), for `llm-score --pairs`.")  # noqa: RUF009
+    out: Path = option(  # noqa: RUF009
+        "Output file (.jsonl): pairs for `llm-score --pairs`, or negatives for `angle-train fit --data`."
+    )
     texts: Path | None = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", None)  # noqa: RUF009
     runs: tuple[Path, ...] = paths_option(
         "llm-label run folders, instead of --texts: pair sentences written for the same text.",
@@ -70,6 +77,19 @@ class MineConfig:
         metavar="FILE.npy",
         shown="shared words",
     )
+    negatives: Path | None = option(  # noqa: RUF009
+        "Instead of pairs, find hard negatives among --texts for these pairs of a query and a passage that "
+        "answers it (query, positive, or two texts).",
+        None,
+        metavar="PAIRS",
+    )
+    per_query: int = option("With --negatives: negatives for each pair.", 5, ge=1)
+    query_embeddings: Path | None = option(  # noqa: RUF009
+        "With --negatives and --embeddings: embeddings of the queries, made by `angle-train encode --texts "
+        "PAIRS --text-field query --out FILE.npy`.",
+        None,
+        metavar="FILE.npy",
+    )
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -80,11 +100,50 @@ class MineConfig:
             raise InputError("--limit, --embeddings and --text-field are for --texts")
         if self.limit is not None and self.embeddings is not None:
             raise InputError("--embeddings are of the whole file: leave out --limit")
+        self._check_negatives()
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
 
+    def _check_negatives(self) -> None:
+        if self.negatives is None:
+            if self.query_embeddings is not None:
+                raise InputError("--query-embeddings is for --negatives; leave it out")
+        elif self.texts is None or self.n is not None:
+            raise InputError("--negatives needs --texts, and takes --per-query rather than --n")
+        elif (self.embeddings is None) != (self.query_embeddings is None):
+            raise InputError("--negatives by embeddings needs both --embeddings and --query-embeddings")
 
-def mine(config: MineConfig) -> dict[str, int]:
+
+def mine(config: MineConfig) -> Mapping[str, int]:
+    """Draw pairs or find negatives, as the options say, and write them to `config.out`; return the counts.
+
+    The same texts, options and seed give the same bytes.
+
+    Raises:
+        InputError: The texts, pairs, runs or embeddings cannot be used, or `out` holds anything but this.
+    """
+    if config.texts and config.negatives:
+        passages = TextFile(config.texts, text_field=config.text_field, limit=config.limit)
+        found = find_negatives(
+            config.negatives, passages, config.per_query, config.embeddings, config.query_embeddings
+        )
+        _write(config.out, found.rows)
+        return found.counts
+    return mine_pairs(config)
+
+
+def _write(out: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows, unless something else is there."""
+    mined = "".join(f"{dumps(row)}\n" for row in rows)
+    if out.exists() and not (out.is_file() and out.read_bytes() == mined.encode()):
+        raise InputError(
+            f"--out {out} is there and holds something else: it was edited, or made of other texts, "
+            "runs or options; move it away, or give another file"
+        )
+    write_text(out, mined)
+
+
+def mine_pairs(config: MineConfig) -> dict[str, int]:
     """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`; return them by kind.
 
     The same texts, options and seed give the same bytes. No text has more than twice the mean
@@ -103,14 +162,7 @@ def mine(config: MineConfig) -> dict[str, int]:
         there = counted(len(rows), "pair")
         raise InputError(f"--n {config.n:,} is more than the {there} that there are; give less")
     rows.sort()
-    lines = (dumps({"text1": one, "text2": other, "kind": kind}) for _, one, other, kind in rows)
-    mined = "".join(f"{line}\n" for line in lines)
-    if config.out.exists() and not (config.out.is_file() and config.out.read_bytes() == mined.encode()):
-        raise InputError(
-            f"--out {config.out} is there and holds something else: it was edited, or made of other texts, "
-            "runs or options; move it away, or give another file"
-        )
-    write_text(config.out, mined)
+    _write(config.out, ({"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows))
     return dict.fromkeys(KINDS if config.texts else (_WRITTEN,), 0) | Counter(kind for *_, kind in rows)
 
 
@@ -151,29 +203,10 @@ def _by_embeddings(path: Path, rows: Sequence[int], in_file: int, asked: int, mo
     """Yield `most` neighbours of each of the first `asked` texts, by the cosine of embeddings.
 
     `rows` are those of the texts in the file of texts, which has `in_file`.
-
-    Raises:
-        InputError: The file is no array of finite numbers with a row for each of the file of texts.
     """
     import numpy as np
 
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"--embeddings {path} does not exist; make it with `angle-train encode`") from None
-    except (ValueError, EOFError, IsADirectoryError, PermissionError):
-        raise InputError(f"--embeddings {path} is not a readable .npy file") from None
-    if getattr(array, "ndim", 0) != 2 or array.dtype.kind != "f" or len(array) != in_file:
-        shape = getattr(array, "shape", "several arrays")
-        raise InputError(
-            f"--embeddings {path} must hold one row for each of the {in_file:,} rows of --texts, "
-            f"not {shape}; encode that file"
-        )
-    vectors = np.asarray(array[rows], dtype=np.float32)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
-        raise InputError(f"--embeddings {path} holds rows of zeros or NaN; encode the texts again")
-    vectors /= lengths
+    vectors = unit_vectors(path, rows, in_file)
     most = min(most, len(vectors) - 1)
     step = max(1, (1 << 24) // len(vectors))  # 64 MiB of cosines at a time
     for start in range(0, asked, step):

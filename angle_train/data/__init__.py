@@ -10,6 +10,7 @@ In reading order:
 `leaks`: what pairs that measure share with pairs that were learned from.
 `hold_out`: pairs held out of training, and parts that take turns.
 `splits`: the pairs of a run: training, dev and test.
+`search_set`: documents, queries, and which documents each query should find.
 `judged`: pairs that a language model graded, a few of which people graded too.
 `guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
 `teacher`: pairs and texts without labels, for another model to score.

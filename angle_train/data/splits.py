@@ -20,6 +20,7 @@ from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
 from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
+from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits
 from angle_train.options import FitOptions
 from angle_train.recipe import ObjectiveConfig, Recipe
@@ -47,6 +48,7 @@ class RunData:
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
+        searches: Searches that nothing is chosen on.
     """
 
     train: PairSet
@@ -59,6 +61,7 @@ class RunData:
     guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     judged: JudgedPairs | None = None
+    searches: Sequence[SearchSet] = ()
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
@@ -109,7 +112,9 @@ def load_sets(options: FitOptions) -> LoadedPairs:
     return LoadedPairs(join(sets) if sets else None, human_pairs, dev_sets, test_sets)
 
 
-def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False) -> RunData:
+def assign_uses(
+    given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False, searches: Sequence[SearchSet] = ()
+) -> RunData:
     """Decide what each of the given pairs is used for; the recipe is settled.
 
     Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
@@ -129,7 +134,8 @@ def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False)
         else:
             taught, held_out = _held_out(given.training, recipe.training.seed)
         dev = [held_out]
-    others, human, dropped = _leave_out(others, human, [*dev, *test] if drop_leaks else None)
+    measured = [*dev, *test, *(searched.pairs() for searched in searches)]
+    others, human, dropped = _leave_out(others, human, measured if drop_leaks else None)
     if taught is not None:
         log.info("%s: ranked among themselves, not with other scores", taught.name)
         others = _joined([pairs for pairs in (others, taught) if pairs is not None])
@@ -138,7 +144,7 @@ def assign_uses(given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False)
         check_enough(human)
     if len({*train.scales()} - {APART}) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, taught, dropped=dropped)
+    return RunData(train, dev, test, human, others, taught, dropped=dropped, searches=searches)
 
 
 def _leave_out(
@@ -230,7 +236,7 @@ def run_leaks(data: RunData) -> list[Leak]:
         # Each part is measured by a run on all of the other pairs; those that it shares were left out.
         found.append(find_leaks("training", data.others, "dev", data.human))
         log.info(SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
-    for role, pairs in data.evaluated:
+    for role, pairs in [*data.evaluated, *(("test", searched.pairs()) for searched in data.searches)]:
         learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
         for origin, seen in learned:
             leak = find_leaks(origin, seen, role, pairs)

@@ -1,7 +1,7 @@
 """How good models are, how sure that is, and whether one is better than another.
 
-In: models, and tasks: some by name, or sets of the user's own scored pairs. Out: an `Evaluation`, which holds
-a `Result` for every figure of every model, and the pairs as the models see them.
+In: models, and tasks: some by name, or the user's own scored pairs and searches. Out: an `Evaluation`, which
+holds a `Result` for every figure of every model, and the pairs and searches as the models see them.
 
 Read in this order:
 `similarity`: texts to embeddings, each once; embeddings to cosines.
@@ -10,6 +10,7 @@ Read in this order:
     source text instead, see `training.choosing`.
 `sharing`: how much wider intervals are where pairs share texts.
 `judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
+`search`: documents for queries, exactly and in bounded memory; nDCG, MRR and recall of what is found.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the
     `Evaluation`.
 `task`: what a task is, where its rows are, and all by name.

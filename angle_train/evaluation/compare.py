@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import SearchSet
 from angle_train.evaluation.judged import Judged, with_judge
+from angle_train.evaluation.search import Ranking, rank_by_words
 from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
@@ -41,6 +43,9 @@ from angle_train.evaluation.statistics import (
 Array = NDArray[np.float64]
 
 WORD_OVERLAP = "word overlap"
+BM25_WORDS = "BM25, words"
+WITHOUT_MODEL = (WORD_OVERLAP, BM25_WORDS)
+"""What is measured beside the models, of pairs and of searches, and compared with none of them."""
 SPEARMAN = "spearman"
 BEST_ACCURACY = "best_accuracy"
 """Accuracy at the threshold that is best on the very pairs it is judged on."""
@@ -57,12 +62,14 @@ class Outcome:
         pairs: The scored pairs, where the task is about pairs.
         similarity: Their cosines (B,); empty elsewhere.
         rest: The cosines of the pairs that a language model alone graded; empty without one.
+        ranking: What was found, where the task is a search.
     """
 
     statistics: Mapping[str, Statistic]
     pairs: PairSet | None = None
     similarity: Array = field(default_factory=lambda: np.empty(0))
     rest: Array = field(default_factory=lambda: np.empty(0))
+    ranking: Ranking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchView:
+    """A search as several models do it, by model; the one that the others are compared with comes first."""
+
+    searched: SearchSet
+    rankings: Mapping[str, Ranking]
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """One figure of the models of several seeds.
 
@@ -166,18 +181,21 @@ class Evaluation:
         results: In the order of the tasks, the baseline first.
         failed: Task that could not be measured, or `model NAME` that is damaged -> reason.
         views: The pairs of tasks that are about pairs, under every model.
+        searches: The searches, with what every model found.
         seeds: Figures of models of one training with several seeds, see `seeds.spreads`.
     """
 
     results: list[Result]
     failed: dict[str, str] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
+    searches: list[SearchView] = field(default_factory=list)
     seeds: Sequence[Spread] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
         notes = [spread.sentence() for spread in self.seeds]
+        notes += [f"{s.searched.name}: {note}." for s in self.searches for note in s.searched.notes]
         if any(result.metric == BEST_ACCURACY for result in self.results):
             notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")
         return notes
@@ -292,6 +310,12 @@ class Comparison:
             results += found
         return results
 
+    def on_search(self, view: SearchView) -> list[Result]:
+        """Return the results of a search, which a search by words comes before."""
+        rankings = {BM25_WORDS: rank_by_words(view.searched), **view.rankings}
+        outcomes = {model: Outcome(found.statistics()) for model, found in rankings.items()}
+        return self.on_task(view.searched.name, outcomes)
+
     def _results(
         self, of: Callable[..., Result], figures: Mapping[str, Drawn], sharing: Sharing
     ) -> list[Result]:
@@ -299,7 +323,7 @@ class Comparison:
         results = []
         for model, figure in figures.items():
             result = of(model=model, score=_interval(figure, sharing))
-            if self._baseline and model not in (self._baseline, WORD_OVERLAP):
+            if self._baseline and model not in (self._baseline, *WITHOUT_MODEL):
                 gain = _interval(figure.minus(figures[self._baseline]), sharing)
                 difference = Difference(gain.value, gain.low, gain.high)
                 result = replace(result, baseline=self._baseline, difference=difference)

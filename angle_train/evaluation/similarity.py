@@ -59,6 +59,30 @@ class Embedder:
         self._model, self._name = model, name
         self._known: dict[str, NDArray[np.float32]] = {}
 
+    @property
+    def similarity(self) -> str:
+        """What the model compares embeddings by: `dot`, or else `cosine`, by which all others are ranked."""
+        return "dot" if self._model.similarity_fn_name == "dot" else "cosine"
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the embeddings (N, D) of texts that are searched for; none is kept in memory."""
+        return self._as("query", ("query",), texts)
+
+    def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the embeddings (N, D) of texts that are searched in; none is kept in memory."""
+        return self._as("document", ("document", "passage", "corpus"), texts)
+
+    def _as(self, role: str, prompts: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed in a role, as `encode_query` and `encode_document` do; an empty prompt is none."""
+        prompt = next((name for name in prompts if self._model.prompts.get(name)), None)
+        with quiet_libraries():
+            rows = self._model.encode(
+                list(texts), prompt_name=prompt, task=role, show_progress_bar=False, convert_to_numpy=True
+            )
+        if self._name:
+            check_finite(rows, self._name)
+        return np.asarray(rows, dtype=np.float32)
+
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of N texts in their order.
 

@@ -17,8 +17,18 @@ from angle_data.errors import InputError
 from angle_data.text import stable_hash
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.pairs import PairSet, distinct_names, load_pairs
+from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits, is_dataset
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Evaluation, Outcome, View, judge
+from angle_train.evaluation.compare import (
+    WORD_OVERLAP,
+    Comparison,
+    Evaluation,
+    Outcome,
+    SearchView,
+    View,
+    judge,
+)
+from angle_train.evaluation.search import rank_documents
 from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
@@ -60,6 +70,23 @@ class OwnPairs:
         """Return what counting the words that two texts share does."""
         found = judge(self.pairs, word_overlap(self.pairs), ranked=self.ranked)
         return replace(found, rest=word_overlap(self.judged.rest)) if self.judged else found
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSearch:
+    """The task that documents, queries and grades of the user's own are."""
+
+    searched: SearchSet
+    standard_size: int | None = None
+
+    def load(self, source: Source) -> SearchSet:
+        """Return what is searched."""
+        return self.searched
+
+    def measure(self, data: SearchSet, encode: Encode) -> Outcome:
+        """Search, and judge what is found for each query."""
+        ranking = rank_documents(data, encode)
+        return Outcome(ranking.statistics(), ranking=ranking)
 
 
 def own_pairs(
@@ -178,17 +205,22 @@ def _compared(
         raise InputError("nothing could be measured; see above")
     results = []
     views = []
+    searches = []
     for name, found in outcomes.items():
         task = tasks[name]
         if isinstance(task, OwnPairs):
             found = {WORD_OVERLAP: task.word_overlap(), **found}
             results += comparison.on_task(name, found, judged=task.judged)
+        elif isinstance(task, OwnSearch):
+            rankings = {model: outcome.ranking for model, outcome in found.items() if outcome.ranking}
+            searches.append(SearchView(task.searched, rankings))
+            results += comparison.on_search(searches[-1])
         else:
             results += comparison.on_task(name, found, task.standard_size, stable_hash(name) % 2**32)
         if pairs := next(iter(found.values())).pairs:
             similarity = {model: outcome.similarity for model, outcome in outcomes[name].items()}
             views.append(View(replace(pairs, name=name), similarity))
-    return Evaluation(results, failed, views)
+    return Evaluation(results, failed, views, searches)
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:

@@ -10,5 +10,6 @@ Out: files and text. Read in this order:
 - `card`: the model's card; `card.md` has the words.
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
 - `page`: rows and figures for the page of a run; `page.html` has the words, `style.css` the colours.
+- `search_look`: of a search, the queries that gained and lost most, with what was found and missed.
 - `eval_page`: the page of an evaluation, of the same parts.
 """

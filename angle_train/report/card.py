@@ -12,12 +12,18 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
+from angle_train.evaluation.compare import SPEARMAN
 from angle_train.report.page import render
 from angle_train.report.result import DataNote, FitReport
 from angle_train.report.text import results_table
 from angle_train.report.verdict import BACKBONE, TUNED
 
+_NOUNS = {"keep": "texts", "search": "queries"}
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
+
+
+_SIMILARITY = {"task_type": "sentence-similarity", "task_name": "Semantic similarity"}
+_SEARCH = {"task_type": "information-retrieval", "task_name": "Information retrieval"}
 
 
 def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:
@@ -47,14 +53,14 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
              "teacher": "Scored by a teacher, without labels",
              "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
              "test": "Tested on", "judged": "Graded by a language model, to test on too",
-             "guard": "Guarded by"}  # fmt: skip
+             "search": "Tested on the search", "guard": "Guarded by"}  # fmt: skip
     if report.kept == TUNED and (trained := _objective(report)):
         found.append(trained)
     return found + [f"{roles[note.role]}: {note.name}, {_counted(note)}." for note in report.data]
 
 
 def _counted(note: DataNote) -> str:
-    return f"{note.pairs:,} {'texts' if note.role == 'keep' else 'pairs'}"
+    return f"{note.pairs:,} {_NOUNS.get(note.role, 'pairs')}"
 
 
 def _objective(report: FitReport) -> str:
@@ -89,12 +95,11 @@ def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
     saved = BACKBONE if report.kept == BACKBONE else TUNED
     tested = [
         EvalResult(
-            task_type="sentence-similarity",
-            task_name="Semantic similarity",
+            **(_SIMILARITY if result.metric == SPEARMAN else _SEARCH),
             dataset_type=result.pairs,  # results of one type are taken for one set
             dataset_name=result.pairs,
-            metric_type="spearman_cosine",
-            metric_name="Spearman of cosines",
+            metric_type="spearman_cosine" if result.metric == SPEARMAN else f"cosine_{result.metric}",
+            metric_name="Spearman of cosines" if result.metric == SPEARMAN else result.metric,
             metric_value=round(result.score.value, 4),
         )
         for result in report.results

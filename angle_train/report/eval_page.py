@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from angle_data.jsonl import write_text
-from angle_train.evaluation.compare import SPEARMAN, Evaluation, Result
+from angle_train.evaluation.compare import Evaluation, Result
 from angle_train.report.page import look_at, render, scores_of
 from angle_train.report.right_shares import misled_sentence, power_sentences, shares_of, shares_sentence
+from angle_train.report.search_look import look_at_search
 from angle_train.report.text import advice, compared_line, tone
 
 
@@ -34,11 +35,12 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         sub="",
         headline=headline.rstrip(),
         advice=advice,
-        lines=[*misled, *power_sentences([r for r in main if r.metric == SPEARMAN]), *lines],
+        lines=[*misled, *power_sentences(main), *lines],
         tone=mood,
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
         scores=scores | {"notes": [*scores["notes"], *found.notes]},
         looks=[look_at(view, baseline) for view in found.views],
+        searches=[look_at_search(view, baseline) for view in found.searches],
         command=command,
         made=made,
     )

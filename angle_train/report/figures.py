@@ -13,7 +13,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluation.compare import WORD_OVERLAP, View
+from angle_train.evaluation.compare import WITHOUT_MODEL, View
 from angle_train.evaluation.statistics import Interval
 
 Panel = tuple[str, str]
@@ -149,7 +149,7 @@ def interval_panel(
     """
     plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=18)
     plot.x_axis(label, grid=True)
-    models = [model for model, _ in rows if model != WORD_OVERLAP]
+    models = [model for model, _ in rows if model not in WITHOUT_MODEL]
     for number, (model, score) in enumerate(rows):
         place = len(rows) - number - 0.72
         plot.interval(model, score, place, series(models.index(model)) if model in models else "s0")

@@ -16,13 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
-from angle_train.evaluation.compare import SPEARMAN, Result, View
+from angle_train.evaluation.compare import SPEARMAN, Result, SearchView, View
 from angle_train.report.figures import interval_panel, sample, scatter_panels
 from angle_train.report.result import FitReport
 from angle_train.report.right_shares import (
     DEFINITION,
 )
-from angle_train.report.text import notes_on, table_of
+from angle_train.report.search_look import look_at_search
+from angle_train.report.text import measured_items, notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED, Verdict
 
 _Row = tuple[str, Sequence[str]]
@@ -31,7 +32,7 @@ _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
 
 
-def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
+def write_fit_page(path: Path, report: FitReport, views: Sequence[View | SearchView], made: str = "") -> None:
     """Write the page of a training run, atomically.
 
     The `views` are looked at more closely, under the backbone and the tuned weights if there are any; `made`
@@ -64,7 +65,8 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
         scores=scores_of(results, roles=True, coloured=tuned, charted=judged),
-        looks=[look_at(view, BACKBONE) for view in views],
+        looks=[look_at(view, BACKBONE) for view in views if isinstance(view, View)],
+        searches=[look_at_search(view, BACKBONE) for view in views if isinstance(view, SearchView)],
         tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
         made=made,
@@ -131,6 +133,7 @@ def scores_of(
     ]
     return {
         "alone": all(result.metric == SPEARMAN for result in results),
+        "items": measured_items(results),
         "columns": made.columns,
         "rows": rows,
         "numbers": made.numbers,

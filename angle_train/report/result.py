@@ -17,8 +17,10 @@ from angle_data.jsonl import write_json
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import SearchSet
 from angle_train.data.splits import JUDGED, RunData
-from angle_train.evaluation.compare import Result, View, compare
+from angle_train.evaluation.compare import Comparison, Result, SearchView, View, compare
+from angle_train.evaluation.search import Ranking
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
 from angle_train.report.text import short_name
@@ -71,8 +73,8 @@ class Trained:
 class DataNote:
     """One set of pairs of a run: role, size, score scale and fingerprint.
 
-    Roles are train, human, teacher (what it scored), keep, guard, dev, test, and judged: what a language
-    model alone graded.
+    Roles are train, human, teacher (what it scored), keep, guard, dev, test, search (a test search: its
+    queries), and judged: what a language model alone graded.
     """
 
     role: str
@@ -147,6 +149,31 @@ class FitReport:
             details["command"] += " --require-better"
         results = [replace(r, model=NOT_SAVED) if r.model == TUNED else r for r in self.results]
         return replace(self, kept="backbone", results=results, details=details)
+
+    def searches(
+        self, searches: Sequence[SearchSet], before: Sequence[Ranking], after: Sequence[Ranking]
+    ) -> list[SearchView]:
+        """Return what was found before and after tuning; the backbone's alone where nothing was trained."""
+        return [
+            SearchView(searched, {BACKBONE: old} | ({self.tuned_name: new} if self.tuned_name else {}))
+            for searched, old, new in zip(searches, before, after, strict=True)
+        ]
+
+    def with_searches(
+        self, searches: Sequence[SearchSet], before: Sequence[Ranking], after: Sequence[Ranking]
+    ) -> Self:
+        """Return the report with the results of the test searches, before and after tuning."""
+        compared = Comparison(BACKBONE)
+        views = self.searches(searches, before, after)
+        results = [result for view in views for result in compared.on_search(view)]
+        notes = [DataNote("search", s.name, len(s), "", s.sha256()) for s in searches]
+        said = [f"{s.name}: {note}" for s in searches for note in s.notes]
+        return replace(
+            self,
+            results=[*self.results, *results],
+            data=[*self.data, *notes],
+            notes=[*self.notes, *said],
+        )
 
     @property
     def tuned_name(self) -> str | None:

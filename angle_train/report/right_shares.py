@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.text import jaccard, words
-from angle_train.evaluation.compare import Result, View
+from angle_train.evaluation.compare import SPEARMAN, Result, View
 
 DEFINITION = (
     "A comparison takes two pairs that people graded differently, and comes out right if the pair with the "
@@ -106,7 +106,7 @@ def power_sentences(results: Sequence[Result]) -> list[str]:
     """
     halves: dict[str, tuple[float, int]] = {}
     for result in results:
-        if found := result.difference:
+        if (found := result.difference) and result.metric == SPEARMAN:
             half = 50 * (found.high - found.low)
             halves[result.pairs] = max(halves.get(result.pairs, (0.0, 0)), (half, result.count))
     return [

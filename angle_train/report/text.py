@@ -19,6 +19,7 @@ from angle_data.console import duration
 from angle_data.text import counted
 from angle_train.evaluation.compare import SPEARMAN, WORD_OVERLAP, Result
 from angle_train.evaluation.judged import DISAGREES, FEW, FEWEST, UNLIKE
+from angle_train.evaluation.search import NDCG
 from angle_train.evaluation.statistics import Difference
 
 
@@ -140,18 +141,15 @@ def results_table(results: Sequence[Result]) -> str:
     baselines = sorted({result.baseline for result in results if result.baseline})
     paired = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
     alone = all(result.metric == SPEARMAN for result in results)
-    what = (
-        "Spearman x 100, 95 % bootstrap intervals over pairs"
-        if alone
-        else "95 % bootstrap intervals over items"
-    )
+    what = f"{'Spearman x 100, ' if alone else ''}95 % bootstrap intervals over {measured_items(results)}"
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
 def compared_line(result: Result) -> str:
     """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
     found = result.gain
-    return f"{result.pairs}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
+    name = f"{result.pairs}, {NDCG}" if result.metric == NDCG else result.pairs
+    return f"{name}: {found.verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
 def advice(found: Sequence[Result], old: str, *, seen: bool = False) -> str:
@@ -192,13 +190,20 @@ def finding(found: Sequence[Result], old: str) -> str:
 
 def _finding_on_one(result: Result, old: str) -> str:
     difference = result.gain
-    where = f"on {result.count:,} {'pairs' if result.metric == SPEARMAN else 'items'}"
+    where = f"on {result.count:,} {measured_items([result])}"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
         return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}"
     if difference.verdict == "worse":
         return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}"
     return f"Not reliably better than {old} ({delta:+.1f} {interval_text(difference)} {where})"
+
+
+def measured_items(results: Sequence[Result]) -> str:
+    """Return what results are of, and what their intervals are over: pairs, queries, or else items."""
+    kinds = {SPEARMAN: "pairs", NDCG: "queries"}
+    found = {kinds.get(result.metric, "items") for result in results if result.main}
+    return found.pop() if len(found) == 1 else "items"
 
 
 def tone(found: Sequence[Result]) -> str:

@@ -18,7 +18,7 @@ from angle_train.report.right_shares import (
     power_sentences,
     shares_sentence,
 )
-from angle_train.report.text import advice, compared_line, finding, tone
+from angle_train.report.text import advice, compared_line, finding, measured_items, tone
 from angle_train.training.choosing import TOO_FEW
 from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
 
@@ -57,7 +57,7 @@ class Verdict:
 
 def judged_results(results: Sequence[Result]) -> list[Result]:
     """Return the tuned model's results that a verdict rests on: the test sets', or else the dev sets'."""
-    tuned = [result for result in results if result.model in (TUNED, NOT_SAVED)]
+    tuned = [result for result in results if result.main and result.model in (TUNED, NOT_SAVED)]
     return [result for result in tuned if result.role == "test"] or tuned
 
 
@@ -141,7 +141,9 @@ class _Facts:
 
     @property
     def judges(self) -> str:
-        return "test pairs" if self.judged and self.judged[0].role == "test" else self.choosers
+        if not self.judged or self.judged[0].role != "test":
+            return self.choosers
+        return f"test {measured_items(self.judged)}"
 
     @property
     def doubt(self) -> str:

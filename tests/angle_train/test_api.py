@@ -116,7 +116,7 @@ def test_what_cannot_be_fitted_leaves_nothing_but_rows(options, kind, said, tiny
     ("options", "kind", "said"),
     [
         ({"splits": "dev"}, TypeError, "did you mean split"),
-        ({"task": "stsb"}, InputError, "either --pairs FILE or --task NAME"),
+        ({"task": "stsb"}, InputError, "either --pairs FILE, or --search FOLDER, or --task"),
     ],
 )
 def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, rows):

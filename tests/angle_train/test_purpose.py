@@ -13,6 +13,7 @@ from angle_train.recipe import Recipe, find_recipe
     [
         (None, ["opposites"], "opposites", "recipe opposites: ensemble --purpose made 0 for opposites"),
         (None, ["topics", None, "topics"], "topics", "ensemble --purpose made 0 for topics and 2 for topics"),
+        (None, ["search"], "search", "recipe search: the pairs say what they are for: 0 for search"),
         (None, [None, "shopping"], "default", ""),
         (None, [], "default", ""),
         ("topics", ["topics"], "topics", ""),

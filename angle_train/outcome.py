@@ -1,0 +1,63 @@
+"""What tuning came to, between the training and the report: the weights that were chosen, and why.
+
+The model itself holds the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
+from angle_train.evaluation.similarity import mean_spearman
+from angle_train.report.result import Trained
+from angle_train.training.choosing import Choice, Columns
+from angle_train.training.trainer import Training
+
+
+class HeldOut(NamedTuple):
+    """Pairs that were held out in turn: their similarities under the base model and under tuned ones."""
+
+    pairs: PairSet
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TuningResult:
+    """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
+
+    Attributes:
+        training: The log; its `best_step` is that of the chosen weights, 0 for the base model.
+        choice: Why these.
+        findings: Further findings for the report, see `FitReport.details`.
+        held_out: Where parts were held out in turn.
+    """
+
+    training: Training
+    choice: Choice
+    findings: dict[str, Any]
+    held_out: HeldOut | None = None
+
+
+def what_was_found(data: RunData, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
+    """Return the figures of a run before and after tuning."""
+    choice = outcome.choice
+    held_out = outcome.held_out
+    details = outcome.findings
+    if held_out is None:
+        old, new = (mean_spearman(data.dev, columns) for columns in (before, after))
+        return Trained(outcome.training, data.evaluated, before, after, old, new, details)
+    return Trained(
+        outcome.training,
+        [("dev", held_out.pairs), *data.evaluated],
+        [held_out.before, *before],
+        [held_out.after, *after],
+        choice.scores[0],
+        choice.scores[max(choice.chosen, 1)],
+        details,
+    )
