@@ -126,6 +126,8 @@ class BackboneConfig:
         lora_dropout: Share of the adapters' inputs that is dropped in training.
         lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
             linear layer), or names of layers with commas between.
+        frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are computed
+            once for each text: faster, and closer to the backbone. See `train.frozen`.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.
@@ -136,6 +138,7 @@ class BackboneConfig:
     lora_alpha: _Above0 = 32.0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
+    frozen_layers: Annotated[int, Field(ge=0)] = 0
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"

@@ -56,6 +56,7 @@ from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.train.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.train.choosing import Candidate, Choice, Columns, choose, what_pairs_show
 from angle_train.train.folds import cross_fit
+from angle_train.train.frozen import check_frozen
 from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.train.merging import blend, snapshot
 from angle_train.train.presets import settle
@@ -267,6 +268,7 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     run = replace(run, tokens=stated if isinstance(stated, int) else None)
     model = run.load()
     resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
+    check_frozen(model, recipe.backbone.frozen_layers)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured

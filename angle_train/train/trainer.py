@@ -36,6 +36,7 @@ from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.train.frozen import computed_once, freeze_layers
 from angle_train.train.merging import blended
 from angle_train.train.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.train.watch import (
@@ -223,7 +224,9 @@ def train(
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
-        state = _take_steps(trainer, config, state.global_step, end, start, resume)
+        frozen = recipe.backbone.frozen_layers
+        with computed_once(model, frozen, directory / "activations", go_on=resume is not None):
+            state = _take_steps(trainer, config, state.global_step, end, start, resume)
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
@@ -244,6 +247,7 @@ def _make_trainer(
     if config.freeze_embeddings:
         transformer: Any = model.transformers_model
         transformer.get_input_embeddings().requires_grad_(False)
+    freeze_layers(model, recipe.backbone.frozen_layers)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     columns |= {"scale": pairs.scales()}
