@@ -27,12 +27,11 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
-from angle_train.data.guards import load_guards, own_texts
-from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
+from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
+from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
 from angle_train.model.load import (
@@ -59,7 +58,6 @@ from angle_train.train.folds import cross_fit
 from angle_train.train.frozen import check_frozen
 from angle_train.train.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.train.merging import blend, snapshot
-from angle_train.train.presets import settle
 from angle_train.train.processes import connect_processes, rank_zero
 from angle_train.train.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -154,10 +152,11 @@ class TuningResult:
     held_out: HeldOut | None = None
 
 
-def fit(options: FitOptions, reason: str = "") -> FitResult:
+def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
     """Run, or go on with, the training run that `options` describe; `reason` says why with that recipe.
 
-    Several processes, started by torchrun or accelerate launch, make one run together.
+    `loaded` is what `load_data` returns for them, where that was done before. Several processes, started by
+    torchrun or accelerate launch, make one run together.
 
     Raises:
         InputError: Something about the data, the backbone, the recipe or the directory is wrong, or the
@@ -166,7 +165,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
     """
     begun = time.monotonic()
     with open_run(options) as held:
-        data, recipe = load_data(options, reason)
+        data, recipe = loaded or load_data(options, reason)
         directory = RunDirectory(options.out, fingerprint(options, data, recipe))
         run = FitRun(options, recipe, data, directory)
         if run.directory.status(overwrite=options.overwrite) == "finished":
@@ -207,23 +206,6 @@ def reopen(run: FitRun) -> FitReport:
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
-
-
-def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
-    """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
-    if reason:
-        log.info("%s", reason)
-    given = load_sets(
-        options.data or (), options.human or (), options.dev or (), options.test or (), options.scale
-    )
-    recipe = settle(options.recipe, given.training)
-    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks)
-    if options.judged:
-        data = with_judged(data, options.judged)
-    guarded, own = own_texts(data.train)
-    kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, [*data.dev, *data.test])
-    guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
-    return replace(data, kept=kept, guards=guards), recipe
 
 
 def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:

@@ -53,6 +53,7 @@ TOP = {
         "__main__": "cli",
         "api": "runs",
         "purpose": "runs",
+        "inputs": "runs",
         "run": "runs",
         "encode": "runs",
         "options": "recipe",
