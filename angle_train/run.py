@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -49,6 +49,7 @@ from angle_train.options import FitOptions
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
+from angle_train.report.provisional import so_far, write_provisional_page
 from angle_train.report.result import FitReport, Trained, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
@@ -336,7 +337,8 @@ def tune_on_dev_pairs(
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
-    evaluator = DevEvaluator(dev, score, run.directory.checkpoints / "measured.jsonl", share)
+    notes = run.directory.checkpoints / "measured.jsonl"
+    evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, before[: len(dev)]))
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
@@ -350,6 +352,23 @@ def tune_on_dev_pairs(
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
     return TuningResult(training, choice, findings | merge)
+
+
+def provisional(run: FitRun, before: Columns) -> Callable[[int, Columns], None]:
+    """Return what tells of each evaluation: a line, and a page where no finished run's report stands."""
+    begun = time.monotonic()
+    planned = Schedule(run.recipe.training, len(run.data.train)).steps
+    page = run.options.out / "report.html"
+    free = not (run.options.out / "report.json").exists()
+
+    def told(step: int, now: Columns) -> None:
+        if free:
+            write_provisional_page(page, run.data.dev, before, now, f"step {step:,} of {planned:,}")
+        where = f" (provisional: {page})" if free else ""
+        spent = duration(time.monotonic() - begun)
+        log.info("after %s of training: %s%s", spent, so_far(run.data.dev, before, now), where)
+
+    return told
 
 
 def checkpoint_candidates(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.train.choosing import Columns
 from angle_train.train.frozen import computed_once, freeze_layers
 from angle_train.train.merging import blended
 from angle_train.train.processes import any_process, is_first, process_count, process_number, rank_zero
@@ -100,6 +101,7 @@ class DevEvaluator(BaseEvaluator):
         notes: File that keeps the similarities, so that a run that was cut off has those measured before.
         share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
             must be its weights, see `merging.snapshot`.
+        told: Called in rank zero with the step and the similarities of each evaluation.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class DevEvaluator(BaseEvaluator):
         start: float = -math.inf,
         notes: Path | None = None,
         share: float = 0.0,
+        told: Callable[[int, Columns], None] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
@@ -117,6 +120,7 @@ class DevEvaluator(BaseEvaluator):
         self._sets = sets
         self._notes = notes
         self._share = share
+        self._told = told
         self._rows: dict[int, list[list[float]]] = {}
 
     def __call__(
@@ -139,6 +143,8 @@ class DevEvaluator(BaseEvaluator):
         if self._notes is not None and is_first():
             found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
             write_jsonl(self._notes, found)
+        if self._told is not None and is_first():
+            self._told(steps, columns)
         return {METRIC: mean_spearman(self._sets, columns)}
 
     def _read(self) -> dict[int, list[list[float]]]:
