@@ -79,7 +79,7 @@ def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
 
 
 def trial(run: fitting.FitRun, before: dict[str, float] | None) -> dict[str, Any]:
-    """Train, and return the scores `before` and those of the trained weights with each share of the backbone."""
+    """Train, and return the scores before it and those after it with each share of the backbone."""
     run, model, _ = fitting.load_model(run)
     run = fitting.embed_texts_to_keep(run, model)
     sets = [*run.data.dev, *(guard.pairs for guard in run.data.guards if guard.kind != "own")]

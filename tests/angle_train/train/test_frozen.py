@@ -7,17 +7,14 @@ import pytest
 import torch
 from cut_runs import CutOff, cut_off
 from tiny_backbones import checkpoint
-from train_runs import pair_set, run_of, state, weights, write
+from train_runs import run_of, state, weights, write
 
 from angle_data.errors import InputError
 from angle_train.model.load import load_backbone
-from angle_train.recipe import Recipe
 from angle_train.run import fit
 from angle_train.train import activations
 from angle_train.train.activations import ActivationFile
 from angle_train.train.frozen import check_frozen, computed_once, freeze_layers
-from angle_train.train.presets import settle
-from angle_train.train.trainer import train
 
 TEXTS = ["the node failed", "disk full", "a cable", "the api of the node is slow again today", "rain"]
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 2}
@@ -151,15 +148,19 @@ def test_frozen_layers_with_adapters_leave_those_below_as_they_were(rows, tmp_pa
     assert all(".encoder.layer.2." in name for name in changed)
 
 
-def test_what_cannot_be_frozen_is_refused_in_one_line(tmp_path, rows):
+def test_what_cannot_be_frozen_is_refused_in_one_line_before_anything_is_measured(tmp_path, rows, caplog):
     with pytest.raises(
         InputError, match=r"frozen_layers 1: the layers of this backbone \(albert\) cannot be"
     ):
         check_frozen(backbone("albert", tmp_path / "albert"), 1)
     model = checkpoint("bert", tmp_path / "bert")
     data = write(tmp_path / "pairs.jsonl", rows[:40])
-    with pytest.raises(InputError, match=r"frozen_layers 3: the backbone has 3 layers, .*; give at most 2"):
+    refused = pytest.raises(
+        InputError, match=r"frozen_layers 3: the backbone has 3 layers, .*; give at most 2"
+    )
+    with caplog.at_level("INFO", logger="angle"), refused:
         fit(run_of(model, tmp_path / "out", data, FAST | {"frozen_layers": 3}))
+    assert "step 0" not in caplog.text
 
 
 def test_layers_that_hand_on_more_than_their_output_are_refused(tmp_path):
@@ -171,15 +172,16 @@ def test_layers_that_hand_on_more_than_their_output_are_refused(tmp_path):
         check_frozen(model, 2)
 
 
-def test_activations_of_another_run_are_not_read(tmp_path, tiny_model):
+def test_activations_of_another_run_are_not_read(tmp_path):
     """Two trainings in one folder, as a search makes them, with different backbones."""
-    recipe = Recipe().with_overrides(FAST | {"frozen_layers": 1, "epochs": 1, "batch_size": 2})
-    pairs = pair_set([(TEXTS[0], TEXTS[1]), (TEXTS[2], TEXTS[4])], [1.0, 0.0])
-    folder = tmp_path / "activations"
-    with ActivationFile(folder, 32, torch.float32).opened() as stale:
-        stale.put(b"0" * 16, torch.ones(3, 32))
-    train(tiny_model, pairs, settle(recipe, pairs), tmp_path)
-    assert not folder.exists()
+    model = backbone("bert", tmp_path / "model")
+    freeze_layers(model, 1)
+    folder = tmp_path / "kept"
+    for go_on in (True, False):
+        with ActivationFile(folder, 32, torch.float32).opened() as there:
+            there.put(b"0" * 16, torch.ones(3, 32))
+        with computed_once(model, 1, folder, go_on=go_on):
+            assert folder.exists() is go_on
 
 
 def test_a_file_that_a_kill_left_unfinished_is_read_up_to_there(tmp_path):
