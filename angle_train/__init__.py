@@ -15,6 +15,7 @@ In reading order:
 `api`: the same as functions, for notebooks and scripts.
 `purpose`: which recipe a run takes.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
+`inputs`: the pairs of a run, read before anything heavy is loaded.
 `run`: one training run, from pairs to report.
 `outcome`: what tuning came to, between training and report.
 `encode`: the texts of a file as embeddings in a file.

@@ -181,6 +181,11 @@ def fit(
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
+    from angle_train.training.processes import first_process_logs
+
+    log = logging.getLogger("angle.fit")
+    with first_process_logs():
+        log.info("reading the pairs")
     backbone = _several(backbone)[0]
     out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
@@ -197,15 +202,19 @@ def fit(
         for name, value in given.items()
     }
     files["judged"] = _one_judged(options.pop("judged", None), out / HIDDEN)
+    from angle_train.inputs import load_data
     from angle_train.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])
-    from angle_train.run import fit as run
-
     recipe = recipe.with_overrides(overrides)
     asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe, teacher=teacher, **chosen)
-    return Fitted(out, *run(asked, reason), options.get("device"))
+    loaded = None if teacher else load_data(asked, reason)  # a teacher scores pairs, which takes torch
+    with first_process_logs():
+        log.info("loading torch")
+    from angle_train.run import fit as run
+
+    return Fitted(out, *run(asked, reason, loaded), options.get("device"))
 
 
 def evaluate(

@@ -128,6 +128,8 @@ class BackboneConfig:
         lora_dropout: Share of the adapters' inputs that is dropped in training.
         lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
             linear layer), or names of layers with commas between.
+        frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are
+            computed once for each text: faster, and closer to the backbone. See `train.frozen`.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.
@@ -138,6 +140,7 @@ class BackboneConfig:
     lora_alpha: _Above0 = 32.0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
+    frozen_layers: Annotated[int, Field(ge=0)] = 0
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
@@ -173,7 +176,8 @@ class TrainingConfig:
         patience: Stop after this many evaluations without a new best one.
         seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
             give the same bytes; on a GPU, which adds up in no fixed order, the last digits differ.
-        precision: `auto` is bf16 on a GPU that has it and fp32 elsewhere. Weights stay fp32.
+        precision: `auto` is bf16 on a GPU that has it and on a processor with AMX, and fp32 elsewhere.
+            Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
         freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is

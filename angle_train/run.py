@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,14 +27,12 @@ from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import write_text
 from angle_data.locking import hold
-from angle_train.data.guards import load_guards, own_texts
-from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
-from angle_train.data.search_set import load_searches
 from angle_train.data.sources import labels_usd
-from angle_train.data.splits import RunData, assign_uses, load_sets, run_leaks, with_judged
+from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
+from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
 from angle_train.model.load import (
@@ -53,18 +51,19 @@ from angle_train.outcome import HeldOut, TuningResult, what_was_found
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
+from angle_train.report.provisional import so_far, write_provisional_page
 from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.training.arguments import Schedule, check_trackers, resolve_precision, tracker_names
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.training.folds import cross_fit
+from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.training.merging import blend, snapshot
-from angle_train.training.presets import settle
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
-from angle_train.training.teacher import teacher_identity, with_teacher
+from angle_train.training.teacher import teacher_identity
 from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.training.watch import Point, disk_errors_in_one_line, memory_errors_in_one_line
 
@@ -138,10 +137,11 @@ class FitRun:
         )
 
 
-def fit(options: FitOptions, reason: str = "") -> FitResult:
+def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | None = None) -> FitResult:
     """Run, or go on with, the training run that `options` describe; `reason` says why with that recipe.
 
-    Several processes, started by torchrun or accelerate launch, make one run together.
+    `loaded` is what `load_data` returns for them, where that was done before. Several processes, started by
+    torchrun or accelerate launch, make one run together.
 
     Raises:
         InputError: Something about the data, the backbone, the recipe or the directory is wrong, or the
@@ -150,7 +150,7 @@ def fit(options: FitOptions, reason: str = "") -> FitResult:
     """
     begun = time.monotonic()
     with open_run(options) as held:
-        data, recipe = load_data(options, reason)
+        data, recipe = loaded or load_data(options, reason)
         directory = RunDirectory(options.out, fingerprint(options, data, recipe))
         run = FitRun(options, recipe, data, directory)
         if run.directory.status(overwrite=options.overwrite) == "finished":
@@ -192,23 +192,6 @@ def reopen(run: FitRun) -> FitReport:
             "a run without this option: use the backbone, or run again with --overwrite"
         )
     return report
-
-
-def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
-    """Return the pairs of a run, and the recipe settled for them; `reason` is that of `fit`."""
-    if reason:
-        log.info("%s", reason)
-    given = with_teacher(load_sets(options), options)
-    recipe = settle(options.recipe, given.training)
-    searches = load_searches(options.test_search or ())
-    data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
-    if options.judged:
-        data = with_judged(data, options.judged)
-    guarded, own = own_texts(data.train)
-    own = [] if options.teacher else own  # how alike these are is for the teacher to say
-    kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, [*data.dev, *data.test])
-    guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
-    return replace(data, kept=kept, guards=guards), recipe
 
 
 def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
@@ -256,6 +239,7 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     run = replace(run, tokens=stated if isinstance(stated, int) else None)
     model = run.load()
     resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
+    check_frozen(model, recipe.backbone.frozen_layers)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
@@ -348,7 +332,8 @@ def tune_on_dev_pairs(
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(dev))
-    evaluator = DevEvaluator(dev, score, run.directory.checkpoints / "measured.jsonl", share)
+    notes = run.directory.checkpoints / "measured.jsonl"
+    evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, before[: len(dev)]))
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
@@ -362,6 +347,23 @@ def tune_on_dev_pairs(
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
     return TuningResult(training, choice, findings | merge)
+
+
+def provisional(run: FitRun, before: Columns) -> Callable[[int, Columns], None]:
+    """Return what tells of each evaluation: a line, and a page where no finished run's report stands."""
+    begun = time.monotonic()
+    planned = Schedule(run.recipe.training, len(run.data.train)).steps
+    page = run.options.out / "report.html"
+    free = not (run.options.out / "report.json").exists()
+
+    def told(step: int, now: Columns) -> None:
+        if free:
+            write_provisional_page(page, run.data.dev, before, now, f"step {step:,} of {planned:,}")
+        where = f" (provisional: {page})" if free else ""
+        spent = duration(time.monotonic() - begun)
+        log.info("after %s of training: %s%s", spent, so_far(run.data.dev, before, now), where)
+
+    return told
 
 
 def checkpoint_candidates(

@@ -56,6 +56,7 @@ TOP = {
         "__main__": "cli",
         "api": "runs",
         "purpose": "runs",
+        "inputs": "runs",
         "run": "runs",
         "outcome": "runs",
         "encode": "runs",

@@ -11,5 +11,6 @@ Out: files and text. Read in this order:
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
 - `page`: rows and figures for the page of a run; `page.html` has the words, `style.css` the colours.
 - `search_look`: of a search, the queries that gained and lost most, with what was found and missed.
+- `provisional`: what a run found so far, of the same parts; replaced by the page of the run.
 - `eval_page`: the page of an evaluation, of the same parts.
 """

@@ -6,6 +6,8 @@ In reading order:
 `arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint
     and the one with the best dev score stay on disk; precision, trackers.
 `teacher`: pairs without labels that another model scores, to train on.
+`frozen`: layers that stay as they are, computed once for each text.
+`activations`: the file that keeps what they make of a text.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: the one rule by which a checkpoint or the backbone itself is chosen: the simplest, unless held-out

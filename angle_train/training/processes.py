@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -65,8 +65,13 @@ def connect_processes(device: str | None = None) -> Iterator[None]:
         raise InputError(
             f"{process_count()} processes cannot connect: {reason}; check how they are started"
         ) from None
-    with nullcontext() if is_first() else at_level(logging.ERROR, "angle"):
+    with first_process_logs():
         yield
+
+
+def first_process_logs() -> AbstractContextManager[None]:
+    """Return a context in which every process but the first logs errors alone; needs no connection."""
+    return nullcontext() if is_first() else at_level(logging.ERROR, "angle")
 
 
 def rank_zero(function: Callable[Given, Returned]) -> Callable[Given, Returned]:

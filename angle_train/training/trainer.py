@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,8 @@ from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.training.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.training.choosing import Columns
+from angle_train.training.frozen import computed_once, freeze_layers
 from angle_train.training.merging import blended
 from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.training.watch import (
@@ -99,6 +101,7 @@ class DevEvaluator(BaseEvaluator):
         notes: File that keeps the similarities, so that a run that was cut off has those measured before.
         share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
             must be its weights, see `merging.snapshot`.
+        told: Called in rank zero with the step and the similarities of each evaluation.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class DevEvaluator(BaseEvaluator):
         start: float = -math.inf,
         notes: Path | None = None,
         share: float = 0.0,
+        told: Callable[[int, Columns], None] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
@@ -116,6 +120,7 @@ class DevEvaluator(BaseEvaluator):
         self._sets = sets
         self._notes = notes
         self._share = share
+        self._told = told
         self._rows: dict[int, list[list[float]]] = {}
 
     def __call__(
@@ -138,6 +143,8 @@ class DevEvaluator(BaseEvaluator):
         if self._notes is not None and is_first():
             found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
             write_jsonl(self._notes, found)
+        if self._told is not None and is_first():
+            self._told(steps, columns)
         return {METRIC: mean_spearman(self._sets, columns)}
 
     def _read(self) -> dict[int, list[list[float]]]:
@@ -223,7 +230,9 @@ def train(
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
-        state = _take_steps(trainer, config, state.global_step, end, start, resume)
+        frozen = recipe.backbone.frozen_layers
+        with computed_once(model, frozen, directory / "activations", go_on=resume is not None):
+            state = _take_steps(trainer, config, state.global_step, end, start, resume)
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
@@ -244,6 +253,7 @@ def _make_trainer(
     if config.freeze_embeddings:
         transformer: Any = model.transformers_model
         transformer.get_input_embeddings().requires_grad_(False)
+    freeze_layers(model, recipe.backbone.frozen_layers)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     columns |= {"scale": pairs.scales()}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from angle_train.train import teacher as teacher_module
 from train_runs import changed, pair_set, run_of, weights, write
 
 from angle_data.errors import InputError
@@ -19,6 +18,7 @@ from angle_train.data.teacher import Unscored
 from angle_train.data.vectors import load_vectors
 from angle_train.evaluation.similarity import pair_similarity
 from angle_train.run import fit, load_data
+from angle_train.training import teacher as teacher_module
 from angle_train.training.teacher import draw_pairs, taught_pairs
 
 FAST = {"epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}

@@ -69,6 +69,20 @@ def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
     assert resolve_precision("auto", torch.device("cuda")) == "bf16"
 
 
+@pytest.mark.parametrize(
+    ("flags", "precision"), [("avx512_bf16 amx_tile amx_bf16", "bf16"), ("avx512_bf16", "fp32")]
+)
+def test_bf16_is_chosen_on_processors_with_amx_alone(monkeypatch, tmp_path, flags, precision):
+    """With AVX-512 BF16 alone it was slower than fp32 on some."""
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"processor\t: 0\nflags\t\t: fpu sse {flags}\n")
+    monkeypatch.setattr(arguments, "CPU_INFO", info)
+    assert resolve_precision("auto", torch.device("cpu")) == precision
+    assert resolve_precision("fp32", torch.device("cpu")) == "fp32"
+    info.unlink()  # as on macOS
+    assert resolve_precision("auto", torch.device("cpu")) == "fp32"
+
+
 def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
     """The trainer would split batches, and with them the objective, among all that it sees."""
 
