@@ -55,6 +55,7 @@ def write_provisional_page(
         warnings=[],
         scores=scores_of(results, roles=True),
         looks=[],
+        searches=[],
         command="",
         made="",
     )
