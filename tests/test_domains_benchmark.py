@@ -4,8 +4,11 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_jsonl
 
@@ -64,3 +67,25 @@ def test_few_pairs_are_others_for_each_seed(tmp_path):
     one, same, other = (domains.rows_of(domains.few(human, 10, seed)) for seed in (1, 1, 2))
     assert one == same != other
     assert len(one) == 10
+
+
+def test_what_is_measured_is_the_model_and_not_the_overlap_of_words(tmp_path, tiny_model_dir):
+    words = ["red", "green", "blue", "grey", "pink"]
+    rows = [
+        {
+            "text1": f"a {words[i % 5]} dog runs",
+            "text2": f"the {words[i % 3]} cat {words[i % 4]}",
+            "score": i % 6 / 5,
+        }
+        for i in range(30)
+    ]
+    test = tmp_path / "test.jsonl"
+    write_jsonl(test, rows)
+    task = SimpleNamespace(test=(test,))
+    model = SentenceTransformer(str(tiny_model_dir), device="cpu")
+    one, other = (
+        model.encode([row[f"text{end}"] for row in rows], normalize_embeddings=True) for end in (1, 2)
+    )
+    gold = [row["score"] for row in rows]
+    found = domains.measured(tiny_model_dir, SimpleNamespace(task=task))
+    assert found == pytest.approx(100 * spearmanr((one * other).sum(axis=1), gold).statistic, abs=0.05)

@@ -87,8 +87,7 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         one, other, wanted, trust, _ = (column[taught] for column in rows)
         term = ranking_objective(one, other, wanted, tau=config.cosine_tau, weight=trust)
         terms["teacher"] = config.teacher_weight * term
-        rows = tuple(column[~taught] for column in rows)
-    emb1, emb2, score, trust, scale = rows
+    emb1, emb2, score, trust, scale = (column[~taught] for column in rows)
     if config.cosine_weight:
         term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=trust, scale=scale)
         terms["cosine"] = config.cosine_weight * term
