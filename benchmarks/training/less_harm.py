@@ -38,7 +38,6 @@ from angle_train.training.merging import blended, snapshot  # noqa: E402
 from angle_train.training.run_directory import RunDirectory  # noqa: E402
 
 OUT = RESULTS / "training" / "less-harm.json"
-SHARES = (0.0, 0.2)
 _TITLES, _REPORTS, _CHARACTERS = PARTS["dev"]["bug-titles"][2] or 0, 100, 600
 _LEFT_OUT = ("sick",)  # never lost anything
 
@@ -78,7 +77,7 @@ def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
     return {pairs.name: 100 * spearman(pairs.score, column) for pairs, column in found}
 
 
-def trial(run: fitting.FitRun, before: dict[str, float] | None) -> dict[str, Any]:
+def trial(run: fitting.FitRun, before: dict[str, float] | None, shares: Sequence[float]) -> dict[str, Any]:
     """Train, and return the scores before it and those after it with each share of the backbone."""
     run, model, _ = fitting.load_model(run)
     run = fitting.embed_texts_to_keep(run, model)
@@ -90,7 +89,7 @@ def trial(run: fitting.FitRun, before: dict[str, float] | None) -> dict[str, Any
         run.train(model)
     cpu = time.process_time() - begun
     after = {}
-    for share in SHARES:
+    for share in shares:
         with blended(model, backbone, share):
             after[str(share)] = scores(model, sets)
     return {"before": before, "after": after, "cpu": cpu}
@@ -102,6 +101,7 @@ def main() -> None:
     parser.add_argument("trials", nargs="*", metavar="KEY=VALUE,…", help="values of the recipe; - for none")
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.2], help="of the backbone")
     parser.add_argument("--data", metavar="DIR", help="the demo's pairs, made before")
     parser.add_argument("--keep", nargs="+", default=[], metavar="FILE", help="further texts to keep")
     arguments = parser.parse_args()
@@ -115,7 +115,7 @@ def main() -> None:
                 values = [value for value in asked.split(",") if value != "-"]
                 run = run_of(values, seed, arguments.epochs, arguments.keep, arguments.data)
                 before = next((found["before"] for found in done.values()), None)
-                done[name] = trial(run, before)
+                done[name] = trial(run, before, arguments.shares)
                 OUT.parent.mkdir(parents=True, exist_ok=True)
                 OUT.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
             show(name, done[name])
