@@ -8,6 +8,7 @@ import hashlib
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -42,21 +43,56 @@ JSON = "application/json"
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 
-def random_faults(seed: int, share: float) -> Callable[["Seen"], Fault | None]:
-    """A schedule: each request fails with the chance `share`, in one of GitHub's ways."""
-    rng = random.Random(seed)
-    broken = [Fault("status", 500), Fault("html", 502), Fault("html", 504)]
-    broken += [Fault(kind) for kind in ("reset", "truncated", "garbage")]
-    limited = [Fault(kind, status, SECONDARY) for kind in ("status", "primary") for status in (403, 429)]
-    kinds = (*broken, *limited, Fault("status", 403, SECONDARY, {"Retry-After": "1"}))
-    graphql = (Fault("limited"), Fault("timeout"), Fault("cut"))
+# Every passing fault by name; those of GraphQL strike its requests alone.
+FAULTS = {
+    "500": Fault("status", 500),
+    "502": Fault("html", 502),
+    "504": Fault("html", 504),
+    "503 with a wait": Fault("status", 503, headers={"Retry-After": "20"}),
+    "reset": Fault("reset"),
+    "cut body": Fault("truncated"),
+    "no JSON": Fault("garbage"),
+    "primary limit 403": Fault("primary", 403),
+    "primary limit 429": Fault("primary", 429),
+    "secondary limit 403": Fault("status", 403, SECONDARY),
+    "secondary limit 429": Fault("status", 429, SECONDARY),
+    "secondary limit with a wait": Fault("status", 403, SECONDARY, {"Retry-After": "1"}),
+    "GraphQL: limit": Fault("limited"),
+    "GraphQL: time-out": Fault("timeout"),
+    "GraphQL: cut lists": Fault("cut"),
+    "GraphQL: error": Fault("errors", message="Unexpected nil"),
+}
 
-    def schedule(seen: "Seen") -> Fault | None:
-        if rng.random() >= share:
+
+class FaultShares:
+    """A schedule by shares of requests: of every hundred requests 10 fail by a fault of share 0.1.
+
+    However few the requests are, a fault of share 1/n strikes within the first n of them that it can strike;
+    the seed decides where. A request meets one fault; what else is due strikes the next. `fired` counts.
+    """
+
+    def __init__(self, seed: int, **shares: float) -> None:
+        rng = random.Random(seed)
+        self.shares = shares
+        self._due = {name: rng.random() for name in shares}
+        self.fired: Counter[str] = Counter()
+
+    def __call__(self, seen: "Seen") -> Fault | None:
+        able = [name for name in self.shares if self._can_strike(name, seen)]
+        for name in able:
+            self._due[name] += self.shares[name]
+        name = max(able, key=lambda each: self._due[each], default="")
+        if self._due.get(name, 0) < 1:
             return None
-        return rng.choice((*kinds, *graphql) if seen.route == "graphql" else kinds)
+        self._due[name] -= 1
+        self.fired[name] += 1
+        return FAULTS[name]
 
-    return schedule
+    @staticmethod
+    def _can_strike(name: str, seen: "Seen") -> bool:
+        if name == "GraphQL: cut lists":  # in a page of issues
+            return "first" in (seen.body or {}).get("variables", {})
+        return seen.route == "graphql" or not name.startswith("GraphQL")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -152,7 +152,7 @@ def _is_number(value: object) -> bool:
 
 
 # Whether a value is right for a field, by the field's type.
-_RIGHT = {
+_RIGHT: dict[str, Callable[[Any], bool]] = {
     "int": _is_number,
     "int | None": lambda value: value is None or _is_number(value),
     "str": lambda value: isinstance(value, str),

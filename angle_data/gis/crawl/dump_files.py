@@ -40,7 +40,7 @@ class _Lines(Protocol):
 class _Utf16:
     """The lines of a UTF-16 stream, in UTF-8."""
 
-    def __init__(self, stream: io.BufferedIOBase) -> None:
+    def __init__(self, stream: gzip.GzipFile | io.BufferedReader) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace", newline="\n")
 
     def readline(self, size: int, /) -> bytes:

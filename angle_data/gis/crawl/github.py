@@ -34,6 +34,7 @@ Resource = Literal["core", "graphql"]
 
 _ATTEMPTS = 10
 _FIRST_ATTEMPTS = 3
+_DOUBTFUL_ATTEMPTS = 7
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
 # A token in its place has small letters, or is longer.
@@ -43,7 +44,6 @@ _ENTERPRISE = "check --api-url (GitHub Enterprise: https://HOST/api/v3)"
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
 _MARGIN_S = 1.0
-_PATIENCE_S = 60.0
 _HOPS = 5
 
 _HEAVY_TYPES = frozenset({"MAX_NODE_LIMIT_EXCEEDED", "RESOURCE_LIMITS_EXCEEDED", "TIMEOUT"})
@@ -74,8 +74,8 @@ class Transient(Exception):
     """The same request may well succeed later.
 
     `wait_s` is what the server asks for, None if it did not say; `least_s` is where the growing waits begin;
-    `heavy` says that the request may have been too large for the time the server has; after `patience_s` of
-    waiting it is no longer asked, None if only the number of attempts counts.
+    `heavy` says that the request may have been too large for the time the server has; `doubtful` that it may
+    fail each time, so that it is given up after `_DOUBTFUL_ATTEMPTS`, about a minute.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Transient(Exception):
         *,
         least_s: float = 1.0,
         heavy: bool = False,
-        patience_s: float | None = None,
+        doubtful: bool = False,
     ) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
         self.least_s = least_s
         self.heavy = heavy
-        self.patience_s = patience_s
+        self.doubtful = doubtful
 
 
 class Budget(NamedTuple):
@@ -250,11 +250,20 @@ class GitHubClient:
     def _repeat(self, call: Callable[[], Any]) -> Any:
         from tenacity import Retrying, retry_if_exception_type
 
+        doubtful = 0
+
+        def is_enough(state: RetryCallState) -> bool:
+            nonlocal doubtful
+            error = state.outcome and state.outcome.exception()
+            doubtful += isinstance(error, Transient) and error.doubtful
+            most = _ATTEMPTS if self._answers else _FIRST_ATTEMPTS
+            return state.attempt_number >= most or doubtful >= _DOUBTFUL_ATTEMPTS
+
         try:
             return Retrying(
                 retry=retry_if_exception_type(Transient),
                 wait=_wait,
-                stop=lambda state: _is_enough(state, _ATTEMPTS if self._answers else _FIRST_ATTEMPTS),
+                stop=is_enough,
                 sleep=self._sleep,
                 before_sleep=lambda state: self._tell(
                     state.upcoming_sleep, state.outcome and state.outcome.exception()
@@ -264,7 +273,7 @@ class GitHubClient:
         except Transient as error:
             if self._answers:
                 said = f"GitHub keeps failing ({error}); everything so far is kept"
-                kind = StoppedError if error.patience_s is None else Failing
+                kind = Failing if doubtful >= _DOUBTFUL_ATTEMPTS else StoppedError
                 raise kind(f"{said}; run the same command again later") from None
             said = f"cannot reach {self.api_url} ({error}); {_ENTERPRISE} and the network"
             raise InputError(said) from None
@@ -352,7 +361,7 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     if "RATE_LIMITED" in types or "rate limit" in words:
         raise _limit(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
-        raise Transient(f"GraphQL: {text[:200]}", heavy=True, patience_s=_PATIENCE_S)
+        raise Transient(f"GraphQL: {text[:200]}", heavy=True, doubtful=True)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
         return
@@ -361,7 +370,7 @@ def check_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
     if any("code" in (error.get("extensions") or {}) for error in errors):
         said = f"the server's GraphQL is too old ({text[:200]})"
         raise InputError(f"{said}; use --strategy comments")
-    raise Transient(f"GraphQL error: {text[:200] or 'no data'}", patience_s=_PATIENCE_S)
+    raise Transient(f"GraphQL error: {text[:200] or 'no data'}", doubtful=True)
 
 
 def _limit(headers: Mapping[str, str], now: float) -> Transient:
@@ -370,14 +379,6 @@ def _limit(headers: Mapping[str, str], now: float) -> Transient:
     if told is None and budget is not None and budget.remaining <= 0:
         told = max(budget.reset - now, 0.0) + _MARGIN_S
     return Transient("rate limit", told, least_s=_SECONDARY_S)
-
-
-def _is_enough(state: RetryCallState, attempts: int) -> bool:
-    """Whether to stop after so many attempts, or since the next wait would go beyond the patience."""
-    error = state.outcome and state.outcome.exception()
-    assert isinstance(error, Transient)
-    patience = float("inf") if error.patience_s is None else error.patience_s
-    return state.attempt_number >= attempts or state.idle_for + state.upcoming_sleep > patience
 
 
 def _wait(state: RetryCallState) -> float:

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import typer
 from fake_gis_store import store_world
 from fake_github import FakeGitHub, Fault
 from fake_github_crawl import TOKEN
+from fake_github_payloads import archived
 from fake_github_world import make_world
 from programs import angle_data, run_here, started
 
@@ -220,3 +222,55 @@ def test_the_table_says_what_was_left_out_and_what_it_cost(run, tmp_path, monkey
     assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
     _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
+
+
+def test_a_repository_that_the_token_may_not_read_ends_with_1_and_the_data_set_of_the_others(run, tmp_path):
+    world = make_world(1, repos=2, issues=80, duplicates=0.4)
+    path = tmp_path / "list.txt"
+    path.write_text("org0/project0\norg1/project1\n")
+    message = "Resource not accessible by personal access token"
+    fault = Fault("errors", message=message, type="FORBIDDEN")
+
+    def schedule(seen):
+        return fault if (seen.body or {}).get("variables", {}).get("name") == "project1" else None
+
+    out = tmp_path / "o"
+    with FakeGitHub(world, schedule=schedule) as github:
+        code, text, errors = run("--repos", path, "--out", out, "--api-url", github.url)
+    assert code == 1
+    assert ["left", "out", f"org1/project1: 403 {message}"] in [
+        line.split(maxsplit=2) for line in text.splitlines()
+    ]
+    told = (
+        f"1 of 2 repositories could not be read (org1/project1): 403 {message}; the token lacks a permission"
+    )
+    assert told in errors
+    assert (out / "dataset" / "README.md").exists()
+    assert run("--out", out, "--no-crawl")[0] == 0, "what was crawled before is no fault of this run"
+
+
+def test_lines_hours_and_damage_of_dumps_stand_on_the_terminal_and_in_the_report(run, tmp_path):
+    world = make_world(1, repos=1, issues=80, duplicates=0.4)
+    repo = world.repos[1_000]
+    events = [json.dumps(event) for issue in repo.issues.values() for event in archived(issue, repo)]
+    dumps = tmp_path / "dumps" / "2024"
+    dumps.mkdir(parents=True)
+    (dumps / "2024-01-01-0.json").write_text("\n".join(events))
+    (dumps / "2024-01-01-3.json").write_text("{no json\n" + events[0])
+    (dumps / "2024-01-01-4.json.gz").write_bytes(gzip.compress(events[0].encode())[:-9])
+    code, text, errors = run(
+        "--archive", tmp_path / "dumps", "--out", tmp_path / "o", "--strategy", "comments"
+    )
+    assert code == 0, errors
+    shown = dict(line.split("  ", 1) for line in text.splitlines())
+    shown = {name: value.strip() for name, value in shown.items()}
+    assert shown["event dumps"] == "3"
+    assert shown["lines, not json"] == "1"
+    assert shown["hours missing"] == "2: 2024-01-01-1 to 2024-01-01-2"
+    assert shown["damaged"].startswith("2024-01-01-4.json.gz: Compressed file ended")
+    report = json.loads((tmp_path / "o" / "report.json").read_text())["ledger"]
+    assert report["dumps"]["lines"]["used"] == int(shown["lines, used"].replace(",", ""))
+    assert report["dumps"]["hours"]["gaps"] == ["2024-01-01-1 to 2024-01-01-2"]
+    assert report["outcomes"] == {"archive": 1}
+    card = (tmp_path / "o" / "dataset" / "README.md").read_text()
+    assert "| hours missing | 2: 2024-01-01-1 to 2024-01-01-2 |" in card
