@@ -322,6 +322,21 @@ def test_words_around_an_answer_do_no_harm_and_the_last_one_counts():
     assert (found.denied, found.refused) == ([], [])
 
 
+@pytest.mark.parametrize(("invented", "denies"), [((), True), ((("#999", "duplicate_of"),), False)])
+def test_silence_about_an_issue_denies_unless_a_part_was_refused(run, folder, invented, denies):
+    """A comment guesses at two issues, and the reply speaks of the first alone."""
+    body = "Maybe a duplicate of #1 or #2."
+    write_store(folder, issues=[make_issue(60)], comments=[make_comment(60, 60, body, 600)])
+    replies = {**REPLIES, 60: [("#1", "duplicate_of"), *invented]}
+    with FakeOpenAI(lambda body: answer(body, replies)) as server:
+        assert run(*command(folder, server))[0] == 0
+    left = [row for row in audit(folder, "rejected" if denies else "tentative") if "here" in row]
+    (other,) = [row for row in left if row["here"].endswith("/60")]
+    assert (other["target_number"], other["reason"]) == (2, "annotator_denied" if denies else "guess")
+    (confirmed,) = [row for row in audit(folder, "links") if row["here"].endswith("/60")]
+    assert confirmed["target_number"] == 1
+
+
 # --- which comments -------------------------------------------------------------------------------------
 
 
