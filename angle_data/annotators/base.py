@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 _KEY_VERSION = 1
 _BREATHE_EVERY = 64
 
-Task = Literal["synonym", "antonym", "degrees", "score"]
-"""What a request asks for: sentences of one polarity, one for each degree, or grades of pairs."""
+Task = Literal["synonym", "antonym", "degrees", "query", "score"]
+"""What a request asks for: sentences of one polarity, one for each degree, queries, or grades of pairs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from angle_data.records import read_score
 from angle_data.text import normalise
 
 _TASKS = {"synonym": "synonym", "antonym": "antonym", "degrees": "degrees", "graded": "degrees"}
+_TASKS |= {"query": "query"}
 
 _Recorded = str | dict[str, Any]  # the content of a message, or the service's whole answer
 _Replies = dict[tuple[str, str], _Recorded]  # (source, task) -> reply
@@ -76,7 +77,9 @@ def _load(path: Path, name: str) -> _Replies:
             continue
         given = row.get("polarity") or row.get("task")
         if (task := "score" if len(fields) > 1 else _TASKS.get(str(given))) is None:
-            raise InputError(f"{where}: polarity must be synonym or antonym, or task degrees, got {given!r}")
+            raise InputError(
+                f"{where}: polarity must be synonym or antonym, or task degrees or query, got {given!r}"
+            )
         if replies.setdefault((source, task), reply) != reply:
             raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")
         if task == "score":
