@@ -24,6 +24,8 @@ RECORDED = "recorded-"
 """How the checkpoint of recorded replies begins; the digest of their file follows."""
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 TOP_GRADE = 5
+QUERY = "query"
+"""The kind of a candidate that is a search query, which its source answers."""
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
@@ -50,8 +52,9 @@ class Text(Record):
 class Candidate(Record):
     """A sentence an annotator offered for a source text: as its synonym or antonym, or at a degree.
 
-    Exactly one of `polarity` and `degree` is set; a `degree` of None is not written. `model` is the
-    annotator's name, `key` the journal key of the request that produced it.
+    Exactly one of `polarity` and `degree` is set; a `degree` or `kind` of None is not written. `model` is the
+    annotator's name, `key` the journal key of the request that produced it. With the kind `QUERY` the text is
+    a search query that the source answers: a synonym in that the two belong together, whatever their lengths.
     """
 
     source_id: str
@@ -61,6 +64,7 @@ class Candidate(Record):
     model: str
     key: str
     degree: int | None = None
+    kind: Literal["query"] | None = None
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - with a type it would be a field
 
@@ -100,6 +104,7 @@ class Rejection(Record):
     reason: str
     raw: str
     degree: int | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

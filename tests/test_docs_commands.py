@@ -77,6 +77,8 @@ def reply(body):
         return json.dumps({"grades": [{"id": int(n), "score": dice.randrange(11) / 2} for n in pairs]})
     if "Issues named:" in asked:
         return '{"links": []}'
+    if '{"queries"' in asked:
+        return json.dumps({"queries": [sentence() for _ in range(3)]})
     if '{"5"' in asked:
         return json.dumps({degree: sentence() for degree in "54321"})
     return f"1. {sentence()}\n2. {sentence()}"

@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 _KEY_VERSION = 1
 _BREATHE_EVERY = 64
 
-Task = Literal["synonym", "antonym", "degrees", "score", "duplicate"]
-"""What a request asks for: sentences of one polarity, one for each degree, grades of pairs, or which issues a
-comment calls duplicates."""
+Task = Literal["synonym", "antonym", "degrees", "query", "score", "duplicate"]
+"""What a request asks for: sentences of one polarity, one for each degree, queries, grades of pairs, or which
+issues a comment calls duplicates."""
 
 
 @dataclass(frozen=True, slots=True)

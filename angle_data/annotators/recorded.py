@@ -24,7 +24,8 @@ from angle_data.jsonl import read_jsonl
 from angle_data.records import read_score
 from angle_data.text import normalise
 
-_TASKS = {name: name for name in ("synonym", "antonym", "degrees", "duplicate")} | {"graded": "degrees"}
+_TASKS = {name: name for name in ("synonym", "antonym", "degrees", "query", "duplicate")}
+_TASKS |= {"graded": "degrees"}
 
 _Recorded = str | dict[str, Any]  # the content of a message, or the service's whole answer
 _Replies = dict[tuple[str, str], _Recorded]  # (source, task) -> reply
@@ -77,7 +78,7 @@ def _load(path: Path, name: str) -> _Replies:
             continue
         given = row.get("polarity") or row.get("task")
         if (task := "score" if len(fields) > 1 else _TASKS.get(str(given))) is None:
-            wanted = "polarity must be synonym or antonym, or task degrees or duplicate"
+            wanted = "polarity must be synonym or antonym, or task degrees, query or duplicate"
             raise InputError(f"{where}: {wanted}, got {given!r}")
         if replies.setdefault((source, task), reply) != reply:
             raise InputError(f"{where}: a second, different {task} reply for the same text or pair; keep one")

@@ -17,7 +17,7 @@ from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.config import ANTONYM_SCORES, STRATEGIES, EnsembleConfig
 from angle_data.ensembling.evidence import Evidence, Verdict
 from angle_data.ensembling.given import GivenPair, GivenPairs, read_given, screen_given
-from angle_data.ensembling.labels import label_pairs, random_pairs, synonym_sets
+from angle_data.ensembling.labels import label_pairs, query_first, random_pairs, synonym_sets
 from angle_data.ensembling.read import (
     GradeSet,
     Offer,
@@ -144,6 +144,8 @@ def _settle(config: EnsembleConfig, evidence: Evidence, *, degrees: bool) -> Set
     """Choose what the options leave open by what there is."""
     plain = "ordinal" if config.purpose else "binary"
     labels = config.labels or ("graded" if evidence.used or degrees else plain)
+    if config.labels is None and config.purpose == "search":
+        labels = "binary"  # a passage answers a query, or does not
     if labels == "graded" and not (config.scores or degrees):
         raise InputError(
             "--labels graded needs grades or degrees: give --scores RUN of `angle-data llm-score`, or a run "
@@ -242,7 +244,7 @@ def _split(
     others.sift(lambda p: None if where[normalise(p.text1)] == where[normalise(p.text2)] else "across_splits")
     splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
     for row in label_pairs(outcome.kept, others.kept, evidence, settled.labels, settled.antonym_score):
-        splits[where[normalise(row.text1)]].append(row)
+        splits[where[normalise(row.text1)]].append(query_first(row))
         if row.supervision == "grades" and row.label:
             alike.join(normalise(row.text1), normalise(row.text2))
     taken = {choice.key for choice in outcome.kept} | others.keys

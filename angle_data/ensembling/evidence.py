@@ -32,7 +32,7 @@ import numpy as np
 
 from angle_data.ensembling.read import NO_GRADES, Grades
 from angle_data.ensembling.screen import Merged, Screened
-from angle_data.records import Polarity
+from angle_data.records import QUERY, Polarity
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -278,15 +278,18 @@ class Sides:
 def claims_of(pair: Merged) -> list[tuple[str, str, str, Polarity]]:
     """Return the distinct claims about a pair: annotator, what was asked for, reply, and side.
 
-    None is made where degree 3 was asked for.
+    None is made where degree 3 was asked for. Sentences of one reply are wrong together, as where it has the
+    polarity the wrong way round; queries are not: each counts as a reply of its own.
     """
-    return sorted(
-        {
-            (offer.candidate.model, offer.asked, f"{offer.source.key}\n{offer.candidate.key}", offer.side)
-            for offer in pair.offers
-            if offer.candidate.degree != 3
-        }
-    )
+    claims = set()
+    for offer in pair.offers:
+        candidate = offer.candidate
+        reply = f"{offer.source.key}\n{candidate.key}"
+        if candidate.kind == QUERY:
+            reply += f"\n{offer.text_key}"
+        if candidate.degree != 3:
+            claims.add((candidate.model, offer.asked, reply, offer.side))
+    return sorted(claims)
 
 
 def shrink(total: Any, count: Any, prior: Any, strength: float) -> Any:

@@ -8,6 +8,7 @@ scale (`scale`) to half a point, less weight the less sure it is.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.evidence import Evidence
@@ -15,7 +16,7 @@ from angle_data.ensembling.given import GivenPair
 from angle_data.ensembling.read import SAME_DEGREE, Source
 from angle_data.ensembling.scale import Scale, asked_score
 from angle_data.ensembling.strategies import Choice
-from angle_data.records import LabelledPair
+from angle_data.records import QUERY, LabelledPair
 from angle_data.text import content_id, jaccard, normalise, stable_hash, words
 
 _MAX_OVERLAP = 0.5
@@ -59,9 +60,14 @@ def label_choice(
         polarity=candidate.polarity or "",
         source_id=choice.source.id,
         models=list(choice.models),
-        flags=list(choice.flags),
+        flags=[*choice.flags, *filter(None, [candidate.kind])],
         supervision="polarity" if candidate.degree is None else "degrees",
     )
+
+
+def query_first(pair: LabelledPair) -> LabelledPair:
+    """Return a pair with its query before the passage that answers it, as searches learn."""
+    return replace(pair, text1=pair.text2, text2=pair.text1) if QUERY in pair.flags else pair
 
 
 def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -> LabelledPair:

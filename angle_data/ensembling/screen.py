@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from angle_data.ensembling.read import Offer
-from angle_data.records import Candidate, Polarity, Rejection
+from angle_data.records import QUERY, Candidate, Polarity, Rejection
 from angle_data.text import normalise, words
 
 REASONS: dict[str, str] = {
@@ -90,7 +90,9 @@ def screen(offers: Iterable[Offer], *, topic: bool = True) -> Screened:
     """Merge the offers that pass the gate and, unless `topic` is False, are on topic; reject the others."""
     passed, dropped = [], []
     for offer in offers:
-        if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
+        candidate = offer.candidate
+        reason = gate(offer.source.text, candidate.text, degree=candidate.degree, kind=candidate.kind)
+        if reason:
             dropped.append(reject(offer.candidate, reason))
         else:
             passed.append(offer)
@@ -125,12 +127,12 @@ def reject(candidate: Candidate, reason: str) -> Rejection:
     return Rejection(**candidate.to_dict(), reason=reason, raw=candidate.text)
 
 
-def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
+def gate(source: str, text: str, *, degree: int | None = None, kind: str | None = None) -> str | None:
     """Return the code (see `REASONS`) of the first reason to drop `text`, or None.
 
     A difference of up to 20 characters always passes, as the ratio says little about very short texts
     ("Deploy failed." and "The rollout went through on every host."). What was asked for at `degree` 1 or 2
-    says something else than its source, at any length.
+    says something else than its source, and a query asks for it: both have any length.
     """
     clean, clean_source = normalise(text), normalise(source)
     if not any(map(str.isalnum, clean)) or not any(map(str.isalnum, clean_source)):
@@ -142,7 +144,7 @@ def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
     script, source_script = _script(clean), _script(clean_source)
     if script and source_script and script != source_script:
         return "wrong_script"
-    if degree is not None and degree <= 2:
+    if kind == QUERY or (degree is not None and degree <= 2):
         return None
     short, long = sorted((len(clean), len(clean_source)))
     return "length_ratio" if long - short > _SLACK and long > 3 * short else None

@@ -37,12 +37,15 @@ class LabelConfig:
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
-    size: int | None = option("Sentences to request per text and polarity.", None, shown="2", ge=1)
+    size: int | None = option(
+        "Sentences to request per text and polarity.", None, shown="2, or 3 queries", ge=1
+    )
     polarity: str | None = option("Polarity to request: both, synonym or antonym.", None, shown="both")
     prompts: str = option(
         "structured (keeps facts and terms, replies in JSON), contrast (for opposites that must "
         "be kept apart: paraphrases in different words, contradictions in the same words), degrees (one "
-        "sentence per degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
+        "sentence per degree of similarity, 5 to 1), queries (search queries that the text answers), paper "
+        "(as published), or a folder of prompts.",
         "structured",
     )
     text_field: str = option("Field or column with the text.", "text")
@@ -82,7 +85,10 @@ class ScoreConfig:
         le=_MAX_PAIRS_PER_CALL,
     )
     prompt: Path | None = option(  # noqa: RUF009
-        "Text file with your own prompt; {pairs} stands for the pairs.", None, shown="the toolkit's own"
+        "answers (does one text answer the other, a query?), or a text file with your own prompt; {pairs} "
+        "stands for the pairs.",
+        None,
+        shown="how much the texts agree in meaning",
     )
     limit: int | None = option("Use at most this many pairs, from the start.", None, ge=1)
     pilot: int | None = option(_PILOT.format("pairs"), None, ge=1)

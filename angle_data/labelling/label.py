@@ -1,6 +1,6 @@
 """`llm-label`: asks an annotator for sentences about every text, and derives the candidates from its replies.
 
-One request per text and polarity, or one per text for all degrees, in the order of the texts.
+One request per text and polarity, or one per text for all degrees or queries, in the order of the texts.
 `candidates.jsonl` and `rejected.jsonl` are a pure function of the requests and the journal, so a better
 parser reaches old replies without another call.
 """
@@ -28,7 +28,7 @@ from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
-from angle_data.records import DEGREES, Candidate, Polarity, Rejection
+from angle_data.records import DEGREES, QUERY, Candidate, Polarity, Rejection
 from angle_data.text import counted, stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
@@ -37,6 +37,8 @@ log = logging.getLogger("angle.labelling")
 _REPLY_STRETCH = 1.3
 _KEY_CHARS = 8  # of JSON around each sentence
 _SIZE = 2  # without --size
+_QUERIES = 3  # the same for queries: one of each kind
+_QUERY_CHARS = 60  # of a query; used before any reply is known
 _POLARITY = "both"  # without --polarity
 
 
@@ -63,12 +65,18 @@ class LabelJob(Job):
         self.spec = choose_annotator(config.engine, config.out)
         self._prompts = load_prompts(config.prompts)
         self._of_degrees = "degrees" in self._prompts
-        for name in ("polarity", "size") if self._of_degrees else ():
+        self._of_queries = "query" in self._prompts
+        fixed = ("polarity", "size") if self._of_degrees else ("polarity",) if self._of_queries else ()
+        for name in fixed:
             if getattr(config, name) is not None:
-                raise InputError(f"--{name} is for synonyms and antonyms, not for degrees; leave it out")
-        polarities = POLARITIES[config.polarity or _POLARITY]
-        self._asked: tuple[Asked, ...] = ("degrees",) if self._of_degrees else polarities
-        self._size = len(DEGREES) if self._of_degrees else config.size or _SIZE
+                other = "degrees" if self._of_degrees else "queries"
+                raise InputError(f"--{name} is for synonyms and antonyms, not for {other}; leave it out")
+        self._asked: tuple[Asked, ...] = POLARITIES[config.polarity or _POLARITY]
+        self._size = config.size or (_QUERIES if self._of_queries else _SIZE)
+        if self._of_degrees:
+            self._asked, self._size = ("degrees",), len(DEGREES)
+        elif self._of_queries:
+            self._asked = ("query",)
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
@@ -83,7 +91,7 @@ class LabelJob(Job):
         """Yield one request per text and prompt."""
         size = self._size
         sentence = {"type": "string"}
-        schema = list_schema("sentences", sentence, size)
+        schema = list_schema("queries" if self._of_queries else "sentences", sentence, size)
         if self._of_degrees:
             schema = object_schema(**{str(degree): sentence for degree in DEGREES})
         parts = []
@@ -100,7 +108,9 @@ class LabelJob(Job):
         """Return the settings that decide what is asked, for run.json."""
         config = self.config
         prompts = {f"{asked}_sha256": prompt.sha256 for asked, prompt in self._prompts.items()}
-        sentences = {"size": self._size, "polarity": config.polarity or _POLARITY}
+        sentences: dict[str, Any] = {"size": self._size}
+        if not self._of_queries:
+            sentences["polarity"] = config.polarity or _POLARITY
         return {
             "texts": config.texts,
             "limit": config.limit,
@@ -110,12 +120,13 @@ class LabelJob(Job):
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row of labelling holds beside the common fields."""
-        polarity = _polarity(request)
-        asked = {"task": request.task} if polarity is None else {"polarity": polarity}
-        return {"prompt_sha256": self._prompts[polarity or "degrees"].sha256, **asked}
+        name = "polarity" if request.task in POLARITIES else "task"
+        return {"prompt_sha256": self._prompts[_asked(request)].sha256, name: request.task}
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
+        if self._of_queries:
+            return self._size * (_QUERY_CHARS + _KEY_CHARS)
         return self._size * (len(request.source) * _REPLY_STRETCH + self._of_degrees * _KEY_CHARS)
 
     def asked_for(self, counts: Mapping[str, Any]) -> int:
@@ -176,6 +187,7 @@ class LabelJob(Job):
         """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
         by = (self.spec.model, request.key)
+        kind = QUERY if request.task == "query" else None
         kept = list[Candidate]()
         dropped = list[Rejection]()
         row = journal.row(request.key)
@@ -186,30 +198,36 @@ class LabelJob(Job):
             raw = whole_characters(words_of(row))
             for text, reason, degree in self._parse(request, row):
                 if reason is None:
-                    kept.append(Candidate(*source, text, *by, degree))
+                    kept.append(Candidate(*source, text, *by, degree, kind))
                 else:
-                    dropped.append(Rejection(*source, text, *by, reason, raw, degree))
+                    dropped.append(Rejection(*source, text, *by, reason, raw, degree, kind))
         if failure is not None:
             why = f"{failure.kind}: {whole_characters(failure.message)}"
             dropped.append(Rejection(*source, "", *by, "request_failed", why))
         return kept, dropped
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
-        polarity = _polarity(request)
         if is_read_in_part(request, row):
             return [Part(answer_of(row).text, "prompt_cut")]
         answer = answer_of(row)
-        prompt = self._prompts[polarity or "degrees"].template
+        prompt = self._prompts[_asked(request)].template
         if answer.refusal and not answer.text.strip():
             return [Part(answer.refusal, "refusal")]
         about: dict[str, Any] = {"source": request.source, "finish": answer.finish, "prompt": prompt}
-        if polarity is None:
+        if request.task == "degrees":
             return parse_degrees(answer.text, **about)
+        polarity = None if request.task == "query" else _polarity(request)
         return parse_reply(answer.text, **about, size=self._size, polarity=polarity)
 
 
-def _polarity(request: ChatRequest) -> Polarity | None:
-    """Return the polarity that a request asks for, None if it asks for degrees."""
+def _asked(request: ChatRequest) -> Asked:
+    """Return what a request asks for, which is never a grade."""
     assert request.task != "score", "labelling asks for sentences only"
     assert request.task != "duplicate", "labelling asks for sentences only"
-    return None if request.task == "degrees" else request.task
+    return request.task
+
+
+def _polarity(request: ChatRequest) -> Polarity | None:
+    """Return the polarity of what a request asks for, None for degrees; a query goes with its passage."""
+    asked = _asked(request)
+    return None if asked == "degrees" else "synonym" if asked == "query" else asked

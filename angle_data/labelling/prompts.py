@@ -1,8 +1,8 @@
 """Loads prompt files and fills their placeholders; sends nothing.
 
 A prompt is one text file: the template, perhaps after TOML front matter between two `+++` lines
-(`placeholders`, `reply`, `description`). A prompt set is a folder with `synonym.txt` and `antonym.txt`, or
-with `degrees.txt`.
+(`placeholders`, `reply`, `description`). A prompt set is a folder with `synonym.txt` and `antonym.txt`, with
+`degrees.txt`, or with `query.txt`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
 
 
-Asked = Literal["synonym", "antonym", "degrees"]
+Asked = Literal["synonym", "antonym", "degrees", "query"]
 """What a prompt of labelling asks for."""
 
 PromptSet = dict[Asked, Prompt]
-"""The prompts of both polarities, or that of the degrees alone."""
+"""The prompts of both polarities, or that of the degrees or of queries alone."""
 
 
 def load_prompts(name_or_dir: str) -> PromptSet:
@@ -51,17 +51,20 @@ def load_prompts(name_or_dir: str) -> PromptSet:
         InputError: No such set, a prompt file is missing, or its front matter or placeholders are wrong.
     """
     home = packaged_folder("prompts")
-    names = sorted(p.parent.name for file in ("synonym", "degrees") for p in home.glob(f"*/{file}.txt"))
+    names = sorted(
+        p.parent.name for file in ("synonym", "degrees", "query") for p in home.glob(f"*/{file}.txt")
+    )
     folder = home / name_or_dir if name_or_dir in names else Path(name_or_dir)
     if not folder.is_dir():
         known = ", ".join(names)
         raise InputError(f"--prompts {name_or_dir}: neither a folder nor a built-in prompt set ({known})")
     files = {asked: folder / f"{asked}.txt" for asked in get_args(Asked)}
     found = {asked: path for asked, path in files.items() if path.is_file()}
-    if found.keys() not in ({"synonym", "antonym"}, {"degrees"}):
+    if found.keys() not in ({"synonym", "antonym"}, {"degrees"}, {"query"}):
         held = ", ".join(path.name for path in found.values()) or "none of them"
         raise InputError(
-            f"{folder} must hold synonym.txt and antonym.txt, or degrees.txt alone; it has {held}"
+            f"{folder} must hold synonym.txt and antonym.txt, or degrees.txt or query.txt alone; "
+            f"it has {held}"
         )
     size = set() if "degrees" in found else {"size"}
     return {asked: load_prompt(path, {"text"}, size) for asked, path in found.items()}

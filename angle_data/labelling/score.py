@@ -81,8 +81,10 @@ class ScoreJob(Job):
     asks_again = True
 
     def __init__(self, config: ScoreConfig) -> None:
-        path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
-        self._prompt = load_prompt(path, {"pairs"})
+        own = packaged_folder("prompts") / "score"
+        path = config.prompt or own / "pairs.txt"
+        known = own / f"{path}.txt"
+        self._prompt = load_prompt(known if known.is_file() and not path.exists() else path, {"pairs"})
         self.config = config
         self._files = [*map(candidates_file, config.runs), *config.pairs]
         if not self._files:

@@ -57,7 +57,7 @@ ONE, TWO = {"text": "One.", "reply": "x"}, {"text1": "One.", "text2": "1."}
         ([row("One.", "similar", "x", "z")], ":1: polarity must be synonym or antonym, .*, got 'similar'"),
         ([row("One.", "synonym", reply, "z") for reply in "xy"], SECOND.format("synonym reply for the same")),
         ([TWO | {"reply": reply} for reply in "45"], SECOND.format("score reply for the same text or")),
-        ([ONE | {"task": "ranked"}], "r.jsonl:1: .*, or task degrees or duplicate, got 'ranked'"),
+        ([ONE | {"task": "ranked"}], "r.jsonl:1: .*, or task degrees, query or duplicate, got 'ranked'"),
         ([ONE | {"task": t, "reply": t} for t in ("degrees", "graded")], SECOND.format("degrees reply for")),
     ],
 )

@@ -225,7 +225,7 @@ def test_build_refuses_bad_runs(runs, tmp_path):
     [
         ({"labels": "best"}, "unknown labels 'best'; choose one of binary, graded, ordinal"),
         ({"pairs": (Path("p"),)}, "--pairs needs grades: make some with `angle-data llm-score --pairs FILE"),
-        ({"purpose": "search"}, "unknown purpose 'search'; choose one of opposites, topics"),
+        ({"purpose": "shopping"}, "unknown purpose 'shopping'; choose one of opposites, topics, search"),
         ({"labels": "binary", "purpose": "topics"}, "--purpose topics is for --labels ordinal or graded"),
         ({"antonym_score": 1.5}, "--antonym-score must be between 0 and 1, got 1.5"),
         ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),

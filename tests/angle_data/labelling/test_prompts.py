@@ -77,7 +77,7 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 
 
 def test_an_unknown_set_lists_the_known_ones():
-    message = r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)"
+    message = r"neither a folder nor a built-in .*\(contrast, degrees, paper, queries, structured\)"
     with pytest.raises(InputError, match=message):
         load_prompts("fancy")
 
@@ -86,7 +86,9 @@ def test_a_folder_of_degrees_holds_nothing_else(tmp_path):
     (tmp_path / "degrees.txt").write_text(NO_SIZE + "{text}")
     assert list(load_prompts(str(tmp_path))) == ["degrees"]
     (tmp_path / "antonym.txt").write_text(FRONT + "{size} {text}")
-    with pytest.raises(InputError, match=r"or degrees.txt alone; it has antonym.txt, degrees.txt"):
+    with pytest.raises(
+        InputError, match=r"or degrees.txt or query.txt alone; it has antonym.txt, degrees.txt"
+    ):
         load_prompts(str(tmp_path))
     (tmp_path / "antonym.txt").unlink()
     (tmp_path / "degrees.txt").write_text(FRONT + "{size} {text}")
