@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.pilot import PilotResult
 
-_NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
+_NOT_HERE = ("context", "quiet", "verbose", "as_json")  # a program's own matters
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
+from angle_data.calling.defaults import FILE, command_words
 from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
 
 if TYPE_CHECKING:
+    import typer
     from pydantic import BaseModel
 
 Config = TypeVar("Config")
@@ -154,14 +156,16 @@ def with_options(
         import typer
 
         def run(**given: Any) -> None:
+            context = given.pop("context", None)
             if is_group:
-                context = given.pop("context")
                 if context.invoked_subcommand is not None:
                     return
                 if missing := next((name for name in defaults if given[name] is None), None):
                     context.fail(f"Missing option '--{missing}'.")
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
+            if taken := from_project(context):
+                log.info("%s: %s", FILE, command_words("", taken).strip())
             counts, text, *errors = command(make(config, given), *more)
             if as_json:
                 made = isinstance(counts, str)
@@ -172,7 +176,7 @@ def with_options(
                 raise error
 
         keyword = inspect.Parameter.KEYWORD_ONLY
-        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)] if is_group else []
+        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)]
         shown += _parameters(config, defaults)
         for name in switches:
             flag, does = _SWITCHES[name]
@@ -183,6 +187,15 @@ def with_options(
         return run
 
     return decorate
+
+
+def from_project(context: typer.Context | None) -> dict[str, Any]:
+    """Return the options that a command took from angle.toml."""
+    options = getattr(context, "default_map", None)
+    if context is None or not options:
+        return {}
+    source = context.get_parameter_source
+    return {name: v for name, v in options.items() if getattr(source(name), "name", "") == "DEFAULT_MAP"}
 
 
 def make(config: type[Config], given: dict[str, Any]) -> Config:
