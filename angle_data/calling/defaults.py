@@ -24,24 +24,24 @@ from angle_data.errors import InputError
 if TYPE_CHECKING:
     import typer
 
-FILE = "angle.toml"
+PROJECT_FILE = "angle.toml"
 
 Options = dict[str, Any]
 """Options by the names that a function has for them: with `_` for `-`."""
 
 
 def read_sections(folder: Path) -> dict[str, Options]:
-    """Return what angle.toml in a folder says, by command; runs of a command are dictionaries among its options.
+    """Return what angle.toml in a folder says, by command; its runs are dictionaries among the options.
 
     Raises:
         InputError: There is none, or it is no valid TOML, or holds an option outside a section.
     """
-    path = folder / FILE
+    path = folder / PROJECT_FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{folder} is no project, for it holds no {FILE}; make one with `angle-data start notes.csv` and "
+            f"{folder} is no project, for it holds no {PROJECT_FILE}; make one with `angle-data start notes.csv` and "
             "go into its folder, or give --project DIR"
         ) from None
     except ValueError as error:
@@ -58,7 +58,7 @@ def shared_options(section: Options) -> Options:
 
 
 def runs_of(section: Options) -> dict[str, Options]:
-    """Return the runs of a section by name, each with what they share; one without a name where it has none."""
+    """Return the runs of a section by name, each with what all share; one without a name if it has none."""
     shared = shared_options(section)
     runs = {name: value for name, value in section.items() if isinstance(value, dict)}
     return {name: shared | own for name, own in runs.items()} or {"": shared}
@@ -72,12 +72,12 @@ def _named(section: Mapping[str, Any]) -> Options:
 
 
 def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
-    """Return the options in a folder's angle.toml as typer's `default_map`; empty where there is no such file.
+    """Return the options in a folder's angle.toml as typer's `default_map`; empty where there is no file.
 
     Raises:
         InputError: The file is damaged, or a command has no such option.
     """
-    if not (folder / FILE).is_file():
+    if not (folder / PROJECT_FILE).is_file():
         return {}
     from typer.main import get_command
 
@@ -88,7 +88,7 @@ def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
             continue  # of the other program
         several = {p.name: getattr(p, "multiple", False) or p.nargs == -1 for p in command.params}
         for run in runs_of(section).values():
-            check_options(run, several, f"{folder / FILE}: [{name}]")
+            check_known(run, several, f"{folder / PROJECT_FILE}: [{name}]")
         found[name] = {
             option: [value] if several[option] and not isinstance(value, list) else value
             for option, value in shared_options(section).items()
@@ -96,7 +96,7 @@ def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
     return found
 
 
-def check_options(given: Iterable[str], known: Collection[str], place: str) -> None:
+def check_known(given: Iterable[str], known: Collection[str], place: str) -> None:
     """Raise an `InputError` about the first option that a command has not; it names the nearest."""
     for name in given:
         if name not in known:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
-from angle_data.calling.defaults import FILE, command_words
+from angle_data.calling.defaults import PROJECT_FILE, command_words
 from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
 
@@ -157,15 +157,12 @@ def with_options(
 
         def run(**given: Any) -> None:
             context = given.pop("context", None)
-            if is_group:
-                if context.invoked_subcommand is not None:
-                    return
-                if missing := next((name for name in defaults if given[name] is None), None):
-                    context.fail(f"Missing option '--{missing}'.")
+            if is_group and _is_of_another(context, given, defaults):
+                return
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
             if taken := from_project(context):
-                log.info("%s: %s", FILE, command_words("", taken).strip())
+                log.info("%s: %s", PROJECT_FILE, command_words("", taken).strip())
             counts, text, *errors = command(make(config, given), *more)
             if as_json:
                 made = isinstance(counts, str)
@@ -187,6 +184,15 @@ def with_options(
         return run
 
     return decorate
+
+
+def _is_of_another(context: typer.Context, given: Mapping[str, Any], needed: Iterable[str]) -> bool:
+    """Return whether a command of the group is called; if not, the group needs some options."""
+    if context.invoked_subcommand is not None:
+        return True
+    if missing := next((name for name in needed if given[name] is None), None):
+        context.fail(f"Missing option '--{missing}'.")
+    return False
 
 
 def from_project(context: typer.Context | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from angle_data.calling.defaults import FILE, default_map
+from angle_data.calling.defaults import PROJECT_FILE, default_map
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
 from angle_data.errors import AngleError, StoppedError
 from angle_data.text import printable
@@ -53,7 +53,7 @@ def run_app(app: Callable[..., Any], program: str) -> None:
             print(printable(f"{program}: {line}"), file=sys.stderr)  # noqa: T201 - errors go here
         sys.exit(code)
 
-    in_project = Path(FILE).is_file()
+    in_project = Path(PROJECT_FILE).is_file()
     try:
         with like_ctrl_c():
             options = default_map(cast("typer.Typer", app), Path()) if in_project else {}
