@@ -41,8 +41,8 @@ def read_sections(folder: Path) -> dict[str, Options]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{folder} is no project, for it holds no {PROJECT_FILE}; make one with `angle-data start notes.csv` and "
-            "go into its folder, or give --project DIR"
+            f"{folder} is no project, for it holds no {PROJECT_FILE}; make one with "
+            "`angle-data start notes.csv` and go into its folder, or give --project DIR"
         ) from None
     except ValueError as error:
         raise InputError(f"{path} is not valid TOML ({error}); correct it") from None

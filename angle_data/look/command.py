@@ -192,7 +192,7 @@ def _judged(data: Path | None) -> Path | None:
 def _verdicts(config: GradeConfig) -> tuple[Any, str]:
     """Draw labelled pairs to judge, or count the verdicts."""
     from angle_data.look.grade import write_grading
-    from angle_data.look.verdict import PROJECT_FILE, draw_labelled, error_rates, rates_table
+    from angle_data.look.verdict import FILE, draw_labelled, error_rates, rates_table
 
     data, out = config.data, config.out
     if data is not None and config.finish is not None and out is None:
