@@ -105,6 +105,14 @@ def check_known(given: Iterable[str], known: Collection[str], place: str) -> Non
             raise InputError(f"{place} has no option {name.replace('_', '-')!r}{hint}")
 
 
+def hint_on(error: Exception, options: Mapping[str, Options]) -> str:
+    """Return what to add to an error about what an option from angle.toml names: it opens with that name."""
+    given = (value for section in options.values() for value in section.values())
+    named = (str(one) for value in given for one in (value if isinstance(value, list) else [value]))
+    about = any(str(error).startswith(f"{name} ") for name in named)
+    return "; `angle-data status` says what this project lacks" if about else ""
+
+
 def command_words(program: str, options: Mapping[str, Any]) -> str:
     """Return a command in a shell's quoting: its first words, and the names and values of its options.
 

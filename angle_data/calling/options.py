@@ -41,6 +41,10 @@ _SWITCHES = {
 }
 
 
+NOT_OPTIONS = frozenset({"context", "quiet", "verbose", "as_json"})
+"""Parameters of every command that are a program's own matters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """How a field of a config looks on the command line.
@@ -202,6 +206,12 @@ def from_project(context: typer.Context | None) -> dict[str, Any]:
         return {}
     source = context.get_parameter_source
     return {name: v for name, v in options.items() if getattr(source(name), "name", "") == "DEFAULT_MAP"}
+
+
+def with_defaults(command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a command by name, and the defaults of those that are not given."""
+    parameters = inspect.signature(command).parameters.items()
+    return {name: p.default for name, p in parameters if name not in NOT_OPTIONS} | dict(given)
 
 
 def make(config: type[Config], given: dict[str, Any]) -> Config:

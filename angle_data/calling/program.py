@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from angle_data.calling.defaults import PROJECT_FILE, default_map
+from angle_data.calling.defaults import default_map, hint_on
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
 from angle_data.errors import AngleError, StoppedError
 from angle_data.text import printable
@@ -53,15 +53,15 @@ def run_app(app: Callable[..., Any], program: str) -> None:
             print(printable(f"{program}: {line}"), file=sys.stderr)  # noqa: T201 - errors go here
         sys.exit(code)
 
-    in_project = Path(PROJECT_FILE).is_file()
+    options = dict[str, Any]()
     try:
         with like_ctrl_c():
-            options = default_map(cast("typer.Typer", app), Path()) if in_project else {}
+            options |= default_map(cast("typer.Typer", app), Path())
             app(**({"default_map": options} if options else {}))
     except AngleError as error:
         # A limit that was reached is no error.
-        hint = "; `angle-data status` says what this project has and lacks" if in_project else ""
-        end(f"{'' if isinstance(error, StoppedError) else 'error: '}{error}{hint}", error.exit_code)
+        kind = "" if isinstance(error, StoppedError) else "error: "
+        end(f"{kind}{error}{hint_on(error, options)}", error.exit_code)
     except SystemExit as stop:
         # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
         # `head`) that went away, which is no error.

@@ -110,9 +110,9 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
         written = finish_grading(config.finish)
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
         return written, "\n".join(lines)
-    if config.finish is not None or out is None or (data is None and not out.exists()):
+    if config.finish is not None:
         raise InputError(_DRAW)
-    return _sheet(config) if config.csv else _served(config, out)
+    return _sheet(config) if config.csv else serve_sheet(config)
 
 
 def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
@@ -129,13 +129,15 @@ def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
     return {"pairs": len(pairs), "scores": scores, "sheet": out}, _drawn(config, len(pairs), scores)
 
 
-def _served(config: GradeConfig, out: Path) -> tuple[Any, str]:
+def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
     """Serve the page of a sheet, drawn now if it is not there; return what was graded."""
     from angle_data.console import log
     from angle_data.look.grade import purpose_of
     from angle_data.look.serve import grade_in_browser
 
-    data = config.data
+    data, out = config.data, config.out
+    if out is None or (data is None and not out.exists()):
+        raise InputError(_DRAW)
     if not out.exists():
         log.info("%s", draw_sheet(config)[1])
     purpose = purpose_of(data) if data is not None and data.exists() else None

@@ -6,7 +6,6 @@ Correlations are multiplied by 100 here and on the page, and nowhere before.
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
