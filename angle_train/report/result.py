@@ -22,7 +22,15 @@ from angle_train.evaluation.compare import Result, View, compare
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
 from angle_train.report.text import short_name
-from angle_train.report.verdict import BACKBONE, NOT_SAVED, TUNED, Verdict, judged_results, reach_verdict
+from angle_train.report.verdict import (
+    BACKBONE,
+    BESIDE,
+    TUNED,
+    Verdict,
+    judged_results,
+    reach_verdict,
+    takes_tuned,
+)
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.choosing import Columns
 from angle_train.train.processes import process_count
@@ -52,12 +60,12 @@ class Trained:
     dev_after: float
     details: dict[str, Any]
 
-    def similarities(self, tuned: str | None) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the similarities of each set by model, the tuned weights under that name, if it is one."""
+    def similarities(self, tuned: str) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the similarities of each set by model, the tuned weights under that name."""
         columns = zip(self.before, self.after, strict=True)
-        return [{BACKBONE: old} | ({tuned: new} if tuned else {}) for old, new in columns]
+        return [{BACKBONE: old, tuned: new} for old, new in columns]
 
-    def views(self, tuned: str | None = TUNED) -> list[View]:
+    def views(self, tuned: str = TUNED) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
         return [
@@ -95,13 +103,13 @@ class FitReport:
         curve: Evaluations on the dev sets as dictionaries, see `train.watch.Point`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
-        best_step: The step whose weights were chosen, 0 for the backbone.
-        kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint surely ranked the pairs
-            better, or if `--require-better` was given and the tuned weights are not shown to be better.
+        best_step: The step of the tuned weights, which the dev sets chose.
+        kept: Which weights are the model that was saved, `tuned` or `backbone`, by the rule of
+            `report.verdict`; where it is the backbone, the tuned ones are in `tuned/`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
-            kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
+            kept, the tuned one is `tuned, in tuned/`.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `guards` (what they lose, see `train.guards`),
@@ -110,7 +118,6 @@ class FitReport:
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
             that recipe, where the pairs said it).
-            Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
     backbone: str
@@ -139,20 +146,10 @@ class FitReport:
         """What all of it comes to; made once, and read by every report."""
         return reach_verdict(self.kept, self.results, self.details)
 
-    def with_backbone(self) -> Self:
-        """Return the report of the same run where `--require-better` saved the backbone instead."""
-        details = dict(self.details)
-        if "command" in details:
-            details["command"] += " --require-better"
-        results = [replace(r, model=NOT_SAVED) if r.model == TUNED else r for r in self.results]
-        return replace(self, kept="backbone", results=results, details=details)
-
     @property
-    def tuned_name(self) -> str | None:
-        """What the results call the tuned weights; None where nothing was trained."""
-        if self.kept == TUNED:
-            return TUNED
-        return NOT_SAVED if self.steps else None
+    def tuned_name(self) -> str:
+        """What the results call the tuned weights, by where they are."""
+        return TUNED if self.kept == TUNED else BESIDE
 
     @property
     def base(self) -> str:
@@ -187,10 +184,12 @@ def make_fit_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    better = trained.details["choice"]["chosen"] > 0
+    results = _results(trained.sets, trained.similarities(TUNED), data.judged)
+    better = takes_tuned(results, {**details, **trained.details})
+    if not better:
+        results = [replace(r, model=BESIDE) if r.model == TUNED else r for r in results]
     also = (("human", data.human), ("keep", data.kept))
     guards = [("guard", guard.pairs) for guard in data.guards if guard.kind == "labelled"]
-    columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
@@ -208,7 +207,7 @@ def make_fit_report(
         kept="tuned" if better else "backbone",
         dev_before=trained.dev_before,
         dev_after=trained.dev_after,
-        results=_results(trained.sets, columns, data.judged),
+        results=results,
         notes=notes,
         details={
             **details,

@@ -60,8 +60,10 @@ def next_of(said):
 def test_the_path_from_notes_to_a_model(world, server, tiny_model_dir, monkeypatch):
     """A transcript: what each step says comes next is what is typed next, and nothing else."""
     said = ok(
-        run_here(main, "start", "notes.csv", "--text-field", "note", "--purpose", "opposites", "--model", "writer",
-                 "--base-url", server.url, "--price", PRICE, "--backbone", tiny_model_dir)
+        run_here(
+            main, "start", "notes.csv", "--text-field", "note", "--purpose", "opposites", "--model", "writer",
+            "--base-url", server.url, "--price", PRICE, "--backbone", tiny_model_dir,
+        )
     )  # fmt: skip
     assert next_of(said).startswith("cd notes && angle-data pilot")
     monkeypatch.chdir("notes")
