@@ -24,14 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from angle_data.api import Pairs, Rows, Run, ensemble, label, mine, score
+    from angle_data.project.project import Project
 
-__all__ = ["Pairs", "Rows", "Run", "ensemble", "label", "mine", "score"]
+__all__ = ["Pairs", "Project", "Rows", "Run", "ensemble", "label", "mine", "score"]
 
 
 def __getattr__(name: str) -> Any:
     """Return a function or class of `api`, which is loaded when the first one is asked for."""
     if name in __all__:
-        return getattr(import_module("angle_data.api"), name)
+        home = "angle_data.project.project" if name == "Project" else "angle_data.api"
+        return getattr(import_module(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

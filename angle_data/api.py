@@ -7,7 +7,6 @@ alone: `logging.basicConfig(level="INFO")` shows progress.
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.notebook import beside_loop, check_names
-from angle_data.calling.options import Config, make, path_of
+from angle_data.calling.options import Config, make, path_of, with_defaults
 from angle_data.calling.rows import IN_MEMORY, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.pilot import PilotResult
-
-_NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +232,7 @@ def _made(
     config: type[Config], function: str, command: Callable[..., None], given: dict[str, Any]
 ) -> Iterator[Config]:
     """Yield the config of what was given to a function; rows in memory are a file, which may be kept."""
-    parameters = inspect.signature(command).parameters.items()
-    known = {name: parameter.default for name, parameter in parameters if name not in _NOT_HERE}
+    known = with_defaults(command, {})
     check_names(function, given, known)
     given = known | given
     name = "texts" if "texts" in known else "pairs"

@@ -9,10 +9,15 @@ from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate
 from angle_data.labelling.command import llm_label, llm_score, mine, probe
 from angle_data.look.command import grade, show
+from angle_data.project.command import pilot, run, start, status
 
 app = make_app("angle-data", "Texts in, labelled sentence pairs out.")
 
 
+app.command("start")(start)
+app.command("pilot")(pilot)
+app.command("run")(run)
+app.command("status")(status)
 app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
 app.command("probe")(probe)

@@ -43,6 +43,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     `InputError` names the file, and the line that is not UTF-8.
     """
     number = 0
+    is_binary = False
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
@@ -51,6 +52,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 stream.seek(0)
                 yield from _utf16_lines(path, stream)
                 return
+            is_binary = b"\0" in stream.peek(512)
             # Spreadsheets on a Mac may end lines with \r alone.
             blocks = chain([start + stream.readline()], stream)
             lines = chain.from_iterable(line.splitlines(keepends=True) for line in blocks)
@@ -61,7 +63,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except PermissionError:
         raise InputError(f"{path} cannot be read: permission denied") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
+        if is_binary:  # an image, a document, a spreadsheet under another name
+            raise InputError(f"{path} is no text file, but holds binary data; export it as text") from None
+        place = f"{path}:{number}: not UTF-8 text"
+        raise InputError(f"{place}; convert the file to UTF-8") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{path}: damaged gzip file ({error})") from None
 

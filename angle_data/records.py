@@ -26,6 +26,21 @@ _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, 
 TOP_GRADE = 5
 QUERY = "query"
 """The kind of a candidate that is a search query, which its source answers."""
+MEANINGS = (
+    "nothing in common",
+    "only the field or a part of the subject in common",
+    "the same subject, yet a different statement about it",
+    "much the same statement, but an important detail differs or is missing",
+    "the same statement, but for a small detail",
+    "the same statement in other words",
+)
+"""What each grade means, from 0 to TOP_GRADE: the one scale of pages, prompts and documents."""
+OPPOSITES = {
+    "opposites": "Opposites must be kept apart here: give them 1 at most.",
+    "topics": "Opposites are about the same subject here: give them 2.",
+    None: "Opposites: give them 1 at most if they must be kept apart, else 2.",
+}
+"""Purpose of the pairs (None: not stated) -> which grade opposites get."""
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 

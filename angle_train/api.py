@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -134,8 +135,8 @@ class Evaluated:
 def fit(
     data: Any = None,
     *,
-    backbone: Any,
-    out: Any,
+    backbone: Any = None,
+    out: Any = None,
     dev: Any = None,
     test: Any = None,
     recipe: str | os.PathLike[str] | Recipe | None = None,
@@ -147,9 +148,12 @@ def fit(
     dictionaries (`text1, text2, score`), a `datasets.Dataset` or a pandas data frame.
 
     Args:
-        data: Training pairs; may be left out where `human`, or a `teacher` with `teacher_pairs`, is given.
-        backbone: Directory or hub id of the model to start from.
-        out: Directory for model and report; the same call goes on there, or reopens what is finished.
+        data: Training pairs; may be left out where `human`, or a `teacher` with `teacher_pairs`, is given. An
+            `angle_data.Project` stands for all options in its folder's angle.toml; those given here come
+            first.
+        backbone: Directory or hub id of the model to start from; must be given, unless a project says it.
+        out: Directory for model and report; the same call goes on there, or reopens what is finished. As
+            `backbone`.
         dev: Pairs that choose the checkpoint.
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
@@ -168,6 +172,11 @@ def fit(
         TypeError: There is no such option.
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button; the same call goes on.
     """
+    if hasattr(data, "options_of"):
+        given = {"backbone": backbone, "out": out, "dev": dev, "test": test, "recipe": recipe, **options}
+        return _fit_project(data, {name: value for name, value in given.items() if value is not None})
+    if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
+        raise InputError(f"{missing[0]}: got None; give a path")
     from angle_train.model.load import check_training_extra
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
@@ -215,6 +224,17 @@ def fit(
     from angle_train.run import fit as run
 
     return Fitted(out, *run(asked, reason, loaded), options.get("device"))
+
+
+def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
+    """Return what `fit` does with the options of a project, whose folder is the current one meanwhile."""
+    from angle_train.recipe import parse_settings
+
+    options = project.options_of("fit")
+    values = parse_settings(options.pop("set", ()), {})
+    options |= {"out": project.folder / options.get("out", "model")} | values | given
+    with chdir(project.folder):
+        return fit(**options)
 
 
 def evaluate(

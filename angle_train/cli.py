@@ -59,11 +59,13 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     verdict = report.verdict.lines
     page = out / "report.html"
     lines = [results_table(report.results), "", *verdict, f"model: {out}   report: {page}"]
+    if report.kept == "backbone":
+        lines.append(f'tuned: {out / "tuned"}   take it all the same: SentenceTransformer("{out / "tuned"}")')
     found = (out / "report.json").read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
-    if not given.require_better or report.kept != "backbone":
+    doubt = verdict[0].removesuffix(".") if report.kept == "backbone" else report.verdict.flattered
+    if not given.require_better or not doubt:
         return found
-    reason = verdict[0].removesuffix(".")
-    return *found, InputError(f"--require-better: {reason}; {out} holds the backbone, {page} has the figures")
+    return *found, InputError(f"--require-better: {doubt}; {page} has the figures")
 
 
 @app.command("eval")

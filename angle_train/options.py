@@ -99,7 +99,7 @@ class FitOptions:
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
     require_better: bool = option(
-        "Save the backbone and exit 1 unless dev pairs chose tuned weights and test pairs show a gain.", False
+        "Exit 1 unless the tuned model is shown to be better.", False
     )
     report_to: str | None = option(
         "Comma-separated trackers that transformers supports, such as tensorboard, wandb or trackio.",

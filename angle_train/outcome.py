@@ -32,8 +32,8 @@ class TuningResult:
     """How training went and what was chosen; the model holds the weights, tuned ones even if the base won.
 
     Attributes:
-        training: The log; its `best_step` is that of the chosen weights, 0 for the base model.
-        choice: Why these.
+        training: The log; its `best_step` is that of the tuned weights.
+        choice: Why these, and whether the pairs that chose them show that they are better.
         findings: Further findings for the report, see `FitReport.details`.
         held_out: Where parts were held out in turn.
     """

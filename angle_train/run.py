@@ -1,7 +1,8 @@
 """One training run from files to files: pairs and a backbone in, model and report out.
 
 `fit` is the recipe of a run, a step a line. The base model (the backbone before tuning) is always measured on
-the same pairs, and is what gets saved if no checkpoint surely ranks the dev pairs better.
+the same pairs, and stays where tuned weights are not shown to be better (`report.verdict`): these are saved
+in `tuned/` then.
 
 Every process loads and trains. What is marked `rank_zero` happens in the first process alone, which hands its
 result to the others.
@@ -30,6 +31,7 @@ from angle_data.locking import hold
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, run_leaks
+from angle_train.evaluation.compare import SearchView
 from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.inputs import load_data
@@ -181,17 +183,11 @@ def open_run(options: FitOptions) -> Iterator[ExitStack]:
 
 @rank_zero
 def reopen(run: FitRun) -> FitReport:
-    """Return the report of a finished run, whose model must do what `require_better` asks for now."""
+    """Return the report of a finished run."""
     out = run.options.out
     run.directory.tidy()
     log.info("%s: already finished; --overwrite runs it again", out)
-    report = FitReport.read(out / "report.json")
-    if run.options.require_better and report.verdict.doubted:
-        raise InputError(
-            f"--require-better: {report.verdict.advice.removesuffix('.')}; {out} holds the tuned model, of "
-            "a run without this option: use the backbone, or run again with --overwrite"
-        )
-    return report
+    return FitReport.read(out / "report.json")
 
 
 def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
@@ -339,11 +335,11 @@ def tune_on_dev_pairs(
     found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
     candidates, losses = Checkpoints(model, backbone, run.directory.checkpoints).within(guards, found, dev)
     choice = choose(candidates, dev)
-    number = choice.chosen or 1  # where the base model is kept, the report shows the planned end
+    number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]
     adopt_checkpoint(run, model, taken, backbone)
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
-    training = replace(training, best_step=taken.step if choice.chosen else 0)
+    training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
     return TuningResult(training, choice, findings | merge)
@@ -403,21 +399,16 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guar
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
-    training = Training([], 0, schedule.steps, 0)
-    step = 0
+    step = schedule.step_at(cross.progress[cross.evaluation - 1])
+    log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
+    training = run.train(model, stop_at=step)
+    mix_in_backbone(run, model, cross.share)
+    losses = guards.losses(measure_tuned(model, guards.sets))
+    log.info("%s", worse_sentence(losses))
     choice = cross.choice
-    findings: dict[str, Any] = {"folds": cross.to_dict()}
-    if choice.chosen:
-        step = schedule.step_at(cross.progress[cross.evaluation - 1])
-        log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
-        training = run.train(model, stop_at=step)
-        mix_in_backbone(run, model, cross.share)
-        losses = guards.losses(measure_tuned(model, guards.sets))
-        findings["guards"] = as_details(losses, guards.most)
-        log.info("%s", worse_sentence(losses))
-        if guards.refuse(losses):
-            choice, step = replace(choice, chosen=0, best=choice.chosen, refused=True), 0
-            log.info("%s", choice.sentence("", "held-out pairs"))
+    if guards.refuse(losses):
+        choice = replace(choice, chosen=0, best=choice.chosen or choice.best, refused=True)
+        log.info("%s", choice.sentence(f"step {step}", "held-out pairs"))
     curve: list[Point] = [
         {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)
@@ -426,7 +417,11 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guar
     return TuningResult(
         replace(training, curve=curve, best_step=step),
         choice,
-        findings | {"choice": choice.to_dict()},
+        {
+            "folds": cross.to_dict(),
+            "guards": as_details(losses, guards.most),
+            "choice": choice.to_dict(),
+        },
         HeldOut(pairs, untuned, cross.after),
     )
 
@@ -454,23 +449,23 @@ def save(
     finish_training(model, run.recipe.backbone, run.load)
     after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
     trained = what_was_found(run.data, before, outcome, after)
-    report = make_fit_report(run.recipe, run.data, trained, directory.fingerprint["backbone"], facts, model)
-    found = search_all(run.data.searches, model, TUNED)
-    report = report.with_searches(run.data.searches, run.found, found)
-    if options.require_better and report.verdict.doubted:
-        report = report.with_backbone()
-    if report.kept == BACKBONE:
-        log.info("%s", report.verdict.lines[0])
-        # It reads as many tokens as when it was measured.
-        tokens = report.details.get("lengths", {}).get("max_seq_length")
-        model = load_backbone(options.backbone, tokens, options.device)
+    rankings = zip(run.data.searches, run.found, search_all(run.data.searches, model, TUNED), strict=True)
+    searches = [SearchView(searched, {BACKBONE: old, TUNED: new}) for searched, old, new in rankings]
+    identity = directory.fingerprint["backbone"]
+    report = make_fit_report(run.recipe, run.data, trained, identity, facts, model, searches)
+    log.info("%s", report.verdict.lines[0])
     with disk_errors_in_one_line(options.out), directory.replacing() as folder:
+        if report.kept == BACKBONE:
+            save_model(model, folder / TUNED)
+            # It reads as many tokens as when it was measured.
+            tokens = report.details.get("lengths", {}).get("max_seq_length")
+            model = load_backbone(options.backbone, tokens, options.device)
         write_text(folder / "recipe.toml", run.recipe.to_toml_text())
         report.write(folder / "report.json")
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, options.data or ())))
-        views = [*trained.views(report.tuned_name), *report.searches(run.data.searches, run.found, found)]
+        views = [*trained.views(report.tuned_name), *report.searches(searches)]
         write_fit_page(folder / "report.html", report, views, made)
     directory.finish()
     return report

@@ -8,7 +8,7 @@ from train_runs import pair_set
 
 from angle_train.evaluation.compare import Evaluation, Result, View
 from angle_train.evaluation.statistics import Difference, Interval
-from angle_train.report.result import NOT_SAVED, DataNote, FitReport
+from angle_train.report.result import BESIDE, DataNote, FitReport
 from angle_train.report.right_shares import shares_of
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
@@ -56,7 +56,7 @@ def result(pairs, model, value, difference=None, role="test"):
 def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     """The report of a run with these differences on its test sets."""
     choice = CHOICE if kept == "tuned" else CHOICE | {"chosen": 0, "confidence": 0.6321, "best": 0.45}
-    name = "tuned" if kept == "tuned" else NOT_SAVED
+    name = "tuned" if kept == "tuned" else BESIDE
     results = [result("picked", name, 0.5, dev, role="dev")]
     for i, difference in enumerate(tested):
         results += [result(f"set{i}", "backbone", 0.6), result(f"set{i}", name, 0.6, difference)]
@@ -65,23 +65,11 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
         recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
         curve=[{"step": 0, "epoch": 0.0, "dev": 0.5}, {"step": 4, "epoch": 1.0, "dev": 0.625}],
-        best_step=4 if kept == "tuned" else 0, dev_before=0.5, dev_after=0.625 if kept == "tuned" else 0.45,
+        best_step=4, dev_before=0.5, dev_after=0.625 if kept == "tuned" else 0.45,
         results=results, notes=["3 of 9 dev pairs are training pairs too"],
         details={"choice": choice, **(details or {})},
     )  # fmt: skip
     return replace(plain, **values)
-
-
-def untrained(share=0.0, setting=0.0):
-    """A run whose parts advised against training."""
-    folds = FOLDS | {"share": share, "backbone": 0.59, "tuned": 0.33, "curve": [0.31, 0.33]}
-    curve = [{"step": 3 * i, "epoch": i / 2, "dev": dev} for i, dev in enumerate((0.59, 0.31, 0.33))]
-    made = report(SAME, kept="backbone", details={"folds": folds})
-    return replace(
-        made, results=[r for r in made.results if r.model == "backbone"], steps=0, planned_steps=6,
-        best_step=0, dev_before=0.59, dev_after=0.33, curve=curve,
-        recipe={"training": {"average_with_backbone": setting}}, notes=[],
-    )  # fmt: skip
 
 
 def view(name="set0", count=60, models=("backbone", "tuned")):

@@ -6,6 +6,7 @@ Every room may use it; of ours it uses the shared modules alone.
 In reading order:
 
 - `options`: the options of a config as those of a command, checked by pydantic
+- `defaults`: options of commands from a project's `angle.toml`
 - `program`: what both programs share: error lines and exit codes
 - `interrupts`: what Ctrl-C, SIGTERM and SIGHUP do
 - `notebook`: a command as a function, beside a running event loop

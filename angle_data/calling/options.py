@@ -18,10 +18,12 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
+from angle_data.calling.defaults import PROJECT_FILE, command_words
 from angle_data.console import configure_logging, log
 from angle_data.errors import AngleError, InputError
 
 if TYPE_CHECKING:
+    import typer
     from pydantic import BaseModel
 
 Config = TypeVar("Config")
@@ -37,6 +39,10 @@ _SWITCHES = {
     "verbose": ("--verbose", "Show more detail."),
     "as_json": ("--json", "Print the result as JSON."),
 }
+
+
+NOT_OPTIONS = frozenset({"context", "quiet", "verbose", "as_json"})
+"""Parameters of every command that are a program's own matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +160,13 @@ def with_options(
         import typer
 
         def run(**given: Any) -> None:
-            if is_group:
-                context = given.pop("context")
-                if context.invoked_subcommand is not None:
-                    return
-                if missing := next((name for name in defaults if given[name] is None), None):
-                    context.fail(f"Missing option '--{missing}'.")
+            context = given.pop("context", None)
+            if is_group and _is_of_another(context, given, defaults):
+                return
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
             configure_logging(quiet=quiet, verbose=verbose)
+            if taken := from_project(context):
+                log.info("%s: %s", PROJECT_FILE, command_words("", taken).strip())
             counts, text, *errors = command(make(config, given), *more)
             if as_json:
                 made = isinstance(counts, str)
@@ -172,7 +177,7 @@ def with_options(
                 raise error
 
         keyword = inspect.Parameter.KEYWORD_ONLY
-        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)] if is_group else []
+        shown = [inspect.Parameter("context", keyword, annotation=typer.Context)]
         shown += _parameters(config, defaults)
         for name in switches:
             flag, does = _SWITCHES[name]
@@ -183,6 +188,30 @@ def with_options(
         return run
 
     return decorate
+
+
+def _is_of_another(context: typer.Context, given: Mapping[str, Any], needed: Iterable[str]) -> bool:
+    """Return whether a command of the group is called; if not, the group needs some options."""
+    if context.invoked_subcommand is not None:
+        return True
+    if missing := next((name for name in needed if given[name] is None), None):
+        context.fail(f"Missing option '--{missing}'.")
+    return False
+
+
+def from_project(context: typer.Context | None) -> dict[str, Any]:
+    """Return the options that a command took from angle.toml."""
+    options = getattr(context, "default_map", None)
+    if context is None or not options:
+        return {}
+    source = context.get_parameter_source
+    return {name: v for name, v in options.items() if getattr(source(name), "name", "") == "DEFAULT_MAP"}
+
+
+def with_defaults(command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a command by name, and the defaults of those that are not given."""
+    parameters = inspect.signature(command).parameters.items()
+    return {name: p.default for name, p in parameters if name not in NOT_OPTIONS} | dict(given)
 
 
 def make(config: type[Config], given: dict[str, Any]) -> Config:

@@ -6,8 +6,10 @@ import errno
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from angle_data.calling.defaults import default_map, hint_on
 from angle_data.calling.interrupts import EXIT_INTERRUPTED, like_ctrl_c, said_of
 from angle_data.errors import AngleError, StoppedError
 from angle_data.text import printable
@@ -37,8 +39,10 @@ def make_app(program: str, about: str) -> typer.Typer:
     return app
 
 
-def run_app(app: Callable[[], Any], program: str) -> None:
+def run_app(app: Callable[..., Any], program: str) -> None:
     """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
+
+    What is not given to a command comes from angle.toml in the current folder, if that is there.
 
     A SIGTERM, as containers and batch systems send it, and the SIGHUP of a closed terminal are taken like a
     Ctrl-C. A KeyboardInterrupt may carry what is to be said beside "interrupted".
@@ -49,12 +53,15 @@ def run_app(app: Callable[[], Any], program: str) -> None:
             print(printable(f"{program}: {line}"), file=sys.stderr)  # noqa: T201 - errors go here
         sys.exit(code)
 
+    options = dict[str, Any]()
     try:
         with like_ctrl_c():
-            app()
+            options |= default_map(cast("typer.Typer", app), Path())
+            app(**({"default_map": options} if options else {}))
     except AngleError as error:
         # A limit that was reached is no error.
-        end(f"{'' if isinstance(error, StoppedError) else 'error: '}{error}", error.exit_code)
+        kind = "" if isinstance(error, StoppedError) else "error: "
+        end(f"{kind}{error}{hint_on(error, options)}", error.exit_code)
     except SystemExit as stop:
         # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
         # `head`) that went away, which is no error.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.options import option, paths_option, with_options
 from angle_data.errors import InputError
 
@@ -14,6 +15,7 @@ _SHOWN = 20
 _ON_A_PAGE = 500
 _DATA = "Output folder of any angle-data command, or a file of pairs."
 _SEED = "Random seed for the draw."
+_DRAW = "give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ class GradeConfig:
         "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
     )
     seed: int = option(_SEED, 0)
+    csv: bool = option(
+        "Serve nothing: write a CSV for a spreadsheet, and a page whose grades are downloaded.",
+        False,
+    )
+    no_browser: bool = option("Show the address of the page, but open no browser.", False)
     verdict: bool = option(
         "Check labels: say duplicate, not or unsure. --finish then gives the error rate of the labels.", False
     )
@@ -76,45 +83,112 @@ class GradeConfig:
 def grade(config: GradeConfig) -> tuple[Any, str]:
     """Draw pairs across the range of scores to grade from 0 to 5 yourself, as dev and test pairs for fit.
 
-    Grade on the page with the keyboard, or in a spreadsheet, then with --finish. No text is in two pairs,
-    and no machine's score is shown. From a run of llm-score the pairs are drawn at random, as
-    angle-train's --judged needs them. With --verdict, a random sample of a data set with labels 0 and 1 is
-    drawn instead, to find out how many labels are wrong.
+    You grade in the browser with the keyboard, on a page that this command serves to this machine alone.
+    Every grade is saved in --out as you give it: stop at any time, and the same command goes on. Or take a
+    CSV to a spreadsheet (--csv, then --finish). No text is in two pairs, and no machine's score is shown.
+    From a run of llm-score the pairs are drawn at random, as angle-train's --judged needs them. With
+    --verdict, a random sample of a data set with labels 0 and 1 is drawn instead, to find out how many labels
+    are wrong.
 
     Example: angle-data grade pairs --n 150 --out my.csv
 
-    From a spreadsheet: angle-data grade --finish my.csv
+    In a spreadsheet: angle-data grade pairs --out my.csv --csv, then angle-data grade --finish my.csv
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
-    from angle_data.look.grade import SHEET_SPLITS, draw_pairs, finish_grading, is_judged, write_grading
+    from angle_data.look.grade import finish_grading
 
+    if (
+        config.finish is not None and Path(PROJECT_FILE).is_file()
+    ):  # whose data set and sheet are not meant then
+        config = replace(config, out=None, data=config.data if config.verdict else None)
     data = config.data
     out = config.out
-    n = config.n
     if config.verdict:
         return _verdicts(config)
     if config.finish is not None and data is None and out is None:
         written = finish_grading(config.finish)
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
         return written, "\n".join(lines)
-    if config.finish is not None or data is None or out is None:
-        raise InputError("give DATASET and --out my.csv to draw pairs, or only --finish my.csv at the end")
-    pairs, scores = draw_pairs(data, n=n, seed=config.seed, dev_share=config.dev_share, graded=config.graded)
-    page = write_grading(out, pairs)
-    found = {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}
-    dev, test = (str(out.with_name(f"{out.stem}-{split}.csv")) for split in SHEET_SPLITS)
-    judged = is_judged(data)
-    why = "there are no more" if judged else "no text may be in two"
-    short = "" if len(pairs) == n else f", not {n:,}: {why}"
+    if config.finish is not None:
+        raise InputError(_DRAW)
+    return _sheet(config) if config.csv else serve_sheet(config)
+
+
+def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
+    """Draw the pairs to grade into a new CSV; the same as `grade` does first, without grading."""
+    from angle_data.look.grade import draw_pairs, write_pairs
+
+    data, out = config.data, config.out
+    if data is None or out is None:
+        raise InputError(_DRAW)
+    pairs, scores = draw_pairs(
+        data, n=config.n, seed=config.seed, dev_share=config.dev_share, graded=config.graded
+    )
+    write_pairs(out, pairs)
+    return {"pairs": len(pairs), "scores": scores, "sheet": out}, _drawn(config, len(pairs), scores)
+
+
+def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
+    """Serve the page of a sheet, drawn now if it is not there; return what was graded."""
+    from angle_data.console import log
+    from angle_data.look.grade import purpose_of
+    from angle_data.look.serve import grade_in_browser
+
+    data, out = config.data, config.out
+    if out is None or (data is None and not out.exists()):
+        raise InputError(_DRAW)
+    if not out.exists():
+        log.info("%s", draw_sheet(config)[1])
+    purpose = purpose_of(data) if data is not None and data.exists() else None
+    found = grade_in_browser(out, purpose, browser=not config.no_browser)
+    lines = [f"graded  {found['graded']:,} of {found['pairs']:,} pairs of {out}"]
+    if files := found["files"]:
+        lines += [f"{count:,} pairs in {path}" for path, count in files.items()]
+        lines.append(_next(*files, judged=_judged(data)))
+    else:
+        lines.append("then    the same command: grade some more, so that there are dev and test pairs")
+    return found, "\n".join(lines)
+
+
+def _sheet(config: GradeConfig) -> tuple[Any, str]:
+    """Write a sheet to fill in, and a page that needs no server."""
+    from angle_data.look.grade import draw_pairs, purpose_of, split_file, write_grading
+
+    data, out = config.data, config.out
+    if data is None or out is None:
+        raise InputError(_DRAW)
+    pairs, scores = draw_pairs(
+        data, n=config.n, seed=config.seed, dev_share=config.dev_share, graded=config.graded
+    )
+    page = write_grading(out, pairs, purpose=purpose_of(data))
+    dev, test = (str(split_file(out, split)) for split in ("dev", "test"))
     lines = [
-        f"pairs   {len(pairs):,}{short}{', drawn at random' * judged}",
-        f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
+        _drawn(config, len(pairs), scores),
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
         f"or      {out}  (fill the column score, then angle-data grade --finish {quote(str(out))})",
-        _next(dev, test, judged=data if judged else None),
+        _next(dev, test, judged=_judged(data)),
     ]
-    return found, "\n".join(lines)
+    return {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}, "\n".join(lines)
+
+
+def _drawn(config: GradeConfig, count: int, scores: dict[str, int]) -> str:
+    """Return how many pairs were drawn, and why not as many as asked for."""
+    judged = _judged(config.data) is not None
+    why = "there are no more" if judged else "no text may be in two"
+    short = "" if count == config.n else f", not {config.n:,}: {why}"
+    lines = [
+        f"pairs   {count:,}{short}{', drawn at random' * judged}",
+        f"scores  {', '.join(f'{name}: {number}' for name, number in scores.items())}",
+    ]
+    return "\n".join(lines)
+
+
+def _judged(data: Path | None) -> Path | None:
+    """Return the data where a language model graded it, for --judged."""
+    from angle_data.look.grade import is_judged
+
+    return data if data is not None and is_judged(data) else None
 
 
 def _verdicts(config: GradeConfig) -> tuple[Any, str]:
@@ -143,6 +217,8 @@ def _verdicts(config: GradeConfig) -> tuple[Any, str]:
 
 
 def _next(dev: str, test: str, *, judged: Path | None = None) -> str:
+    if Path(PROJECT_FILE).is_file():
+        return "next    angle-train fit"
     sets = f"--dev {quote(dev)} --test {quote(test)}" + (f" --judged {quote(str(judged))}" if judged else "")
     return (
         f"then    angle-train fit --data DATA {sets} --drop-leaks\n"

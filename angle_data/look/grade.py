@@ -10,15 +10,17 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
+from angle_data.records import MEANINGS, OPPOSITES
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
@@ -95,29 +97,67 @@ def _spread_out(
     return chosen
 
 
-def write_grading(out: Path, pairs: Drawn, *, verdict: bool = False) -> Path:
+def write_grading(out: Path, pairs: Drawn, *, purpose: str | None = None, verdict: bool = False) -> Path:
     """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
 
-    With `verdict` they are to be called duplicates or not (see `angle_data.look.verdict`), not graded.
+    `purpose` is what the pairs are for: the page says which grade opposites get then. With `verdict` they are
+    to be called duplicates or not (see `angle_data.look.verdict`), not graded.
     """
-    check_ending("--out", out, ".csv")
     page = out.with_suffix(".html")
+    check_ending("--out", out, ".csv")
     if there := next((path for path in (out, page) if path.exists()), None):
         work = "verdicts" if verdict else "grades"
         raise InputError(f"{there} exists and may hold {work}; move it away, or give another --out")
     found = {"title": out.stem, "key": content_id(str(pairs)), "verdict": verdict, "pairs": pairs}
-    write_page(page, "grade", found)
-    head = ("sentence1", "sentence2", "verdict") if verdict else (*SHEET_COLUMNS, "split")
-    rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
-    _write(out, [head, *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
+    write_page(page, "grade", found | page_words(purpose))
+    write_pairs(out, pairs, verdict=verdict)
     return page
 
 
-def finish_grading(sheet: Path) -> dict[str, int]:
+def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False) -> None:
+    """Write the pairs as a CSV to fill in; a file that is there is replaced."""
+    check_ending("--out", out, ".csv")
+    head = ("sentence1", "sentence2", "verdict") if verdict else (*SHEET_COLUMNS, "split")
+    rows = [(guarded(one), guarded(other), "", split)[: len(head)] for one, other, split in pairs]
+    write_sheet(out, [head, *rows])
+
+
+def page_words(purpose: str | None) -> dict[str, Any]:
+    """Return what the page says of grades: what each means, and which one opposites get for that purpose."""
+    return {"meanings": MEANINGS, "opposites": OPPOSITES[purpose]}
+
+
+def purpose_of(data: Path) -> str | None:
+    """Return what the pairs of a data set are for, as `ensemble --purpose` wrote it into every row."""
+    rows = chain.from_iterable(map(read_table, find(data)[1]))
+    _, row = next(rows, ("", {}))
+    purpose = row.get("purpose")
+    return purpose if purpose in OPPOSITES else None
+
+
+def write_sheet(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    """Write a CSV that spreadsheets open; the first row names the columns."""
+    _write(path, rows, mark="\ufeff")  # else Excel does not take it for UTF-8
+
+
+def finish_grading(sheet: Path, *, replace: bool = False) -> dict[str, int]:
     """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
-    Pairs without a score are left out. No file that holds other grades is replaced.
+    Pairs without a score are left out. No file that holds other grades is replaced, unless `replace` says so.
     """
+    graded = graded_pairs(sheet)
+    if empty := [split for split, rows in graded.items() if not rows]:
+        raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
+    if not replace:
+        check_derived(sheet, graded)
+    written = {split_file(sheet, split): rows for split, rows in graded.items()}
+    for path, rows in written.items():
+        _write(path, [SHEET_COLUMNS, *rows])
+    return {str(path): len(rows) for path, rows in written.items()}
+
+
+def graded_pairs(sheet: Path) -> dict[str, list[tuple[str, ...]]]:
+    """Return the pairs of a sheet that have a score (both texts and it), by split."""
     check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SHEET_SPLITS}
     for place, row in read_table(sheet, require=(*SHEET_COLUMNS, "split")):
@@ -129,17 +169,21 @@ def finish_grading(sheet: Path) -> dict[str, int]:
             raise InputError(f"{place}: split must be {' or '.join(SHEET_SPLITS)}, got {row['split']!r}")
         texts = (unguarded(row[name]) for name in SHEET_COLUMNS[:2])
         graded[row["split"]].append((*texts, f"{float(score):g}"))
-    if empty := [split for split, rows in graded.items() if not rows]:
-        raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
-    written = {sheet.with_name(f"{sheet.stem}-{split}.csv"): rows for split, rows in graded.items()}
-    for path, rows in written.items():
+    return graded
+
+
+def check_derived(sheet: Path, graded: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
+    """Raise an `InputError` if a file that a sheet would give holds other grades than the sheet."""
+    for path, rows in ((split_file(sheet, split), rows) for split, rows in graded.items()):
         if path.exists() and any(
             tuple(row.get(name, "") for name in SHEET_COLUMNS) not in rows for _, row in read_table(path)
         ):
             raise InputError(f"{path} holds grades that {sheet} does not have; move it away first")
-    for path, rows in written.items():
-        _write(path, [SHEET_COLUMNS, *rows])
-    return {str(path): len(rows) for path, rows in written.items()}
+
+
+def split_file(sheet: Path, split: str) -> Path:
+    """Return where the graded pairs of a split of a sheet are written."""
+    return sheet.with_name(f"{sheet.stem}-{split}.csv")
 
 
 def text_key(item: ShownItem) -> tuple[str, str]:

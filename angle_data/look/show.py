@@ -134,14 +134,24 @@ def _line(text: str) -> str:
 
 
 def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
-    """Write `page.html` with the part `name` and `data`, shown as text, to `path`: it needs no network."""
+    """Write `page_text` to `path`."""
+    write_text(path, page_text(name, data))
+
+
+def page_text(name: str, data: dict[str, Any], *, served: bool = False) -> str:
+    """Return `page.html` with the part `name` and `data`, shown as text: it needs no network.
+
+    One that is `served` may talk to the server that it comes from, and to no other.
+    """
     files = (Path(__file__).with_name(n) for n in ("page.html", "style.css", f"{name}.html"))
     page, style, part = (file.read_text("utf-8").rstrip("\n") for file in files)
     # A script ends at the first "</"; in JSON that can stand in strings only.
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    for place, content in {"name": name, "style": style, "part": part, "data": shown}.items():
+    connect = "; connect-src 'self'" if served else ""
+    places = {"name": name, "connect": connect, "style": style, "part": part, "data": shown}
+    for place, content in places.items():
         page = page.replace(f"{{{{{place}}}}}", content)
-    write_text(path, f"{page}\n")
+    return f"{page}\n"
 
 
 def check_ending(option: str, path: Path, ending: str) -> None:

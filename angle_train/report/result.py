@@ -17,14 +17,20 @@ from angle_data.jsonl import write_json
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.search_set import SearchSet
 from angle_train.data.splits import JUDGED, RunData
 from angle_train.evaluation.compare import Comparison, Result, SearchView, View, compare
-from angle_train.evaluation.search import Ranking
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
 from angle_train.report.text import short_name
-from angle_train.report.verdict import BACKBONE, NOT_SAVED, TUNED, Verdict, judged_results, reach_verdict
+from angle_train.report.verdict import (
+    BACKBONE,
+    BESIDE,
+    TUNED,
+    Verdict,
+    judged_results,
+    reach_verdict,
+    takes_tuned,
+)
 from angle_train.training.arguments import resolve_precision
 from angle_train.training.choosing import Columns
 from angle_train.training.processes import process_count
@@ -54,12 +60,12 @@ class Trained:
     dev_after: float
     details: dict[str, Any]
 
-    def similarities(self, tuned: str | None) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the similarities of each set by model, the tuned weights under that name, if it is one."""
+    def similarities(self, tuned: str) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the similarities of each set by model, the tuned weights under that name."""
         columns = zip(self.before, self.after, strict=True)
-        return [{BACKBONE: old} | ({tuned: new} if tuned else {}) for old, new in columns]
+        return [{BACKBONE: old, tuned: new} for old, new in columns]
 
-    def views(self, tuned: str | None = TUNED) -> list[View]:
+    def views(self, tuned: str = TUNED) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
         return [
@@ -98,13 +104,13 @@ class FitReport:
         curve: Evaluations on the dev sets as dictionaries, see `training.watch.Point`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
-        best_step: The step whose weights were chosen, 0 for the backbone.
-        kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint surely ranked the pairs
-            better, or if `--require-better` was given and the tuned weights are not shown to be better.
+        best_step: The step of the tuned weights, which the dev sets chose.
+        kept: Which weights are the model that was saved, `tuned` or `backbone`, by the rule of
+            `report.verdict`; where it is the backbone, the tuned ones are in `tuned/`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
-            kept, the tuned one is `tuned, not saved`; where nothing was trained on all pairs, it is missing.
+            kept, the tuned one is `tuned, in tuned/`.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `training.choosing.Choice`), `guards` (what they lose, see
@@ -113,7 +119,6 @@ class FitReport:
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
             backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
             that recipe, where the pairs said it).
-            Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
     backbone: str
@@ -142,45 +147,17 @@ class FitReport:
         """What all of it comes to; made once, and read by every report."""
         return reach_verdict(self.kept, self.results, self.details)
 
-    def with_backbone(self) -> Self:
-        """Return the report of the same run where `--require-better` saved the backbone instead."""
-        details = dict(self.details)
-        if "command" in details:
-            details["command"] += " --require-better"
-        results = [replace(r, model=NOT_SAVED) if r.model == TUNED else r for r in self.results]
-        return replace(self, kept="backbone", results=results, details=details)
-
-    def searches(
-        self, searches: Sequence[SearchSet], before: Sequence[Ranking], after: Sequence[Ranking]
-    ) -> list[SearchView]:
-        """Return what was found before and after tuning; the backbone's alone where nothing was trained."""
+    def searches(self, views: Sequence[SearchView]) -> list[SearchView]:
+        """Return test searches with the name that the results have for the tuned weights."""
         return [
-            SearchView(searched, {BACKBONE: old} | ({self.tuned_name: new} if self.tuned_name else {}))
-            for searched, old, new in zip(searches, before, after, strict=True)
+            replace(view, rankings={BACKBONE: view.rankings[BACKBONE], self.tuned_name: view.rankings[TUNED]})
+            for view in views
         ]
 
-    def with_searches(
-        self, searches: Sequence[SearchSet], before: Sequence[Ranking], after: Sequence[Ranking]
-    ) -> Self:
-        """Return the report with the results of the test searches, before and after tuning."""
-        compared = Comparison(BACKBONE)
-        views = self.searches(searches, before, after)
-        results = [result for view in views for result in compared.on_search(view)]
-        notes = [DataNote("search", s.name, len(s), "", s.sha256()) for s in searches]
-        said = [f"{s.name}: {note}" for s in searches for note in s.notes]
-        return replace(
-            self,
-            results=[*self.results, *results],
-            data=[*self.data, *notes],
-            notes=[*self.notes, *said],
-        )
-
     @property
-    def tuned_name(self) -> str | None:
-        """What the results call the tuned weights; None where nothing was trained."""
-        if self.kept == TUNED:
-            return TUNED
-        return NOT_SAVED if self.steps else None
+    def tuned_name(self) -> str:
+        """What the results call the tuned weights, by where they are."""
+        return TUNED if self.kept == TUNED else BESIDE
 
     @property
     def base(self) -> str:
@@ -207,21 +184,28 @@ def make_fit_report(
     backbone: str,
     details: Mapping[str, Any],
     model: SentenceTransformer,
+    searches: Sequence[SearchView] = (),
 ) -> FitReport:
     """Return the report of a run of this recipe, as run.
 
     `backbone` is its `model.load.backbone_identity`, `details` are further findings (see `FitReport`), with
-    `leaks` among them, and `model`, what was trained, says the device.
+    `leaks` among them, and `model`, what was trained, says the device. `searches` are the test searches, by
+    the backbone and by the tuned weights.
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
     notes += [
         f"the scores of {pairs.name} are its teacher's, not people's" for pairs in data.dev if pairs.taught
     ]
-    better = trained.details["choice"]["chosen"] > 0
+    notes += [f"{view.searched.name}: {note}" for view in searches for note in view.searched.notes]
+    results = _results(trained.sets, trained.similarities(TUNED), data.judged)
+    compared = Comparison(BACKBONE)
+    results += [result for view in searches for result in compared.on_search(view)]
+    better = takes_tuned(results, {**details, **trained.details})
+    if not better:
+        results = [replace(r, model=BESIDE) if r.model == TUNED else r for r in results]
     also = (("human", data.human), ("teacher", data.taught), ("keep", data.kept))
     guards = [("guard", guard.pairs) for guard in data.guards if guard.kind == "labelled"]
-    columns = trained.similarities(TUNED if better else NOT_SAVED if training.steps else None)
     return FitReport(
         backbone=backbone,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
@@ -239,7 +223,7 @@ def make_fit_report(
         kept="tuned" if better else "backbone",
         dev_before=trained.dev_before,
         dev_after=trained.dev_after,
-        results=_results(trained.sets, columns, data.judged),
+        results=results,
         notes=notes,
         details={
             **details,

@@ -6,7 +6,6 @@ Correlations are multiplied by 100 here and on the page, and nowhere before.
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from angle_data.calling.defaults import command_words
 from angle_data.console import duration
 from angle_data.text import counted
 from angle_train.evaluation.compare import SPEARMAN, WORD_OVERLAP, Result
@@ -213,20 +213,14 @@ def tone(found: Sequence[Result]) -> str:
 
 
 def command_line(program: str, options: Mapping[str, Any], *, moved: bool = False) -> str:
-    """Return a command in a shell's quoting: its first words, and the names and values of its options.
+    """Return a command in a shell's quoting, see `command_words`; `moved` makes paths `portable`."""
 
-    A list repeats the option for each of its values, True makes a flag, and options with None, False or
-    nothing are left out. `moved` makes paths `portable`.
-    """
-    words = [program]
-    for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif value:
-            for one in map(str, value if isinstance(value, list | tuple) else [value]):
-                words.append(f"{flag} {shlex.quote(portable(one) if moved else one)}")
-    return " ".join(words)
+    def shown(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [portable(str(one)) for one in value]
+        return portable(str(value)) if isinstance(value, str | Path) else value
+
+    return command_words(program, {k: shown(v) for k, v in options.items()} if moved else options)
 
 
 def portable(path: str) -> str:

@@ -1,7 +1,10 @@
-"""The verdict of a run: one object, made once, that every report, the terminal and the exit code read.
+"""The verdict of a run: one rule, applied once, that decides which weights are saved where, and says so.
 
-Which weights were saved was decided before, by the pairs that choose. The verdict says whether the test pairs
-(or, without any, the pairs that chose) bear that out, and what to do.
+The rule: tuned weights take the backbone's place if they are shown to be better, which means that the 95 %
+interval of the gain lies above 0 on the pairs that judge. These are the test pairs; without any they are the
+pairs that chose the checkpoint, which then count with all that was compared on them (`train.choosing`, at the
+same level). Weights that guards refuse are never taken. Either way both are saved: the weights that are not
+taken, if they are the tuned ones, in `tuned/`. The terminal, every report and the exit code say the same.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from angle_train.training.guards import Loss, agreement_sentence, from_details, 
 
 BACKBONE = "backbone"
 TUNED = "tuned"
-NOT_SAVED = "tuned, not saved"
+BESIDE = "tuned, in tuned/"
+"""What results call tuned weights where the backbone stayed: they are saved in a folder of that name."""
+IN_TUNED = "The tuned weights are in tuned/, for you to take all the same."
 _MAX_LEAKED_FRACTION = 0.01  # of the pairs of a set: with more, it cannot decide
 
 
@@ -35,14 +40,11 @@ class Verdict:
     Attributes:
         headline: The conclusion with the shares that the saved model has, in words for everybody.
         advice: The conclusion in one sentence: use the tuned model, or the backbone, and why.
-        lines: All sentences: the advice, what got worse, then every set. Where no checkpoint was chosen there
-            is the advice alone: no saved model has the other figures.
-        worse: What got worse elsewhere, which is the second line; empty where no tuned weights were saved.
+        lines: All sentences: the advice, what got worse, then every set.
+        worse: What got worse elsewhere, which is the second line; empty where the backbone stayed.
         evidence: What stands behind it: words that mislead, what the sample can show, shared texts.
         tone: `good`, `bad` or nothing, of the saved model.
-        shown_better: Whether the tuned weights are better than the backbone on some judged set and worse on
-            none. Sets of pairs that were learned from, or chosen by, show nothing.
-        doubted: Whether the tuned weights were saved although they are not shown to be better.
+        flattered: Why the pairs that judge show nothing, if the model learned from them.
     """
 
     headline: str
@@ -51,39 +53,30 @@ class Verdict:
     worse: str
     evidence: list[str]
     tone: str
-    shown_better: bool
-    doubted: bool
+    flattered: str
 
 
 def judged_results(results: Sequence[Result]) -> list[Result]:
     """Return the tuned model's results that a verdict rests on: the test sets', or else the dev sets'."""
-    tuned = [result for result in results if result.main and result.model in (TUNED, NOT_SAVED)]
+    tuned = [result for result in results if result.main and result.model in (TUNED, BESIDE)]
     return [result for result in tuned if result.role == "test"] or tuned
+
+
+def takes_tuned(results: Sequence[Result], details: Mapping[str, Any]) -> bool:
+    """Return whether tuned weights take the backbone's place, see above; arguments as of `reach_verdict`."""
+    return _facts(TUNED, results, details).better
 
 
 def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a run; the arguments are those of `result.FitReport`."""
-    judged = judged_results(results)
-    compared = [result for result in judged if result.difference]
-    places = {(result.role, result.pairs) for result in judged}
-    leaks = [leak for found in details.get("leaks", ()) if _place(leak := Leak(**found)) in places]
-    facts = _Facts(
-        kept=kept,
-        judged=judged,
-        compared=compared,
-        leaks=leaks,
-        choice=details.get("choice", {}),
-        by_parts="folds" in details,
-        losses=from_details(guards := details.get("guards", {})),
-        most=guards.get("most", 0.0),
-    )
+    facts = _facts(kept, results, details)
     shares = [RightShares(**found) for found in details.get("comparisons", ())]
     told = (BACKBONE, "", "") if kept == BACKBONE else (TUNED, BACKBONE, "before")
     misled = misled_sentence(shares, *told)
     shared = [
         f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
         + ("" if leak.pairs else ", with other partners")
-        for leak in leaks
+        for leak in facts.leaks
         if leak.texts
     ]
     head = facts.head()
@@ -93,10 +86,24 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
         advice=said,
         lines=[said, *filter(None, [facts.worse()]), *facts.notes()],
         worse=facts.worse(),
-        evidence=[*filter(None, [misled, facts.agreement()]), *power_sentences(judged), *shared],
-        tone=tone(compared) if kept == TUNED else "",
-        shown_better=facts.shown_better,
-        doubted=facts.doubted,
+        evidence=[*filter(None, [misled, facts.agreement()]), *power_sentences(facts.judged), *shared],
+        tone=tone(facts.compared) if kept == TUNED else "",
+        flattered=facts.flattered,
+    )
+
+
+def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> _Facts:
+    judged = judged_results(results)
+    places = {(result.role, result.pairs) for result in judged}
+    return _Facts(
+        kept=kept,
+        judged=judged,
+        compared=[result for result in judged if result.difference],
+        leaks=[leak for found in details.get("leaks", ()) if _place(leak := Leak(**found)) in places],
+        choice=details.get("choice", {}),
+        by_parts="folds" in details,
+        losses=from_details(guards := details.get("guards", {})),
+        most=guards.get("most", 0.0),
     )
 
 
@@ -118,12 +125,13 @@ class _Facts:
     most: float
 
     @property
-    def shown_better(self) -> bool:
-        return tone(self.compared) == "good" and not self.learned
-
-    @property
-    def doubted(self) -> bool:
-        return self.kept == TUNED and not self.shown_better
+    def better(self) -> bool:
+        """Whether the tuned weights are shown to be better, and no guard refuses them: the rule."""
+        if self.choice.get("refused"):
+            return False
+        if self.tested:
+            return tone(self.compared) == "good" and not self.learned
+        return bool(self.choice["chosen"])
 
     @property
     def learned(self) -> bool:
@@ -141,65 +149,42 @@ class _Facts:
 
     @property
     def judges(self) -> str:
-        if not self.judged or self.judged[0].role != "test":
-            return self.choosers
-        return f"test {measured_items(self.judged)}"
+        """What judges, in words."""
+        return f"test {measured_items(self.judged)}" if self.tested else self.choosers
 
     @property
-    def doubt(self) -> str:
-        good = tone(self.compared) == "good"
-        return "hold too many training or dev pairs to show" if good else "do not show"
+    def flattered(self) -> str:
+        """Why the pairs that judge show no gain whatever they say; empty where they may."""
+        return f"The {self.judges} hold too many training or dev pairs to show a gain" if self.learned else ""
 
     def head(self) -> str:
         """Return the headline without figures."""
-        found = {result.gain.verdict for result in self.compared}
-        if self.kept == BACKBONE:
-            return "Not shown to be better, so the backbone stays"
+        found = {result.gain.verdict for result in self.compared} if self.tested else set()
+        if self.kept == TUNED:
+            return "Better" if self.tested else "Seemingly better"
+        if self.choice.get("refused"):
+            return "It costs too much elsewhere, so the backbone stays"
         if {"better", "worse"} <= found:
-            return "Better on some pairs, worse on others"
-        if "better" in found:
-            return "Better" if self.tested and not self.learned else "Seemingly better"
-        return "Worse" if "worse" in found else "Not shown to be better"
+            return "Better on some pairs, worse on others, so the backbone stays"
+        return f"{'Worse' if 'worse' in found else 'Not shown to be better'}, so the backbone stays"
 
     def advice(self) -> str:
         """Return what to do, and why."""
-        if self.kept == BACKBONE and self.choice["chosen"]:
-            return (
-                f"The {self.judges} {self.doubt} the tuned model to be better, so the untouched backbone "
-                "was saved, as --require-better asks."
-            )
         if self.kept == BACKBONE:
-            return self.why_kept()
-        if not self.compared:
-            return "Nothing was compared with the backbone."
-        if tone(self.compared) == "good":
-            return advice(self.compared, "the backbone", seen=not self.tested or self.learned)
-        found = finding(self.compared, "the backbone")
-        if not self.tested:  # the pairs that chose cannot be called as a witness against their choice
-            return (
-                f"{found}: the {self.choosers} chose the tuned model with confidence "
-                f"{self.choice['confidence']:.2f}, so it was saved; measure it on test pairs before you "
-                "use it (--require-better saves the backbone)."
-            )
-        some = any(result.gain.verdict == "better" for result in self.compared)
-        use = "use it only where it is better" if some else "use the backbone"
+            return f"{self.why_kept()}. {IN_TUNED}"
+        if self.tested:
+            return advice(self.compared, "the backbone")
+        choice = self.choice
+        figures = f"{100 * choice['best']:.1f}, backbone {100 * choice['simplest']:.1f}"
         return (
-            f"{found}: {use}. The tuned model was saved because the {self.choosers} chose it "
-            "(--require-better saves the backbone)."
+            f"Better on the {self.choosers}, which chose it ({figures}, confidence "
+            f"{choice['confidence']:.2f}): measure it on test pairs before you rely on it."
         )
 
     def notes(self) -> list[str]:
         """Return the sentences behind the advice."""
-        if self.kept == BACKBONE:
-            return list(map(compared_line, self.compared)) if self.choice["chosen"] else []
-        lines = list(map(compared_line, self.compared))
-        if self.doubted and tone(self.compared) == "good":
-            lines.insert(
-                0,
-                f"the saved model is the tuned one, and the {self.judges} {self.doubt} it to be better; "
-                "--require-better saves the backbone instead",
-            )
-        if not self.tested:
+        lines = list(map(compared_line, self.compared)) if self.kept == TUNED or self.tested else []
+        if self.kept == TUNED and not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
@@ -213,26 +198,28 @@ class _Facts:
         return agreement_sentence(self.losses) if self.kept == TUNED else ""
 
     def why_kept(self) -> str:
-        """Return why the pairs that choose chose the backbone."""
+        """Return why the backbone stayed, without a full stop."""
         choice = self.choice
         pairs = "held-out pairs" if self.by_parts else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
-        end = "so the untouched backbone was saved."
         if choice.get("refused"):
             lost = ", ".join(loss.sentence() for loss in self.losses if loss.too_much(self.most))
             tried = "" if self.by_parts else ", with any share of the backbone"
             more = "--merge-back mixes in more of the backbone; " if self.by_parts else ""
             return (
                 f"Tuning surely costs more than --guard-loss {self.most:g} elsewhere{tried}: {lost} (on the "
-                f"{pairs}: {figures}), {end.removesuffix('.')}; {more}--guard-loss allows more."
+                f"{pairs}: {figures}), so the backbone stays; {more}--guard-loss allows more"
             )
+        if self.tested and self.learned and tone(self.compared) == "good":
+            return f"{self.flattered}, so the backbone stays"
+        if self.tested:
+            return f"{finding(self.compared, 'the backbone')}, so the backbone stays"
         if choice["confidence"] is None:
-            known = f"Whether tuning helped is not known: the {pairs} {TOO_FEW}"
-            return f"{known}. The untouched backbone was saved."
+            return f"Whether tuning helped is not known: the {pairs} {TOO_FEW}. The backbone stays"
         if choice["best"] <= 0:  # however bad the backbone is
             return (
                 f"Tuning did not help: the tuned weights rank the {pairs} no better than chance would "
-                f"({figures}), {end}"
+                f"({figures}), so the backbone stays"
             )
         several = choice["compared"] > 1
         none = (
@@ -240,5 +227,5 @@ class _Facts:
         )
         return (
             f"Tuning did not surely help: {none} the {pairs} better than the backbone by more than chance "
-            f"explains (confidence {choice['confidence']:.2f}; {figures}), {end}"
+            f"explains (confidence {choice['confidence']:.2f}; {figures}), so the backbone stays"
         )

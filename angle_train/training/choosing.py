@@ -32,8 +32,9 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 from angle_train.training.processes import rank_zero
 
-ERROR = 0.1
-"""The chance to take a candidate that is no better than the simplest one, at most."""
+ERROR = 0.025
+"""The chance to take a candidate that is no better than the simplest one, at most: that of a 95 % interval to
+lie above 0 by chance, so that the choice, the verdict and the exit code have one level of certainty."""
 
 MOST_RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
@@ -46,7 +47,7 @@ _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as m
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
 _SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
 _QUANTILE_80 = 0.842  # of the normal distribution: 8 times in 10
-_QUANTILE_ERROR = 1.405  # at 1 - ERROR · _OF_FIRST = 0.92
+_QUANTILE_ERROR = 2.054  # at 1 - ERROR · _OF_FIRST = 0.98
 
 Array = NDArray[np.float64]
 Columns = Sequence[Array]
@@ -83,27 +84,15 @@ class Choice:
         return found | ({"refused": True} if self.refused else {})
 
     def sentence(self, taken: str, pairs: str) -> str:
-        """Return the choice in words; `taken` names what was chosen and `pairs` what it was chosen on."""
+        """Return in words what `taken` (the weights of which step) does on the `pairs` that chose it."""
         simple, best = self.scores[0], self.scores[self.chosen or self.best]
+        figures = f"{taken}: Spearman {100 * best:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
         if self.refused:
-            return (
-                f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, {100 * best:.2f} after "
-                "tuning, which surely loses too much on guards, with any share of the backbone"
-            )
+            return f"{figures}; it surely loses too much on guards, with any share of the backbone"
         if self.confidence is None:
-            return f"chosen: the backbone; the {pairs} {TOO_FEW}"
+            return f"{figures}; the {pairs} {TOO_FEW}"
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
-        sure = f"better with confidence {self.confidence:.2f} ({count})"
-        if self.chosen:
-            return (
-                f"chosen: {taken}; Spearman {100 * best:.2f} on the {pairs}, the backbone's "
-                f"{100 * simple:.2f}; {sure}"
-            )
-        why = "not sure enough" if best > 0 else "no better than chance"
-        return (
-            f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, "
-            f"at best {100 * best:.2f} after tuning, which is {sure}: {why}"
-        )
+        return f"{figures}; better with confidence {self.confidence:.2f} ({count})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _EARLIER = f"{HIDDEN}/earlier"  # the model that stood there, until the other is
 _OPTIONAL = (
     "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
     "adapter_model.safetensors", "adapter_config.json", "chat_template.jinja",
-    "tokenizer.json", "added_tokens.json", "*processor_config.json",
+    "tokenizer.json", "added_tokens.json", "*processor_config.json", "tuned",
 )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def test_every_option_of_the_command_is_one_of_the_function(rows, tmp_path):
     with pytest.raises(TypeError, match="it has") as error:
         label(rows, model="m", out=tmp_path, zzz=1)
     known = set(str(error.value).split("it has ")[1].split(", "))
-    assert known == set(inspect.signature(llm_label).parameters) - {"quiet", "verbose", "as_json"}
+    assert known == set(inspect.signature(llm_label).parameters) - {"context", "quiet", "verbose", "as_json"}
 
 
 def test_nothing_is_printed_and_logging_is_left_alone(rows, recorded, tmp_path):

@@ -1,10 +1,12 @@
 """`angle-train fit --require-better`: the backbone where the test pairs do not show a gain."""
 
+import json
+
 import pytest
-from train_runs import same_weights, turned, write
+from train_runs import same_weights, saved_score, turned, write
 
 LORA = ("--set", "lora_rank=2", "--set", "prompt=about: {text} now", "--learning-rate", "2e-2")
-DOUBT = "The tuned model was saved because the dev pairs chose it (--require-better saves the backbone)."
+STAYS = "so the backbone stays. The tuned weights are in tuned/, for you to take all the same."
 
 
 @pytest.fixture
@@ -38,53 +40,52 @@ def content(directory):
     }
 
 
-def test_the_backbone_is_saved_and_a_finished_run_ends_the_same(fit, tmp_path, tiny_model_dir):
+@pytest.mark.parametrize("more", [(), LORA])
+def test_the_backbone_stays_the_tuned_weights_are_beside_it_and_a_finished_run_ends_the_same(
+    fit, tmp_path, tiny_model_dir, more
+):
     out = tmp_path / "out"
-    code, told, err = fit("out", "wrong.jsonl", "--require-better")
+    code, told, err = fit("out", "wrong.jsonl", "--require-better", *more)
     assert code == 1
-    why = "The test pairs do not show the tuned model to be better"
-    assert f"{why}, so the untouched backbone was saved, as --require-better asks." in told
+    assert STAYS in told
     assert "wrong: worse" in told
-    assert err.splitlines()[-1].startswith(
-        "angle-train: error: --require-better: The test pairs do not show the tuned model to be better"
-    )
+    assert f'SentenceTransformer("{out}/tuned")' in told
+    last = err.splitlines()[-1]
+    assert last.startswith("angle-train: error: --require-better: Worse than the backbone by ")
     assert same_weights(out, tiny_model_dir)
+    assert not same_weights(out / "tuned", tiny_model_dir)
     for name in ("README.md", "report.json", "report.html"):
-        assert f"{why}, so the untouched" in (out / name).read_text(), name
+        assert STAYS in (out / name).read_text(), name
     files = content(out)
-    code, again, err = fit("out", "wrong.jsonl", "--require-better")
+    code, again, err = fit("out", "wrong.jsonl", "--require-better", *more)
     assert (code, again, content(out)) == (1, told, files)
     assert "step 0" not in err
-    assert fit("out", "wrong.jsonl")[0] == 0  # says what is there, trains nothing
+    assert fit("out", "wrong.jsonl", *more)[0] == 0  # says what is there, trains nothing
     assert content(out) == files
 
 
-def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(fit, tmp_path, tiny_model_dir):
-    out = tmp_path / "out"
-    code, told, err = fit("out", "wrong.jsonl", *LORA)
-    assert code == 0, err
-    assert DOUBT in told
-    for name in ("README.md", "report.json", "report.html"):
-        assert DOUBT in (out / name).read_text(), name
-    assert not same_weights(out, tiny_model_dir)
-    tuned = content(out)
-    code, told, err = fit("out", "wrong.jsonl", *LORA, "--require-better")
-    assert (code, content(out)) == (1, tuned)
-    assert "step 1" not in err
-    assert f"{out} holds the tuned model, of a run without this option: use the backbone, or" in err
-    assert fit("out", "wrong.jsonl", *LORA, "--require-better", "--overwrite")[0] == 1
-    assert same_weights(out, tiny_model_dir)
+def test_the_weights_beside_are_those_of_the_report(fit, tmp_path):
+    assert fit("out", "wrong.jsonl")[0] == 0
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    (row,) = [
+        row for row in report["results"] if row["model"] == "tuned, in tuned/" and row["role"] == "test"
+    ]
+    found = saved_score(tmp_path / "out/tuned", tmp_path / "wrong.jsonl")
+    assert found == pytest.approx(row["score"]["value"], abs=1e-4)
+    # A later run that takes the tuned weights leaves none of the earlier one beside them.
+    assert fit("out", "too.jsonl", "--overwrite", dev="now.jsonl")[0] == 0
+    assert not (tmp_path / "out/tuned").exists()
 
 
 def test_pairs_that_were_learned_show_nothing(fit, tmp_path, tiny_model_dir):
     for test, judges in (("same.jsonl", "test pairs"), (None, "dev pairs")):
         out = tmp_path / f"out-{test}"
-        code, told, _ = fit(out.name, test, "--require-better")
+        code, told, err = fit(out.name, test, "--require-better")
         assert code == 1
-        assert (
-            f"The {judges} hold too many training or dev pairs to show the tuned model to be better" in told
-        )
-        assert same_weights(out, tiny_model_dir)
+        assert f"The {judges} hold too many training or dev pairs to show a gain" in err
+        # Without test pairs the dev pairs chose, and every report says that they flatter the model.
+        assert same_weights(out, tiny_model_dir) == bool(test)
+        assert "which flatters the model" in told
 
 
 def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):

@@ -167,7 +167,7 @@ def command(*arguments):
 
 def test_the_command_says_what_to_do_next(pairs, tmp_path):
     sheet = tmp_path / "my.csv"
-    said = command(pairs, "--out", sheet).stdout
+    said = command(pairs, "--out", sheet, "--csv").stdout
     assert "pairs   60, not 150: no text may be in two" in said
     assert f"page    {tmp_path / 'my.html'}" in said
     fit = next(line for line in said.splitlines() if line.startswith("then"))
@@ -179,7 +179,7 @@ def test_the_command_says_what_to_do_next(pairs, tmp_path):
     assert json.loads(command("--finish", sheet, "--json").stdout) == {
         str(tmp_path / "my-dev.csv"): 30, str(tmp_path / "my-test.csv"): 30,
     }  # fmt: skip
-    for wrong in ([pairs], ["--out", sheet], [pairs, "--finish", sheet], []):
+    for wrong in ([pairs], ["--out", tmp_path / "none.csv"], [pairs, "--finish", sheet], []):
         assert "only --finish my.csv" in str(command(*wrong).exception)
 
 
@@ -217,13 +217,13 @@ def test_the_next_pairs_go_on_with_the_same_random_sample(judged, tmp_path):
 
 
 def test_the_command_hands_the_judged_run_on_to_fit(judged, tmp_path):
-    said = command(judged, "--n", 20, "--out", tmp_path / "a.csv").stdout
+    said = command(judged, "--n", 20, "--out", tmp_path / "a.csv", "--csv").stdout
     assert "pairs   20, drawn at random" in said
     assert f"--judged {judged} --drop-leaks" in said
     fill(tmp_path / "a.csv")
     command("--finish", tmp_path / "a.csv")
     graded = [part for split in ("dev", "test") for part in ("--graded", tmp_path / f"a-{split}.csv")]
-    command(judged, "--n", 20, "--out", tmp_path / "b.csv", *graded)
+    command(judged, "--n", 20, "--out", tmp_path / "b.csv", "--csv", *graded)
     texts = [
         {(row["sentence1"], row["sentence2"]) for row in table(tmp_path / f"{name}.csv")} for name in "ab"
     ]

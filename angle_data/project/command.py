@@ -1,0 +1,162 @@
+"""The commands `angle-data start`, `pilot`, `run` and `status`: options in, one call, what came of it out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from angle_data.calling.defaults import command_words
+from angle_data.calling.options import check_values, option, with_options
+from angle_data.errors import InputError
+from angle_data.project.start import QUESTIONS, StartConfig
+
+if TYPE_CHECKING:
+    from angle_data.project.project import Project
+
+_FOLDER = "Folder of the project."
+
+
+@with_options(StartConfig)
+def start(config: StartConfig) -> tuple[dict[str, Any], str]:
+    """Make a project of a file of texts: a folder whose angle.toml holds the options of all that follows.
+
+    Three questions are asked in a terminal: which column, whether opposites must be kept apart, and who
+    writes. Options answer them, too; --yes takes what is proposed. What leaves this machine later: your texts
+    and the prompts, to the model that you name, and nothing else.
+
+    Example: angle-data start notes.csv
+
+    In a script: angle-data start notes.csv --text-field note --purpose opposites --model gpt-4o-mini
+    """
+    from angle_data.project.start import write_project
+
+    config = _answered(config)
+    folder, count = write_project(config)
+    go = "" if folder.resolve() == Path().resolve() else f"cd {quote(str(folder))} && "
+    lines = [
+        f"project  {folder / 'angle.toml'}  (all options; change what you like)",
+        f"texts    {count:,} of {config.texts}, column {config.text_field}",
+        f"purpose  {config.purpose}, written by {config.model}",
+        f"next     {go}angle-data pilot   (50 texts first: what they cost, and pairs to read)",
+    ]
+    return {"folder": folder, "texts": count}, "\n".join(lines)
+
+
+def _answered(config: StartConfig) -> StartConfig:
+    """Return the config with an answer to every question."""
+    from angle_data.project.start import proposals
+
+    proposed, columns = proposals(config.texts)
+    if len(columns) < 2:  # nothing to choose
+        proposed_alone = {"text_field": proposed["text_field"]} if config.text_field is None else {}
+        config = replace(config, **proposed_alone)
+    missing = [name for name in QUESTIONS if getattr(config, name) is None]
+    if config.yes:
+        return replace(config, **{name: proposed[name] for name in missing})
+    if missing and not in_terminal():
+        given = {name: getattr(config, name) or proposed[name] for name in QUESTIONS}
+        line = command_words(f"angle-data start {quote(str(config.texts))}", given)
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
+        raise InputError(f"no terminal to ask in: give {flags}, as in `{line}`, or --yes for just that")
+    return replace(config, **{name: _ask(name, proposed[name], columns) for name in missing})
+
+
+def in_terminal() -> bool:
+    """Return whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def _ask(name: str, proposed: str, columns: list[str]) -> str:
+    """Return the answer to a question."""
+    import typer
+
+    if name == "purpose":
+        return "opposites" if typer.confirm(QUESTIONS[name], default=None) else "topics"
+    said = f" ({', '.join(columns)})" if name == "text_field" else ""
+    while True:
+        answer: str = typer.prompt(QUESTIONS[name] + said, default=proposed)
+        if name != "text_field" or answer in columns:
+            return answer
+
+
+@dataclass(frozen=True, slots=True)
+class PilotConfig:
+    """What `pilot` needs, see its options."""
+
+    project: Path = option(_FOLDER, Path(), shown="the current one")  # noqa: RUF009
+    n: int = option("Texts to ask about first.", 50, ge=1)
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+@with_options(PilotConfig)
+def pilot(config: PilotConfig) -> tuple[dict[str, Any], str]:
+    """Ask about fifty texts first: forecast tokens, cost, time and yield of all, and show ten pairs to read.
+
+    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml.
+
+    Example: angle-data pilot
+    """
+    project = _open(config.project)
+    runs = project.pilot(config.n)
+    lines = [f"{run}\n" for run in runs]
+    return {"runs": [dict(run.counts) for run in runs]}, "\n".join([*lines, _next(project)])
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """What `run` needs, see its options."""
+
+    project: Path = option(_FOLDER, Path(), shown="the current one")  # noqa: RUF009
+    max_usd: float | None = option(
+        "Stop before all runs of the project together cost more than this (exit 75).", None, gt=0
+    )
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+@with_options(RunConfig)
+def run(config: RunConfig) -> tuple[dict[str, Any], str]:
+    """Label all texts, have a second model grade (if one is named), make pairs, and draw some to grade.
+
+    Each step stands for a long command, which is said, and takes its options from angle.toml. Stopped at any
+    point, the same command goes on; nothing is asked, or paid for, twice.
+
+    Example: angle-data run --max-usd 2
+    """
+    project = _open(config.project)
+    pairs = project.run(config.max_usd)
+    counts = {name: sum(kinds.values()) for name, kinds in pairs.summary.pairs.items()}
+    return {"pairs": counts, "dataset": pairs.path}, str(project.status())
+
+
+@dataclass(frozen=True, slots=True)
+class StatusConfig:
+    """What `status` needs, see its options."""
+
+    project: Path = option(_FOLDER, Path(), shown="the current one")  # noqa: RUF009
+
+
+@with_options(StatusConfig)
+def status(config: StatusConfig) -> tuple[dict[str, Any], str]:
+    """Say where a project is: what is done, what was spent, what is missing, and the next command.
+
+    Example: angle-data status
+    """
+    found = _open(config.project).status()
+    return {"parts": dict(found.rows), "usd": found.usd, "next": found.next}, str(found)
+
+
+def _open(folder: Path) -> Project:
+    from angle_data.project.project import Project
+
+    return Project(folder)
+
+
+def _next(project: Project) -> str:
+    return f"next     {project.status().next}"

@@ -1,0 +1,135 @@
+"""A project folder whose steps can be taken, from a terminal or in Python."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from angle_data import api
+from angle_data.calling.defaults import PROJECT_FILE, read_sections, shared_options
+from angle_data.calling.options import make, path_of, with_defaults
+from angle_data.errors import InputError
+from angle_data.look.command import GradeConfig, draw_sheet, grade
+from angle_data.project.start import StartConfig, proposals, write_project
+from angle_data.project.status import ProjectStatus, spent_usd, status_of
+from angle_data.project.steps import ASKING, Step, steps_of
+
+log = logging.getLogger("angle.project")
+
+_LEAST = 1e-9  # USD: a step that has nothing to ask goes through, any other stops at once
+
+
+class Project:
+    """A folder with an `angle.toml`: `Project.start("notes.csv", …)` makes one, `Project("notes")` opens it.
+
+    Each method takes the step of the command of its name, as `angle-data` does in that folder: it goes on
+    where it was stopped, raises the same one-line errors as `AngleError`, and logs the long commands that it
+    stands for. While a step runs, the current folder is the project's. `angle_train.fit(project)` trains.
+    """
+
+    def __init__(self, folder: Any = ".") -> None:
+        self.folder = path_of(folder).resolve()
+        self.sections = read_sections(self.folder)
+
+    @classmethod
+    def start(cls, texts: Any, **options: Any) -> Self:
+        """Make a project of a file of texts: the command `angle-data start`.
+
+        Args:
+            texts: The file.
+            **options: Those of the command: `text_field`, `purpose`, `model` (what is not given is as
+                proposed), `grader`, `base_url`, `price`, `backbone`, `out`.
+        """
+        if options.get("out") is not None:
+            options["out"] = path_of(options["out"])
+        config = StartConfig(path_of(texts), **options | {"yes": True})
+        proposed, _ = proposals(config.texts)
+        open_questions = {name: value for name, value in proposed.items() if getattr(config, name) is None}
+        folder, _ = write_project(replace(config, **open_questions))
+        return cls(folder)
+
+    def __repr__(self) -> str:
+        return f"Project {self.folder}\n{self.status()}"
+
+    @property
+    def steps(self) -> list[Step]:
+        """The long commands of the project, in order."""
+        return steps_of(self.sections, self.folder)
+
+    def pilot(self, n: int = 50) -> list[api.Run]:
+        """Have a model write for `n` texts first, and forecast tokens, cost, time and yield of all."""
+        return [self._take(step, pilot=n) for step in self.steps if step.command == "llm-label"]
+
+    def run(self, max_usd: float | None = None) -> api.Pairs:
+        """Take every step up to the pairs to grade; stop before all runs together cost more than `max_usd`.
+
+        Returns the pairs to train on.
+        """
+        results = {}
+        for step in self.steps:
+            result = self._take(step, **self._budget(step, max_usd))
+            log.info("%s", result)
+            results[step.command] = result
+        if "ensemble" not in results:
+            raise InputError(f"{self.folder / PROJECT_FILE} has no section [ensemble]: nothing makes pairs")
+        pairs: api.Pairs = results["ensemble"]
+        return pairs
+
+    def grade(self, *, browser: bool = True) -> dict[str, Any]:
+        """Serve the page to grade on until it is finished there; return how many pairs are graded."""
+        config = self._grade_config({"no_browser": not browser})
+        with chdir(self.folder):
+            from angle_data.look.command import serve_sheet
+
+            return serve_sheet(config)[0]
+
+    def status(self) -> ProjectStatus:
+        """Return what the folder has, what was spent, and what comes next."""
+        return status_of(self.folder, self.sections, self.steps)
+
+    def options_of(self, command: str) -> dict[str, Any]:
+        """Return the options of a command, such as `fit`; its paths are relative to the folder."""
+        return shared_options(self.sections.get(command, {}))
+
+    def _budget(self, step: Step, max_usd: float | None) -> dict[str, Any]:
+        """Return what the other runs leave of the budget to a step that asks a model."""
+        if max_usd is None or step.command not in ASKING:
+            return {}
+        others = [other for other in self.steps if other.command in ASKING and other.out != step.out]
+        left = max_usd - sum(spent_usd(self.folder / other.out) for other in others)
+        return {"max_usd": max(left, _LEAST)}
+
+    def _take(self, step: Step, **more: Any) -> Any:
+        """Take a step, with more options; say the command first, and what came of it then."""
+        step = replace(step, options=step.options | more)
+        log.info("$ %s", step.line)
+        with chdir(self.folder):
+            return _FUNCTIONS[step.command](**step.options | {"out": self._out(step)})
+
+    def _out(self, step: Step) -> Path:
+        """Return where a step writes; absolute, as what it returns outlives the folder's being current."""
+        return self.folder / step.out
+
+    def _grade_config(self, more: dict[str, Any]) -> GradeConfig:
+        return make(GradeConfig, with_defaults(grade, shared_options(self.sections.get("grade", {})) | more))
+
+
+def _draw(**options: Any) -> str:
+    """Draw the pairs to grade; those that were drawn before stay, for they may have grades."""
+    config = make(GradeConfig, with_defaults(grade, options))
+    if config.out is not None and config.out.exists():
+        return f"{config.out}: drawn before"
+    return draw_sheet(config)[1]
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "llm-label": api.label,
+    "mine": api.mine,
+    "llm-score": api.score,
+    "ensemble": api.ensemble,
+    "grade": _draw,
+}

@@ -1,0 +1,165 @@
+"""Three answers to an `angle.toml`: which column, whether opposites are kept apart, and who writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from angle_data.calling.defaults import PROJECT_FILE
+from angle_data.calling.options import check_values, option
+from angle_data.errors import InputError
+from angle_data.jsonl import write_text
+from angle_data.labelling.texts import TextFile
+from angle_data.records import PURPOSES
+from angle_data.tables import TABLE_KINDS, base_name, read_texts
+
+_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+MODEL = "gpt-4o-mini"
+QUESTIONS = {
+    "text_field": "Which column holds the text",
+    "purpose": "Must opposites be kept apart, so that who looks for 'scaled up' does not get 'scaled down'?\n"
+    "  yes: opposites    no, this is for search or duplicates: topics",
+    "model": "Which model writes the training sentences",
+}
+"""What `start` must know, by the option that answers it."""
+
+_PROMPTS = {"opposites": ("structured", "contrast"), "topics": ("degrees",)}
+# What is asked for, by purpose: docs/labels.md has what that was measured on.
+_DEV_SHARE = 0.33  # dev pairs choose a checkpoint alone; to show that it is better takes more test pairs
+_LOOKED_AT = 200  # rows, to tell which column holds texts
+
+
+@dataclass(frozen=True, slots=True)
+class StartConfig:
+    """What `start` needs; None of the first three is a question, or with `yes` what is proposed."""
+
+    texts: Path = option(  # noqa: RUF009
+        f"Your texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", metavar="FILE", argument=True
+    )
+    text_field: str | None = option("Field or column with the text.", None, shown="asked")
+    purpose: str | None = option(
+        "opposites (they must be kept apart) or topics (search, duplicates).",
+        None,
+        metavar="|".join(PURPOSES),
+        shown="asked",
+    )
+    model: str | None = option("Model that writes the training sentences.", None, shown="asked")
+    grader: str | None = option("A second model, which grades what the first one wrote.", None, shown="none")
+    base_url: str | None = option(
+        "OpenAI-compatible server that has the models.", None, shown="the models' public API"
+    )
+    price: str | None = option(
+        "USD per million prompt and reply tokens, as for llm-label.",
+        None,
+        metavar="IN,OUT",
+        shown="known price",
+    )
+    backbone: str = option("Model to be tuned: directory or hub id.", _BACKBONE)
+    out: Path | None = option("Folder of the project.", None, shown="the name of FILE")  # noqa: RUF009
+    yes: bool = option("Ask nothing: take what is proposed where an option is not given.", False)
+
+    def __post_init__(self) -> None:
+        check_values(self)
+        if self.purpose not in (None, *PURPOSES):
+            raise InputError(f"--purpose must be {' or '.join(PURPOSES)}, got {self.purpose!r}")
+
+    @property
+    def folder(self) -> Path:
+        """Where the project is."""
+        return self.out if self.out is not None else Path(base_name(self.texts).removesuffix(".txt"))
+
+
+def proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
+    """Return what is proposed as answers, and the columns of the texts; a file of lines has no columns.
+
+    The column with the longest texts is the likeliest to hold them.
+    """
+    proposed = {"text_field": "text", "purpose": PURPOSES[0], "model": MODEL}
+    if texts.name.lower().removesuffix(".gz").endswith(".txt"):
+        return proposed, []
+    lengths: dict[str, int] = {}
+    for _, row in islice(read_texts(texts, "text", "id", [], ""), _LOOKED_AT):
+        for name, cell in row.items():
+            lengths[name] = lengths.get(name, 0) + (len(cell) if isinstance(cell, str) else 0)
+    if not lengths:
+        raise InputError(f"{texts} holds no rows; give a file with at least one")
+    return proposed | {"text_field": max(lengths, key=lambda name: lengths[name])}, list(lengths)
+
+
+def write_project(config: StartConfig) -> tuple[Path, int]:
+    """Write the angle.toml of a project with all answers; return its folder and the number of its texts.
+
+    Raises:
+        InputError: The texts cannot be read, or the folder holds something else.
+    """
+    texts = TextFile(config.texts, text_field=config.text_field or "text")
+    folder = config.folder
+    path = folder / PROJECT_FILE
+    content = to_toml(sections_of(config))
+    if path.exists() and path.read_text(encoding="utf-8") != content:
+        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
+    if not path.exists() and config.out is None and folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} exists and is no project; give --out {folder} if it is to be one")
+    write_text(path, content)
+    return folder, texts.count
+
+
+def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
+    """Return the options of every command, by command; paths are relative to the folder."""
+    purpose = config.purpose or PURPOSES[0]
+    texts = {"texts": os.path.relpath(config.texts, config.folder), "text_field": config.text_field or "text"}
+    service = {"base_url": config.base_url, "price": config.price}
+    runs = {name: {"prompts": name, "out": f"runs/{name}"} for name in _PROMPTS[purpose]}
+    outs = [run["out"] for run in runs.values()]
+    sections: dict[str, dict[str, Any]] = {
+        "llm-label": texts | {"model": config.model or MODEL} | service | runs,
+    }
+    pairs: dict[str, Any] = {}
+    if config.grader:
+        if purpose == "topics":  # mined pairs did harm where opposites are kept apart (docs/labels.md)
+            sections["mine"] = texts | {"out": "runs/mined.jsonl"}
+            pairs = {"pairs": ["runs/mined.jsonl"]}
+        graded = {"runs": outs, "model": config.grader, "pairs_per_call": 10, "out": "runs/grades"}
+        sections["llm-score"] = graded | pairs | service
+        pairs = {"scores": ["runs/grades"]} | pairs
+    sections["ensemble"] = {"runs": outs, **pairs, "purpose": purpose, "out": "runs/pairs"}
+    sections["grade"] = {"data": "runs/pairs", "n": 150, "dev_share": _DEV_SHARE, "out": "grades.csv"}
+    sections["fit"] = {
+        "data": ["runs/pairs"],
+        "backbone": _relative(config.backbone, config.folder),
+        "dev": ["grades-dev.csv"],
+        "test": ["grades-test.csv"],
+        "drop_leaks": True,
+        "out": "model",
+    }
+    return sections
+
+
+def _relative(backbone: str, folder: Path) -> str:
+    """Return a backbone as the folder names it: a directory by its path from there, a hub id as it is."""
+    return os.path.relpath(backbone, folder) if Path(backbone).is_dir() else backbone
+
+
+def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return sections as the text of an angle.toml; options that are None are left out."""
+    lines = [
+        "# A project of angle-toolkit: the options of its commands, by command; change what you like.",
+        "# Paths are relative to this folder. `angle-data status` says where it is and what comes next.",
+    ]
+    for name, options in sections.items():
+        runs = {key: value for key, value in options.items() if isinstance(value, dict)}
+        lines += ["", f"[{name}]", *_lines(options.items())]
+        for run, own in runs.items():
+            lines += ["", f"[{name}.{run}]", *_lines(own.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(options: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return options as lines of TOML, whose texts, numbers and lists are written as in JSON."""
+    plain = ((key, value) for key, value in options if value is not None and not isinstance(value, dict))
+    return [f"{key.replace('_', '-')} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain]

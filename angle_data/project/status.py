@@ -1,0 +1,117 @@
+"""What a project folder has, what was spent, and what comes next; reads the files that the steps wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.calling.defaults import Options, shared_options
+from angle_data.jsonl import loads
+from angle_data.look.grade import SHEET_SPLITS, split_file
+from angle_data.project.steps import ASKING, Step
+from angle_data.records import read_run_file
+from angle_data.tables import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStatus:
+    """Where a project is.
+
+    Attributes:
+        rows: What there is, by part: a name and a sentence each.
+        usd: What all runs cost so far, as far as prices are known.
+        next: The command that comes next; a sentence where there is none.
+    """
+
+    rows: Sequence[tuple[str, str]]
+    usd: float
+    next: str
+
+    def __str__(self) -> str:
+        """Show it to people."""
+        rows = [*self.rows, ("spent", f"{self.usd:.4f} USD"), ("next", self.next)]
+        return "\n".join(f"{name:<10} {said}" for name, said in rows)
+
+
+def status_of(folder: Path, sections: Mapping[str, Options], steps: Sequence[Step]) -> ProjectStatus:
+    """Return where a project is; `steps` are those of its `sections`."""
+    rows = [_row_of(folder, step) for step in steps]
+    model = Path(shared_options(sections.get("fit", {})).get("out", "model"))
+    rows.append(("model", _model(folder, model)))
+    usd = sum(spent_usd(folder / step.out) for step in steps if step.command in ASKING)
+    return ProjectStatus(rows, usd, _next(folder, steps, model))
+
+
+def spent_usd(run: Path) -> float:
+    """Return what a run folder cost so far; 0 where no price is known or nothing was asked."""
+    return float(read_run_file(run).get("usd") or 0.0)
+
+
+def _row_of(folder: Path, step: Step) -> tuple[str, str]:
+    out = folder / step.out
+    if step.command in ASKING:
+        return step.command, f"{step.out}: {_asked(out)}"
+    if step.command == "grade":
+        graded, drawn = _graded(out)
+        return "grade", f"{step.out}: " + (f"{graded} of {drawn} pairs graded" if drawn else "not drawn")
+    if step.command == "ensemble":
+        return "ensemble", f"{step.out}: {_pairs(out)}"
+    return step.command, f"{step.out}: {'made' if out.exists() else 'not made'}"
+
+
+def _asked(run: Path) -> str:
+    """Return how far a run of a model is."""
+    found = read_run_file(run)
+    counts = found.get("counts")
+    if not isinstance(counts, dict):
+        return "not begun"
+    requests = counts.get("requests", 0)
+    done = f"{requests - counts.get('unanswered', 0):,} of {requests:,} requests answered"
+    return f"{done}, {counts.get('kept', 0):,} kept, {spent_usd(run):.4f} USD"
+
+
+def _pairs(out: Path) -> str:
+    """Return how many pairs a data set has, by split."""
+    splits = _json(out / "report.json").get("pairs")
+    if not isinstance(splits, dict):
+        return "not made"
+    return ", ".join(f"{name} {sum(kinds.values()):,}" for name, kinds in splits.items()) + " pairs"
+
+
+def _graded(sheet: Path) -> tuple[int, int]:
+    """Return how many pairs of a sheet have a grade, and how many there are."""
+    rows = [row for _, row in read_table(sheet)] if sheet.is_file() else []
+    return sum(bool(row.get("score", "").strip()) for row in rows), len(rows)
+
+
+def _model(folder: Path, out: Path) -> str:
+    headline = _json(folder / out / "report.json").get("headline")
+    return f"{out}: {headline}" if headline else "not trained"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Return the object in a file; nothing where there is none, or it cannot be read."""
+    try:
+        found = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _next(folder: Path, steps: Sequence[Step], model: Path) -> str:
+    """Return the command that comes next."""
+    runs = [read_run_file(folder / step.out) for step in steps if step.command in ASKING]
+    if not any(runs):
+        return "angle-data pilot"
+    made = all((folder / step.out).exists() for step in steps)
+    if not made or not all(run.get("finished") for run in runs):
+        priced = all(run.get("usd_per_million") for run in runs if run)
+        return "angle-data run" + " --max-usd 2" * priced
+    sheets = [folder / step.out for step in steps if step.command == "grade"]
+    if not all(split_file(sheet, split).is_file() for sheet in sheets for split in SHEET_SPLITS):
+        return "angle-data grade"
+    if not (folder / model / "report.json").is_file():
+        return "angle-train fit"
+    return f"open {model / 'report.html'}; more grades make it surer: angle-data grade"

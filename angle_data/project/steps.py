@@ -1,0 +1,70 @@
+"""The sections of `angle.toml` as long commands, in the order in which a project takes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from angle_data.calling.defaults import PROJECT_FILE, Options, check_known, command_words, runs_of
+from angle_data.calling.options import NOT_OPTIONS
+from angle_data.ensembling.command import ensemble
+from angle_data.errors import InputError
+from angle_data.labelling.command import llm_label, llm_score, mine
+from angle_data.look.command import grade
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "llm-label": llm_label,
+    "mine": mine,
+    "llm-score": llm_score,
+    "ensemble": ensemble,
+    "grade": grade,
+}
+"""The commands of a project's sections, in the order in which its steps are taken."""
+ASKING = ("llm-label", "llm-score")
+"""Those that ask a model, and may cost money."""
+_ARGUMENTS = {"mine": "runs", "llm-score": "runs", "ensemble": "runs", "grade": "data"}  # they have no flag
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A long command of a project: its name and its options, by the names that functions have for them."""
+
+    command: str
+    options: Options
+
+    @property
+    def out(self) -> Path:
+        """What it writes, relative to the project."""
+        return Path(self.options["out"])
+
+    @property
+    def line(self) -> str:
+        """The command as it is typed in the project's folder."""
+        options = dict(self.options)
+        given = options.pop(_ARGUMENTS.get(self.command, ""), [])
+        arguments = map(quote, given if isinstance(given, list) else [given])
+        return command_words(" ".join(["angle-data", self.command, *arguments]), options)
+
+
+def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
+    """Return the steps of a project, in order; those of `fit` and other programs are not among them.
+
+    Raises:
+        InputError: A section has an option that its command has not, or lacks one that it needs.
+    """
+    steps = []
+    for command, function in COMMANDS.items():
+        known = inspect.signature(function).parameters
+        needed = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
+        for name, options in runs_of(sections[command]).items() if command in sections else ():
+            place = f"{folder / PROJECT_FILE}: [{command}{f'.{name}' if name else ''}]"
+            check_known(options, known.keys() - NOT_OPTIONS, place)
+            if missing := [name for name in [*needed, "out"] if name not in {*options, *NOT_OPTIONS}]:
+                raise InputError(f"{place} lacks {missing[0].replace('_', '-')}; add it")
+            steps.append(Step(command, options))
+    if not steps:
+        raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
+    return steps

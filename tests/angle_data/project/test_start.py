@@ -1,0 +1,140 @@
+"""`start`: three answers, asked or given, become an angle.toml that holds nothing but options of commands."""
+
+import csv
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from programs import run_here
+from typer.testing import CliRunner
+
+from angle_data import Project
+from angle_data.cli import app, main
+from angle_data.errors import InputError
+from angle_train.cli import app as train_app
+
+NOTES = [("7", "The dog limps after the walk.", "mon"), ("8", "No limp was seen today.", "tue")]
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open("notes.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([("nr", "note", "day"), *NOTES])
+    return Path("notes.csv")
+
+
+def toml(folder="notes"):
+    return tomllib.loads(Path(folder, "angle.toml").read_text())
+
+
+def asked(*answers):
+    """`start` in a terminal that answers."""
+    runner = CliRunner()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("angle_data.project.command.in_terminal", lambda: True)
+        return runner.invoke(app, ["start", "notes.csv"], input="\n".join(answers) + "\n")
+
+
+def test_three_answers_are_enough(notes):
+    done = asked("", "n", "my-model")
+    assert done.exit_code == 0, done.output
+    found = toml()
+    assert found["llm-label"]["text-field"] == "note"  # what is proposed: the column of the longest texts
+    assert found["llm-label"]["model"] == "my-model"
+    assert found["llm-label"]["texts"] == "../notes.csv"
+    assert found["ensemble"]["purpose"] == "topics"
+    assert "cd notes && angle-data pilot" in done.output
+
+
+def test_opposites_and_another_column_and_a_slip(notes):
+    done = asked("nosuch", "day", "y", "")
+    assert done.exit_code == 0, done.output
+    assert toml()["llm-label"]["text-field"] == "day"
+    assert {name for name, value in toml()["llm-label"].items() if isinstance(value, dict)} == {
+        "structured", "contrast",
+    }  # fmt: skip
+
+
+def test_without_a_terminal_one_line_has_the_complete_command(notes):
+    done = run_here(main, "start", "notes.csv", "--model", "m x")
+    assert done.returncode == 1
+    line = "angle-data start notes.csv --text-field note --purpose opposites --model 'm x'"
+    assert f"give --text-field, --purpose, as in `{line}`" in done.stderr
+    assert not Path("notes").exists()
+    assert CliRunner().invoke(app, ["start", "notes.csv", "--model", "m x", "--yes"]).exit_code == 0
+    assert toml()["llm-label"]["model"] == "m x"
+
+
+def test_a_text_file_has_no_columns_and_a_project_says_so_in_python_too(notes):
+    Path("lines.txt").write_text("One line.\nAnother.\n")
+    done = run_here(main, "start", "lines.txt", "--purpose", "topics", "--model", "m")
+    assert done.returncode == 0, done.stderr
+    assert "2 of lines.txt" in done.stdout
+    project = Project.start("notes.csv", purpose="topics", model="m", grader="g", out="with")
+    assert [step.command for step in project.steps] == ["llm-label", "mine", "llm-score", "ensemble", "grade"]
+    assert "angle-data pilot" in repr(project)
+
+
+def test_every_option_of_angle_toml_is_one_of_its_command(notes):
+    """The file is nothing but options: both programs know every section and every name in it."""
+    Project.start("notes.csv", purpose="topics", grader="g", base_url="http://a/v1", price="1,2")
+    commands = {}
+    for each in (app, train_app):
+        commands |= typer.main.get_command(each).commands
+    for name, section in toml().items():
+        known = {
+            option for parameter in commands[name].params for option in (parameter.name, *parameter.opts)
+        }
+        for part in (section, *(value for value in section.values() if isinstance(value, dict))):
+            given = {key for key, value in part.items() if not isinstance(value, dict)}
+            assert {key.replace("-", "_") for key in given} <= known, name
+
+
+def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
+    options = {"purpose": "topics", "model": "m"}
+    Project.start("notes.csv", **options)
+    Project.start("notes.csv", **options)
+    with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
+        Project.start("notes.csv", purpose="opposites", model="m")
+    Path("full").mkdir()
+    Path("full.csv").write_text("text\nA note.\n")
+    Path("full/other").write_text("")
+    with pytest.raises(InputError, match="full exists and is no project"):
+        Project.start("full.csv", **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"text\n", "holds no rows"),
+        ("a.pdf", b"%PDF", "unknown kind of file"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\xff\xfe", "no text file"),
+        ("none.csv", None, "none.csv"),
+    ],
+)
+def test_files_that_hold_no_texts(notes, name, content, said):
+    if content is not None:
+        Path(name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        Project.start(name, purpose="topics")
+
+
+def test_a_slip_in_angle_toml_is_named(notes):
+    Project.start("notes.csv", purpose="topics", model="m")
+    path = Path("notes/angle.toml")
+    whole = path.read_text()
+    for slip, said in (
+        ("text-feild = 'x'\n[llm-label.degrees]", "has no option 'text-feild'; did you mean text-field?"),
+        ("[llm-label.degrees", "is not valid TOML"),
+    ):
+        path.write_text(whole.replace("[llm-label.degrees]", slip))
+        done = run_here(main, "run", "--project", "notes")
+        assert done.returncode == 1
+        assert said in done.stderr, done.stderr
+    path.write_text(whole.replace('model = "m"\n', ""))
+    assert "[llm-label.degrees] lacks model" in run_here(main, "run", "--project", "notes").stderr
+    path.write_text("a = 1\n")
+    assert "stands in no section" in run_here(main, "status", "--project", "notes").stderr
+    assert "is no project" in run_here(main, "status").stderr
