@@ -1,8 +1,9 @@
-"""`fit` and `evaluate` as functions for notebooks and scripts: what `import angle_train` offers.
+"""`fit`, `evaluate` and `train` as functions for notebooks and scripts: what `import angle_train` offers.
 
-Each is the command of its name: same options (with `_` for `-`), same files, same one-line errors, raised as
-`AngleError`. Nothing is printed, and logging is left alone: `logging.basicConfig(level="INFO")` shows
-progress. Figures are those of the terminal: Spearman x 100. Imports nothing heavy.
+`fit` and `evaluate` are the commands of these names: same options (with `_` for `-`), same files, same
+one-line errors, raised as `AngleError`. `train` is the training in the middle of `fit`, for a program.
+Nothing is printed, and logging is left alone: `logging.basicConfig(level="INFO")` shows progress. Figures are
+those of the terminal: Spearman x 100. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import is_path, path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
+from angle_train.keywords import PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.evaluation import BaseEvaluator
 
     from angle_train.evaluation.compare import Evaluation, Result
-    from angle_train.recipe import Recipe
+    from angle_train.in_memory import Loss, TrainedModel
+    from angle_train.recipe import LabelKind, Recipe
     from angle_train.report.result import FitReport
 
 _RUN_OPTIONS = ("judged", "scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
@@ -193,6 +197,54 @@ def fit(
 
     asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen)
     return Fitted(out, *run(asked, reason), options.get("device"))
+
+
+def train(
+    model: SentenceTransformer | PathLike,
+    pairs: Any,
+    *,
+    dev: Any = None,
+    evaluator: BaseEvaluator | None = None,
+    loss: Loss | LabelKind | None = None,
+    out: PathLike | None = None,
+    **keywords: Unpack[TrainKeywords],
+) -> TrainedModel:
+    """Train a model on pairs and return it with its learning curve; nothing is measured or decided beside.
+
+    Pairs are as of `fit`, or tuples `(text, text, score)`, `(text, text)` or `(anchor, positive, negative)`,
+    or a `DatasetDict`, whose split `validation` then is `dev`.
+
+    Args:
+        model: A model in memory, which is trained in place, or directory or hub id of one.
+        pairs: Training pairs; with `loss` a data set of any columns that it reads.
+        dev: Pairs that choose among the evaluations.
+        evaluator: An evaluator of Sentence Transformers in place of `dev`; its `primary_metric` chooses.
+        loss: A kind of labels, as the recipe's; or in place of its objective a loss of Sentence Transformers,
+            or a function that makes one for the model. The batches then are those of the library's collator.
+        out: Directory to save the model in. The same call goes on there after an interruption, or reopens
+            what is finished. Without it nothing is kept.
+        **keywords: `recipe` (as of `fit`), `args` (`TrainingArguments`; what would break resuming or batches
+            is refused by name), `callbacks` (of transformers), `scale`, `device`, `overwrite`, and values of
+            the recipe by their names: `epochs=3`, `learning_rate=2e-5` …
+
+    Raises:
+        InputError: Something about the pairs, the model or the settings is wrong, or the loss became no
+            number; a model in memory then has its former weights.
+        MissingExtraError: torch or sentence-transformers is not installed.
+        TypeError: There is no such keyword.
+        KeyboardInterrupt: Ctrl-C; with `out` the same call goes on.
+    """
+    from angle_train.model.load import check_training_extra
+
+    check_training_extra("angle_train.train")
+    check_names("train", keywords, list(TrainKeywords.__annotations__))
+    from angle_train.in_memory import Asked, train_in_memory
+
+    where = None if out is None else path_of(out)
+    given = dict(keywords)
+    if isinstance(loss, str):
+        given["loss"], loss = loss, None
+    return train_in_memory(Asked(model, pairs, dev, evaluator, loss, where, given))
 
 
 def evaluate(

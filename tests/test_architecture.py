@@ -54,6 +54,8 @@ TOP = {
         "api": "runs",
         "purpose": "runs",
         "run": "runs",
+        "in_memory": "runs",
+        "keywords": "recipe",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",

@@ -13,4 +13,5 @@ In reading order:
 `judged`: pairs that a language model graded, a few of which people graded too.
 `guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
 `keep`: pairs that are to keep the backbone's similarity.
+`forms`: pairs as tuples, or as a `DatasetDict`, in the forms that the others read.
 """

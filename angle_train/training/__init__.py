@@ -5,6 +5,7 @@ In reading order:
 `trainer`: one training run on the Sentence Transformers trainer.
 `arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint
     and the one with the best dev score stay on disk; precision, trackers.
+`passed`: a user's own training arguments: what passes, and what is refused.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: the one rule by which a checkpoint or the backbone itself is chosen: the simplest, unless held-out
