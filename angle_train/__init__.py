@@ -18,6 +18,7 @@ In reading order:
 `keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `run`: one training run, from pairs to report.
+`hub`: a tuned model to the hub.
 `in_memory`: one training in the hands of a program.
 `encode`: the texts of a file as embeddings in a file.
 

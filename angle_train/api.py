@@ -22,7 +22,8 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import is_path, path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.keywords import PathLike, TrainKeywords
+from angle_train.data.forms import splits_in, with_names
+from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
 if TYPE_CHECKING:
@@ -30,11 +31,10 @@ if TYPE_CHECKING:
     from sentence_transformers.base.evaluation import BaseEvaluator
 
     from angle_train.evaluation.compare import Evaluation, Result
-    from angle_train.in_memory import Loss, TrainedModel
+    from angle_train.in_memory import AnyLoss, TrainedModel
     from angle_train.recipe import LabelKind, Recipe
     from angle_train.report.result import FitReport
 
-_RUN_OPTIONS = ("judged", "scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
 _EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device")
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 
@@ -134,23 +134,27 @@ def fit(
     out: Any,
     dev: Any = None,
     test: Any = None,
-    recipe: str | os.PathLike[str] | Recipe | None = None,
-    **options: Any,
+    recipe: PathLike | Recipe | None = None,
+    push_to_hub: str | None = None,
+    **keywords: Unpack[FitKeywords],
 ) -> Fitted:
     """Fine-tune a model on labelled pairs and report whether that helped: the command `angle-train fit`.
 
     Pairs are a path (or `hub:ID`), a list of paths, what `angle_data.ensemble` returned, a list of
-    dictionaries (`text1, text2, score`), a `datasets.Dataset` or a pandas data frame.
+    dictionaries (`text1, text2, score`) or of tuples, a `datasets.Dataset` or a pandas data frame; `data` may
+    be a `DatasetDict`, whose splits `validation` and `test` then are `dev` and `test`.
 
     Args:
         data: Training pairs; may be left out where `human` is given.
-        backbone: Directory or hub id of the model to start from.
+        backbone: Directory or hub id of the model to start from, or a model in memory, which stays as it is.
         out: Directory for model and report; the same call goes on there, or reopens what is finished.
         dev: Pairs that choose the checkpoint.
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
-        **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
+        push_to_hub: Repository on the hub, `NAME/MODEL`, to which a tuned model goes, with its card and
+            without the reports, which quote pairs. A new repository is private.
+        **keywords: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
             the backbone finds them), `guard` (labelled pairs of other text that must not get worse), `judged`
             (many pairs that a language model graded, the test pairs among them), the command's other options
             (`scale`, `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and
@@ -166,24 +170,37 @@ def fit(
     from angle_train.model.load import check_training_extra
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
+    options: dict[str, Any] = dict(keywords)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    check_names("fit", options, ["human", "keep", "guard", *_RUN_OPTIONS, "merge_back", *keys])
+    check_names("fit", options, list(FitKeywords.__annotations__))
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
-    backbone = _several(backbone)[0]
     out = path_of(out)
-    given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
-    given |= {name: options.pop(name, None) for name in ("keep", "guard")}
+    splits = splits_in(data)
+    given = {"data": splits.train, "human": with_names(options.pop("human", None))}
+    given["dev"] = splits.dev if dev is None else with_names(dev)
+    given["test"] = splits.test if test is None else with_names(test)
+    given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard")}
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give --data, or --human, or both")
-    check_inputs(given.values(), [backbone])
+    in_memory = hasattr(backbone, "save_pretrained")
+    backbone = backbone if in_memory else _several(backbone)[0]
+    check_inputs(given.values(), [] if in_memory else [backbone])
     from angle_train.training.run_directory import HIDDEN, check_out
 
     check_out(out)
+    if in_memory:
+        from angle_train.model.load import kept_in
+
+        backbone = kept_in(out / HIDDEN, backbone)
+    if push_to_hub is not None:
+        from angle_train.hub import make_repository
+
+        make_repository(push_to_hub)
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
@@ -196,7 +213,12 @@ def fit(
     from angle_train.run import fit as run
 
     asked = FitOptions(**files, backbone=backbone, out=out, recipe=recipe.with_overrides(overrides), **chosen)
-    return Fitted(out, *run(asked, reason), options.get("device"))
+    fitted = Fitted(out, *run(asked, reason), options.get("device"))
+    if push_to_hub is not None:
+        from angle_train.hub import push
+
+        push(out, push_to_hub, fitted.report.kept)
+    return fitted
 
 
 def train(
@@ -205,7 +227,7 @@ def train(
     *,
     dev: Any = None,
     evaluator: BaseEvaluator | None = None,
-    loss: Loss | LabelKind | None = None,
+    loss: AnyLoss | LabelKind | None = None,
     out: PathLike | None = None,
     **keywords: Unpack[TrainKeywords],
 ) -> TrainedModel:
@@ -238,13 +260,13 @@ def train(
 
     check_training_extra("angle_train.train")
     check_names("train", keywords, list(TrainKeywords.__annotations__))
-    from angle_train.in_memory import Asked, train_in_memory
+    from angle_train.in_memory import TrainCall, train_in_memory
 
     where = None if out is None else path_of(out)
     given = dict(keywords)
     if isinstance(loss, str):
         given["loss"], loss = loss, None
-    return train_in_memory(Asked(model, pairs, dev, evaluator, loss, where, given))
+    return train_in_memory(TrainCall(model, pairs, dev, evaluator, loss, where, given))
 
 
 def evaluate(

@@ -51,7 +51,7 @@ from angle_train.training.watch import DivergedError
 
 _NOTES = "training.json"
 
-Loss = nn.Module | Callable[[Any], nn.Module]
+AnyLoss = nn.Module | Callable[[Any], nn.Module]
 """A loss of Sentence Transformers, or a function that makes one for a model."""
 
 
@@ -81,14 +81,14 @@ class TrainedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrainCall:
     """The arguments of `api.train`."""
 
     model: SentenceTransformer | str | os.PathLike[str]
     pairs: Any
     dev: Any
     evaluator: BaseEvaluator | None
-    loss: Loss | None
+    loss: AnyLoss | None
     out: Path | None
     keywords: Mapping[str, Any]
 
@@ -102,7 +102,7 @@ class _Job(NamedTuple):
     passed: Passed
 
 
-def train_in_memory(asked: Asked) -> TrainedModel:
+def train_in_memory(asked: TrainCall) -> TrainedModel:
     """Train as `api.train` says."""
     if asked.dev is not None and asked.evaluator is not None:
         raise InputError("give either dev or evaluator: one of them chooses")
@@ -127,7 +127,7 @@ def train_in_memory(asked: Asked) -> TrainedModel:
             return _saved(found, directory)
 
 
-def _job(asked: Asked, folder: Path) -> _Job:
+def _job(asked: TrainCall, folder: Path) -> _Job:
     """Return what to train on, and the recipe settled for it; rows in memory pass through `folder`."""
     keywords = asked.keywords
     passed = read_arguments(keywords.get("args"))
@@ -196,7 +196,7 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
 
 
 def _run(
-    asked: Asked, model: SentenceTransformer, job: _Job, checkpoints: Path, resume: Path | None = None
+    asked: TrainCall, model: SentenceTransformer, job: _Job, checkpoints: Path, resume: Path | None = None
 ) -> TrainedModel:
     """Train, and leave the model with the weights of the best evaluation, or the last ones."""
     if asked.loss is not None and getattr(asked.loss, "model", model) is not model:
@@ -241,7 +241,7 @@ def _described(part: Any) -> str:
     return f"{getattr(part, '__qualname__', type(part).__name__)} {settings}" if part is not None else ""
 
 
-def _fingerprint(asked: Asked, job: _Job) -> dict[str, str]:
+def _fingerprint(asked: TrainCall, job: _Job) -> dict[str, str]:
     """Return what decides a training, by part: two are the same if these are."""
     values = {key: value for name in SECTIONS for key, value in asdict(getattr(job.recipe, name)).items()}
     rows = job.pairs

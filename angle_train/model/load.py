@@ -10,6 +10,7 @@ import importlib.util
 import logging
 import pickle
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -87,6 +88,19 @@ def backbone_identity(id_or_path: str) -> str:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"{inside.as_posix()}\0{content}\n".encode())
     return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
+
+
+def kept_in(folder: Path, model: SentenceTransformer) -> str:
+    """Save a model in memory under `folder` and return where; equal models are saved once."""
+    new = folder / "in-memory"
+    shutil.rmtree(new, ignore_errors=True)
+    save_model(model, new)
+    place = folder / backbone_identity(str(new)).replace("@", "-")
+    if place.is_dir():
+        shutil.rmtree(new)
+    else:
+        new.rename(place)
+    return str(place)
 
 
 def hub_id(id_or_path: str) -> str | None:
