@@ -245,6 +245,7 @@ def test_the_readme_ends_with_two_models(furnished, services, tmp_path, monkeypa
     assert (tmp_path / "runs/a-model/report.html").is_file()
 
 
+@pytest.mark.filterwarnings("ignore:'pin_memory'")  # the library's own trainer, on a processor
 @pytest.mark.parametrize("page", [p for p in PAGES if p not in (README, FIRST)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page, after_an_hour, services, tmp_path, monkeypatch):
     if not blocks(page, "bash", "python"):
