@@ -7,17 +7,21 @@ From Python, `fit` and `evaluate` are the commands `fit` and `eval`, see `api`:
     result = fit("runs/pairs", backbone="sentence-transformers/all-MiniLM-L6-v2", out="runs/model")
     result.model.encode(["A node ran out of memory."])
 
-`AngleLoss` is the objective alone, as a loss for `SentenceTransformerTrainer`.
+`train` is the training alone, for a model in memory: it returns the model and its learning curve. `AngleLoss`
+is the objective alone, as a loss for anyone's `SentenceTransformerTrainer`.
 
 In reading order:
 `cli`: the commands of `angle-train` and what they print.
 `options`: their options.
 `api`: the same as functions, for notebooks and scripts.
 `purpose`: which recipe a run takes.
+`keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `inputs`: the pairs of a run, read before anything heavy is loaded.
 `run`: one training run, from pairs to report.
 `outcome`: what tuning came to, between training and report.
+`hub`: a tuned model to the hub.
+`in_memory`: one training in the hands of a program.
 `encode`: the texts of a file as embeddings in a file.
 
 Then the rooms: `data` (pairs), `model` (backbones), `objective` (the loss and its batches), `training` (one
@@ -30,11 +34,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from angle_train.api import Evaluated, Fitted, evaluate, fit
+    from angle_train.api import Evaluated, Fitted, evaluate, fit, train
     from angle_train.objective.angle_loss import AngleLoss as AngleLoss
 
 # Without `AngleLoss`: torch should not be loaded for a star.
-__all__ = ["Evaluated", "Fitted", "evaluate", "fit"]
+__all__ = ["Evaluated", "Fitted", "evaluate", "fit", "train"]
 
 _MODULES = dict.fromkeys(__all__, "angle_train.api") | {"AngleLoss": "angle_train.objective.angle_loss"}
 

@@ -1,8 +1,9 @@
-"""`fit` and `evaluate` as functions for notebooks and scripts: what `import angle_train` offers.
+"""`fit`, `evaluate` and `train` as functions for notebooks and scripts: what `import angle_train` offers.
 
-Each is the command of its name: same options (with `_` for `-`), same files, same one-line errors, raised as
-`AngleError`. Nothing is printed, and logging is left alone: `logging.basicConfig(level="INFO")` shows
-progress. Figures are those of the terminal: Spearman x 100. Imports nothing heavy.
+`fit` and `evaluate` are the commands of these names: same options (with `_` for `-`), same files, same
+one-line errors, raised as `AngleError`. `train` is the training in the middle of `fit`, for a program.
+Nothing is printed, and logging is left alone: `logging.basicConfig(level="INFO")` shows progress. Figures are
+those of the terminal: Spearman x 100. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ from contextlib import chdir
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import is_path, path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
+from angle_train.data.forms import splits_in, with_names
+from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.evaluation import BaseEvaluator
 
     from angle_train.evaluation.compare import Evaluation, Result
     from angle_train.evaluation.task import Task
-    from angle_train.recipe import Recipe
+    from angle_train.in_memory import AnyLoss, TrainedModel
+    from angle_train.recipe import LabelKind, Recipe
     from angle_train.report.result import FitReport
 
-_RUN_OPTIONS = ("judged", "scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
 _EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device")
 _SEARCH_FILES = ("corpus", "queries", "qrels")
 _WAYS = {  # what models are measured on, and the options that go with it
@@ -139,26 +143,31 @@ def fit(
     out: Any = None,
     dev: Any = None,
     test: Any = None,
-    recipe: str | os.PathLike[str] | Recipe | None = None,
-    **options: Any,
+    recipe: PathLike | Recipe | None = None,
+    push_to_hub: str | None = None,
+    **keywords: Unpack[FitKeywords],
 ) -> Fitted:
     """Fine-tune a model on labelled pairs and report whether that helped: the command `angle-train fit`.
 
     Pairs are a path (or `hub:ID`), a list of paths, what `angle_data.ensemble` returned, a list of
-    dictionaries (`text1, text2, score`), a `datasets.Dataset` or a pandas data frame.
+    dictionaries (`text1, text2, score`) or of tuples, a `datasets.Dataset` or a pandas data frame; `data` may
+    be a `DatasetDict`, whose splits `validation` and `test` then are `dev` and `test`.
 
     Args:
         data: Training pairs; may be left out where `human`, or a `teacher` with `teacher_pairs`, is given. An
             `angle_data.Project` stands for all options in its folder's angle.toml; those given here come
             first.
-        backbone: Directory or hub id of the model to start from; must be given, unless a project says it.
+        backbone: Directory or hub id of the model to start from, or a model in memory, which stays as it is;
+            must be given, unless a project says it.
         out: Directory for model and report; the same call goes on there, or reopens what is finished. As
             `backbone`.
         dev: Pairs that choose the checkpoint.
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
-        **options: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
+        push_to_hub: Repository on the hub, `NAME/MODEL`, to which a tuned model goes, with its card and
+            without the reports, which quote pairs. A new repository is private.
+        **keywords: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
             the backbone finds them), `guard` (labelled pairs of other text that must not get worse),
             `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
             `judged` (many pairs that a language model graded, the test pairs among them), `test_search`
@@ -173,16 +182,17 @@ def fit(
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button; the same call goes on.
     """
     if hasattr(data, "options_of"):
-        given = {"backbone": backbone, "out": out, "dev": dev, "test": test, "recipe": recipe, **options}
+        given = {"backbone": backbone, "out": out, "dev": dev, "test": test, "recipe": recipe, **keywords}
+        given["push_to_hub"] = push_to_hub
         return _fit_project(data, {name: value for name, value in given.items() if value is not None})
     if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
         raise InputError(f"{missing[0]}: got None; give a path")
     from angle_train.model.load import check_training_extra
     from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
+    options: dict[str, Any] = dict(keywords)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
-    more = ["human", "keep", "guard", "teacher", "teacher_pairs", "test_search", "merge_back"]
-    check_names("fit", options, [*more, *_RUN_OPTIONS, *keys])
+    check_names("fit", options, list(FitKeywords.__annotations__))
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
     options["test_search"] = _several(options.get("test_search")) or None
@@ -195,17 +205,16 @@ def fit(
     log = logging.getLogger("angle.fit")
     with first_process_logs():
         log.info("reading the pairs")
-    backbone = _several(backbone)[0]
     out = path_of(out)
-    given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
-    given |= {name: options.pop(name, None) for name in ("keep", "guard", "teacher_pairs")}
-    if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
-        raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
+    given = _given_pairs(data, dev, test, options)
     teacher = next(iter(_several(options.pop("teacher", None))), None)
-    check_inputs(given.values(), [backbone], [teacher] if teacher else [])
-    from angle_train.training.run_directory import HIDDEN, check_out
+    backbone = _checked_backbone(backbone, given, teacher, out)
+    if push_to_hub is not None:
+        from angle_train.hub import make_repository
 
-    check_out(out)
+        make_repository(push_to_hub)
+    from angle_train.training.run_directory import HIDDEN
+
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
@@ -223,18 +232,101 @@ def fit(
         log.info("loading torch")
     from angle_train.run import fit as run
 
-    return Fitted(out, *run(asked, reason, loaded), options.get("device"))
+    fitted = Fitted(out, *run(asked, reason, loaded), options.get("device"))
+    if push_to_hub is not None:
+        from angle_train.hub import push
+
+        push(out, push_to_hub, fitted.report.kept)
+    return fitted
+
+
+def _given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the pairs and texts that `fit` was given, by what they are for; takes them out of `options`."""
+    splits = splits_in(data)
+    given = {"data": splits.train, "human": with_names(options.pop("human", None))}
+    given["dev"] = splits.dev if dev is None else with_names(dev)
+    given["test"] = splits.test if test is None else with_names(test)
+    given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
+    if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
+        raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
+    return given
+
+
+def _checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | None, out: Path) -> str:
+    """Return directory or id of the backbone, once all inputs and `out` are found usable.
+
+    A model in memory is written into the run's hidden folder.
+    """
+    from angle_train.training.run_directory import HIDDEN, check_out
+
+    in_memory = hasattr(backbone, "save_pretrained")
+    name = "" if in_memory else _several(backbone)[0]
+    check_inputs(given.values(), [name] if name else [], [teacher] if teacher else [])
+    check_out(out)
+    if in_memory:
+        from angle_train.model.load import kept_in
+
+        return kept_in(out / HIDDEN, backbone)
+    return name
 
 
 def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
     """Return what `fit` does with the options of a project, whose folder is the current one meanwhile."""
     from angle_train.recipe import parse_settings
 
-    options = project.options_of("fit")
+    options: dict[str, Any] = project.options_of("fit")
     values = parse_settings(options.pop("set", ()), {})
-    options |= {"out": project.folder / options.get("out", "model")} | values | given
+    options |= {"out": project.folder / options.get("out", "model"), **values, **given}
     with chdir(project.folder):
         return fit(**options)
+
+
+def train(
+    model: SentenceTransformer | PathLike,
+    pairs: Any,
+    *,
+    dev: Any = None,
+    evaluator: BaseEvaluator | None = None,
+    loss: AnyLoss | LabelKind | None = None,
+    out: PathLike | None = None,
+    **keywords: Unpack[TrainKeywords],
+) -> TrainedModel:
+    """Train a model on pairs and return it with its learning curve; nothing is measured or decided beside.
+
+    Pairs are as of `fit`, or tuples `(text, text, score)`, `(text, text)` or `(anchor, positive, negative)`,
+    or a `DatasetDict`, whose split `validation` then is `dev`.
+
+    Args:
+        model: A model in memory, which is trained in place, or directory or hub id of one.
+        pairs: Training pairs; with `loss` a data set of any columns that it reads.
+        dev: Pairs that choose among the evaluations.
+        evaluator: An evaluator of Sentence Transformers in place of `dev`; its `primary_metric` chooses.
+        loss: A kind of labels, as the recipe's; or in place of its objective a loss of Sentence Transformers,
+            or a function that makes one for the model. The batches then are those of the library's collator.
+        out: Directory to save the model in. The same call goes on there after an interruption, or reopens
+            what is finished. Without it nothing is kept.
+        **keywords: `recipe` (as of `fit`), `args` (`TrainingArguments`; what would break resuming or batches
+            is refused by name), `callbacks` (of transformers), `scale`, `device`, `overwrite`, and values of
+            the recipe by their names: `epochs=3`, `learning_rate=2e-5` …
+
+    Raises:
+        InputError: Something about the pairs, the model or the settings is wrong, or the loss became no
+            number; a model in memory then has its former weights.
+        MissingExtraError: torch or sentence-transformers is not installed.
+        TypeError: There is no such keyword.
+        KeyboardInterrupt: Ctrl-C; with `out` the same call goes on.
+    """
+    from angle_train.model.load import check_training_extra
+
+    check_training_extra("angle_train.train")
+    check_names("train", keywords, list(TrainKeywords.__annotations__))
+    from angle_train.in_memory import TrainCall, train_in_memory
+
+    where = None if out is None else path_of(out)
+    given = dict(keywords)
+    if isinstance(loss, str):
+        given["loss"], loss = loss, None
+    return train_in_memory(TrainCall(model, pairs, dev, evaluator, loss, where, given))
 
 
 def evaluate(
@@ -291,8 +383,10 @@ def evaluate(
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
-        names = ("model", "baseline", "pairs", "judged", "search", *_SEARCH_FILES)
-        names += ("split", "scale", "task", "data_dir")
+        names = (
+            *("model", "baseline", "pairs", "judged", "search", *_SEARCH_FILES),
+            *("split", "scale", "task", "data_dir"),
+        )
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])

@@ -110,6 +110,11 @@ class FitOptions:
     overwrite: bool = option(
         "Replace an earlier model in --out once this run is done; resumes if interrupted.", False
     )
+    push_to_hub: str | None = option(
+        "Repository on the hub, NAME/MODEL, for a tuned model and its card; a new one is private.",
+        None,
+        shown="none",
+    )
 
 
 @dataclass(frozen=True)

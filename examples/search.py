@@ -1,8 +1,8 @@
-"""Search for better weights and a better learning rate by successive halving, on `angle_train.fit`.
+"""Search for better weights and a better learning rate by successive halving, on `angle_train.train`.
 
     python examples/search.py --data pairs.jsonl --dev dev.jsonl --backbone MODEL --out runs/search
 
-Every trial is a run of `fit` with values of its own; trial 0 is the recipe as it is. Each round keeps the
+Every trial is a training with values of its own; trial 0 is the recipe as it is. Each round keeps the
 best third and trains it three times as long; the last round takes `--epochs` (Jamieson and Talwalkar 2016,
 https://arxiv.org/abs/1502.07943). The same command goes on where it was stopped.
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import AngleError
-from angle_train import fit
+from angle_train import train
 
 SPACE = {  # drawn on a logarithmic scale; the cosine weight stays, since the scale of a loss is free
     "learning_rate": (5e-6, 3e-4),
@@ -48,9 +48,9 @@ def rounds(trials: int) -> int:
 
 
 def search(out: Path, epochs: float, trials: int = 9, seed: int = 0, **options: Any) -> list[Trial]:
-    """Return the trials of the last round, the best first; the others are options of `fit`.
+    """Return the trials of the last round, the best first; the others are arguments of `train`.
 
-    `out` gets a folder for each run. `epochs` is how long the last round trains.
+    `out` gets a folder for each training. `epochs` is how long the last round trains.
     """
     values = draw(trials, seed)
     going_on: Iterable[int] = range(trials)
@@ -60,20 +60,20 @@ def search(out: Path, epochs: float, trials: int = 9, seed: int = 0, **options: 
         found = []
         for trial in going_on:
             folder = out / f"round-{number + 1}" / f"trial-{trial}"
-            run = fit(out=folder, epochs=epochs * share, **options, **values[trial])
-            found.append((run.report.dev_after, trial, values[trial]))
-            print(f"round {number + 1}, trial {trial}: dev {100 * run.report.dev_after:.2f}", flush=True)
+            best = train(out=folder, epochs=epochs * share, **options, **values[trial]).best
+            found.append((best, trial, values[trial]))
+            print(f"round {number + 1}, trial {trial}: dev {100 * best:.2f}", flush=True)
         found.sort(key=lambda each: (-each[0], each[1]))
-        best = found[: math.ceil(len(found) / KEPT)]
-        going_on = sorted({0, *(trial for _, trial, _ in best)})  # the recipe as it is, to compare with
+        going = found[: math.ceil(len(found) / KEPT)]
+        going_on = sorted({0, *(trial for _, trial, _ in going)})  # the recipe as it is, to compare with
     return found
 
 
 def main() -> None:
     """Search, and print the trials of the last round."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    for name in ("data", "dev", "backbone"):
-        parser.add_argument(f"--{name}", required=True)
+    for option, name in (("--data", "pairs"), ("--dev", "dev"), ("--backbone", "model")):
+        parser.add_argument(option, dest=name, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--recipe", help="name or .toml file")
     parser.add_argument("--epochs", type=float, default=3.0, help="of the last round")

@@ -60,6 +60,9 @@ TOP = {
         "inputs": "runs",
         "run": "runs",
         "outcome": "runs",
+        "in_memory": "runs",
+        "hub": "runs",
+        "keywords": "recipe",
         "encode": "runs",
         "options": "recipe",
         "recipe": "recipe",
@@ -69,7 +72,7 @@ TOP = {
 SAME_NAMES = {
     "each module's logger, each program's app": {"log", "app", "main"},
     "a function of the documented API, and the step of that name that it runs": {
-        "ensemble", "evaluate", "fit", "label", "mine", "score",
+        "ensemble", "evaluate", "fit", "label", "mine", "score", "train",
     },
     "of the documented API; inside: the same folder, the same rows": {"Run", "Rows"},
     "the reason codes of a room": {"REASONS"},

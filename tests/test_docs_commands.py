@@ -285,6 +285,7 @@ def test_the_readme_ends_with_a_model(furnished, services, tmp_path, monkeypatch
     assert (tmp_path / "notes/model/report.html").is_file()
 
 
+@pytest.mark.filterwarnings("ignore:'pin_memory'")  # the library's own trainer, on a processor
 @pytest.mark.parametrize("page", [p for p in PAGES if p not in (README, FIRST)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page, after_an_hour, services, tmp_path, monkeypatch):
     if not blocks(page, "bash", "python"):

@@ -16,4 +16,5 @@ In reading order:
 `teacher`: pairs and texts without labels, for another model to score.
 `vectors`: texts with vectors that something else computed.
 `keep`: pairs that are to keep the backbone's similarity.
+`forms`: pairs as tuples, or as a `DatasetDict`, in the forms that the others read.
 """

@@ -10,6 +10,7 @@ import importlib.util
 import logging
 import pickle
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -87,6 +88,19 @@ def backbone_identity(id_or_path: str) -> str:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"{inside.as_posix()}\0{content}\n".encode())
     return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
+
+
+def kept_in(folder: Path, model: SentenceTransformer) -> str:
+    """Save a model in memory under `folder` and return where; equal models are saved once."""
+    new = folder / "in-memory"
+    shutil.rmtree(new, ignore_errors=True)
+    save_model(model, new)
+    place = folder / backbone_identity(str(new)).replace("@", "-")
+    if place.is_dir():
+        shutil.rmtree(new)
+    else:
+        new.rename(place)
+    return str(place)
 
 
 def hub_id(id_or_path: str) -> str | None:
@@ -332,9 +346,17 @@ def load_for_training(
         MissingExtraError: Something that is needed is not installed.
     """
     model = load_backbone(id_or_path, max_seq_length, device, config)
+    prepare_for_training(model, id_or_path, config, prompt, seed)
+    return model
+
+
+def prepare_for_training(
+    model: SentenceTransformer, name: str, config: BackboneConfig, prompt: str = "", seed: int = 0
+) -> None:
+    """Apply a recipe's prompt, pooling and adapters to a model that is loaded; see `load_for_training`."""
     transformer = model.transformers_model
     if transformer is None:
-        raise InputError(f"{id_or_path} is not a transformer: fit cannot tune it; eval and encode can use it")
+        raise InputError(f"{name} is not a transformer: fit cannot tune it; eval and encode can use it")
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
@@ -343,7 +365,7 @@ def load_for_training(
             model.requires_grad_(True)
     if config.pooling != CHECKPOINT:
         set_pooling(model, config.pooling)
-        say_once(f"{id_or_path}: tuned with {config.pooling} pooling, as the recipe says")
+        say_once(f"{name}: tuned with {config.pooling} pooling, as the recipe says")
     if config.lora_rank:
         add_adapters(model, config, seed)
     if config.gradient_checkpointing:
@@ -351,7 +373,6 @@ def load_for_training(
             raise InputError("this backbone does not support gradient_checkpointing; set it to false")
         transformer.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
-    return model
 
 
 def finish_training(

@@ -215,7 +215,8 @@ def make_fit_report(
             DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256())
             for role, pairs in [("train", data.train), *also, *data.evaluated, *guards]
             if pairs is not None
-        ],
+        ]
+        + [DataNote("search", s.name, len(s), "", s.sha256()) for s in (view.searched for view in searches)],
         curve=[{"step": 0, "epoch": 0.0, "dev": trained.dev_before}, *training.curve],
         steps=training.steps,
         planned_steps=training.planned_steps,

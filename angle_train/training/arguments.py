@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -70,15 +71,17 @@ def training_arguments(
     *,
     select: bool = True,
     trackers: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> SentenceTransformerTrainingArguments:
     """Return the trainer's settings for a recipe's training section and a count of training pairs.
 
-    Checkpoints go to `directory`; with `select` dev pairs choose one. Raises as `resolve_precision`.
+    Checkpoints go to `directory`; with `select` dev pairs choose one. `settings` are more of the trainer's,
+    see `passed.read_arguments`. Raises as `resolve_precision`.
     """
     schedule = Schedule(config, count)
     every = schedule.every
     precision = resolve_precision(config.precision, device)
-    args = SentenceTransformerTrainingArguments(
+    ours: dict[str, Any] = dict(
         output_dir=str(directory),
         num_train_epochs=config.epochs,
         # Of all processes together: `trainer` does not divide batches, the collator divides their texts.
@@ -109,6 +112,7 @@ def training_arguments(
         eval_strategy="steps" if select else "no",
         eval_steps=every if select else None,
     )
+    args = SentenceTransformerTrainingArguments(**(ours | dict(settings or {})))
     args.dataloader_drop_last = False  # set by the library where there are several processes
     if process_count() == 1 and args.n_gpu > 1:
         log.info(

@@ -23,9 +23,10 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import PrinterCallback, TrainerState
+from transformers import PrinterCallback, TrainerCallback, TrainerState
 
 from angle_data.console import Progress
+from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import mean_spearman, measure
@@ -42,6 +43,7 @@ from angle_train.training.merging import blended
 from angle_train.training.processes import any_process, is_first, process_count, process_number, rank_zero
 from angle_train.training.watch import (
     METRIC,
+    DivergedError,
     Point,
     RunCallback,
     catch_interrupt,
@@ -85,11 +87,18 @@ class TrainOptions:
         stop_at: Stop after this step; the learning rate falls as planned.
         trackers: Programs that the run is reported to, see `arguments.check_trackers`.
         kept: Texts that are to keep their similarities.
+        callbacks: Of the user.
+        settings: Of the trainer, beside those of the recipe, see `passed.read_arguments`.
+        loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
+            one for a model. Its batches are those of the library's collator.
     """
 
     stop_at: int | None = None
     trackers: Sequence[str] = ()
     kept: Kept | None = None
+    callbacks: Sequence[TrainerCallback] = ()
+    settings: Mapping[str, Any] | None = None
+    loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
 
 
 class DevEvaluator(BaseEvaluator):
@@ -159,11 +168,49 @@ class DevEvaluator(BaseEvaluator):
         return {step: [np.array(column) for column in rows[step]] for step in sorted(rows)}
 
 
-class _Trainer(SentenceTransformerTrainer):
-    """The library's trainer with our batches."""
+class OwnEvaluator(BaseEvaluator):
+    """A user's evaluator: its primary metric is what training follows, the higher the better."""
 
-    sources: Sequence[str]
-    block: int
+    start = -math.inf
+
+    def __init__(self, evaluator: BaseEvaluator) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.primary_metric = METRIC
+        self._evaluator = evaluator
+
+    def __call__(self, model: Any, *given: Any, **more: Any) -> dict[str, float]:
+        """Return the user's figures, and the one to follow as `dev_spearman`, whatever it is."""
+        found = self._evaluator(model, *given, **more)
+        figures = found if isinstance(found, dict) else {"evaluator": float(found)}
+        followed = getattr(self._evaluator, "primary_metric", None)
+        if followed not in figures:
+            if len(figures) > 1:
+                raise InputError(
+                    f"the evaluator's primary_metric is {followed!r}, and it returns {', '.join(figures)}; "
+                    "set primary_metric to one of these"
+                )
+            (followed,) = figures
+        better = 1.0 if getattr(self._evaluator, "greater_is_better", True) else -1.0
+        return {**figures, METRIC: better * float(figures[followed])}
+
+
+class _Trainer(SentenceTransformerTrainer):
+    """The library's trainer with our batches; notes whether a loss was no finite number."""
+
+    sources: Sequence[str] | None = None
+    block: int = 1
+    _not_finite: Tensor | None = None
+
+    def training_step(self, *given: Any, **more: Any) -> Tensor:
+        """Take a step and return its loss, as the library does."""
+        loss: Tensor = super().training_step(*given, **more)
+        bad = ~loss.isfinite()
+        self._not_finite = bad if self._not_finite is None else self._not_finite | bad
+        return loss
+
+    def diverged(self) -> bool:
+        """Return whether a loss was no finite number, in any process."""
+        return any_process(self._not_finite is not None and bool(self._not_finite))
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Note nothing for the library's card, which quotes pairs; `report.card` writes ours."""
@@ -194,11 +241,11 @@ class _Trainer(SentenceTransformerTrainer):
 
 def train(
     model: SentenceTransformer,
-    pairs: PairSet,
+    pairs: PairSet | Dataset,
     recipe: Recipe,
     directory: Path,
     *,
-    evaluator: DevEvaluator | None = None,
+    evaluator: DevEvaluator | OwnEvaluator | None = None,
     resume: Path | None = None,
     options: TrainOptions | None = None,
 ) -> Training:
@@ -206,7 +253,7 @@ def train(
 
     Args:
         model: Trained in fp32 weights, whatever they were.
-        pairs: What to train on.
+        pairs: What to train on; a data set of any columns where `options` have a loss.
         recipe: How; settled, see `presets.settle`.
         directory: Checkpoints go here: the last one, and the best one on the dev sets.
         evaluator: Measures on the dev sets.
@@ -215,6 +262,7 @@ def train(
 
     Raises:
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
+        DivergedError: The loss became no finite number; the weights of `model` are of no use.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
         ValueError: The recipe is not settled.
     """
@@ -243,10 +291,10 @@ def train(
 
 def _make_trainer(
     model: SentenceTransformer,
-    pairs: PairSet,
+    pairs: PairSet | Dataset,
     recipe: Recipe,
     directory: Path,
-    evaluator: DevEvaluator | None,
+    evaluator: DevEvaluator | OwnEvaluator | None,
     options: TrainOptions,
 ) -> _Trainer:
     config = recipe.training
@@ -255,37 +303,53 @@ def _make_trainer(
         transformer.get_input_embeddings().requires_grad_(False)
     freeze_layers(model, recipe.backbone.frozen_layers)
     model = training_weights(model, resolve_precision(config.precision, model.device))
-    columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
-    columns |= {"scale": pairs.scales()}
-    collator = PairCollator(
-        model.preprocess,
-        recipe,
-        choose_chunking(model, config),
-        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
-        process=process_number(),
-        processes=process_count(),
-        kept=options.kept,
+    own = isinstance(pairs, PairSet)
+    args = training_arguments(
+        config,
+        len(pairs),
+        directory,
+        model.device,
+        select=evaluator is not None,
+        trackers=options.trackers,
+        settings=options.settings,
     )
-    select = evaluator is not None
-    trackers = options.trackers
     with quiet_libraries():
         trainer = _Trainer(
             model=model,
-            args=training_arguments(
-                config, len(pairs), directory, model.device, select=select, trackers=trackers
-            ),
-            train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
-            loss=CombinedLoss(model, recipe.objective, config.gradient_cache),
+            args=args,
+            train_dataset=_columns(pairs) if isinstance(pairs, PairSet) else pairs,
+            loss=options.loss or CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, collator),
+            data_collator=cast(Any, _collator(model, recipe, options.kept)) if own else None,
+            callbacks=list(options.callbacks),
         )
-    trainer.sources = pairs.sources()
-    trainer.block = config.source_block
+    if isinstance(pairs, PairSet):
+        trainer.sources = pairs.sources()
+        trainer.block = config.source_block
     trainer.remove_callback(PrinterCallback)
     if process_number():
         torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it
     return trainer
+
+
+def _columns(pairs: PairSet) -> Dataset:
+    """Return pairs as the rows that `PairCollator` reads."""
+    columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
+    columns |= {"scale": pairs.scales()}
+    return Dataset.from_dict({name: list(values) for name, values in columns.items()})
+
+
+def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None) -> PairCollator:
+    return PairCollator(
+        model.preprocess,
+        recipe,
+        choose_chunking(model, recipe.training),
+        prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        process=process_number(),
+        processes=process_count(),
+        kept=kept,
+    )
 
 
 def _take_steps(
@@ -308,10 +372,14 @@ def _take_steps(
         def interrupted() -> bool:
             return any_process(pressed())
 
-        trainer.add_callback(RunCallback(progress, config.patience, interrupted, start, end))
+        trainer.add_callback(
+            RunCallback(progress, config.patience, interrupted, trainer.diverged, start, end)
+        )
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again
         trainer.model.__dict__.pop(name, None)
+    if trainer.diverged():
+        raise DivergedError(trainer.state.global_step)
     if any_process(pressed()):
         log.warning("interrupted at step %d; run the same command to resume there", trainer.state.global_step)
         raise KeyboardInterrupt

@@ -40,11 +40,22 @@ Point = dict[str, Any]
 and the mean Spearman over the dev sets (`dev`)."""
 
 
+class DivergedError(InputError):
+    """The loss of a training became NaN or infinite: its weights are of no use."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(
+            f"the training diverged: by step {step} the loss is not a number; the backbone stays as it was; "
+            "lower learning_rate, or set precision to fp32 (with a new --out, or --overwrite)"
+        )
+
+
 class RunCallback(TrainerCallback):
     """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted.
 
     `progress` counts the steps of this process. `start` is the dev Spearman of the untouched backbone, which
-    a checkpoint has to beat to be the best so far. At step `end` the run stops.
+    a checkpoint has to beat to be the best so far. At step `end` the run stops, and as soon as it is seen to
+    have `diverged`: the weights of such a step are neither measured nor kept.
     """
 
     def __init__(
@@ -52,12 +63,14 @@ class RunCallback(TrainerCallback):
         progress: Progress,
         patience: int,
         interrupted: Callable[[], bool],
+        diverged: Callable[[], bool],
         start: float = -math.inf,
         end: int | None = None,
     ) -> None:
         self._progress = progress
         self._patience = patience
         self._interrupted = interrupted
+        self._diverged = diverged
         self._start = start
         self._end = end
         self._terms = "loss n/a"
@@ -75,6 +88,10 @@ class RunCallback(TrainerCallback):
             control.should_save = control.should_training_stop = True
         if self._interrupted():
             control.should_save = control.should_training_stop = True
+        # Looking waits for the GPU, so not at every step.
+        if (control.should_evaluate or control.should_save or control.should_log) and self._diverged():
+            control.should_evaluate = control.should_save = control.should_log = False
+            control.should_training_stop = True
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

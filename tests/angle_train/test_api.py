@@ -27,8 +27,8 @@ def fitted(tmp_path_factory, tiny_model_dir, rows):
     """A run on rows in memory: a data set to train on, lists for the rest."""
     out = tmp_path_factory.mktemp("api") / "model"
 
-    def call():
-        data, options = Dataset.from_list(rows[:60]), {"device": "cpu", **FAST}
+    def call(**more):
+        data, options = Dataset.from_list(rows[:60]), {"device": "cpu", **FAST, **more}
         return fit(data, backbone=tiny_model_dir, out=str(out), dev=rows[:60], test=rows[60:], **options)
 
     return call, in_a_loop(call)
@@ -129,10 +129,82 @@ def test_a_model_in_memory_is_not_taken_for_a_path(tiny_model, rows):
         evaluate(tiny_model, pairs=rows)
 
 
+def test_a_model_in_memory_is_fitted_and_stays_as_it_was(tiny_model, tiny_model_dir, rows, tmp_path):
+    """With tuples in a `DatasetDict`'s place: the same run as from files, and the same call reopens it."""
+    before = {name: value.clone() for name, value in tiny_model.state_dict().items()}
+    pairs = [(row["sentence1"], row["sentence2"], row["score"]) for row in rows]
+    splits = {"train": pairs[:60], "validation": pairs[:60], "test": pairs[60:]}
+    found = fit(splits, backbone=tiny_model, out=tmp_path / "object", device="cpu", **FAST)
+    assert all(value.equal(before[name]) for name, value in tiny_model.state_dict().items())
+    given = {"dev": rows[:60], "test": rows[60:], "device": "cpu", **FAST}
+    by_path = fit(rows[:60], backbone=tiny_model_dir, out=tmp_path / "path", **given)
+    assert found.figures == by_path.figures
+    again = fit(splits, backbone=tiny_model, out=tmp_path / "object", device="cpu", **FAST)
+    assert again.already_finished
+    assert len(list((tmp_path / "object" / ".angle").glob("in-memory*"))) == 1
+
+
+class FakeHub:
+    """What is asked of the hub."""
+
+    made, uploaded, error = (), (), None
+
+    def create_repo(self, name, **options):
+        if FakeHub.error is not None:
+            raise FakeHub.error
+        FakeHub.made = (name, options)
+
+    def upload_folder(self, *, repo_id, folder_path, ignore_patterns):
+        from huggingface_hub.utils import filter_repo_objects
+
+        every = [str(path.relative_to(folder_path)) for path in folder_path.rglob("*") if path.is_file()]
+        FakeHub.uploaded = {repo_id: {*filter_repo_objects(every, ignore_patterns=ignore_patterns)}}
+
+
+@pytest.fixture
+def fake_hub(monkeypatch):
+    import angle_train.hub
+
+    monkeypatch.setattr(angle_train.hub, "HfApi", FakeHub)
+    FakeHub.made, FakeHub.uploaded, FakeHub.error = (), {}, None
+    return FakeHub
+
+
+def test_a_tuned_model_goes_to_the_hub_without_what_quotes_pairs(fitted, fake_hub, tiny_model_dir, rows):
+    call, result = fitted
+    assert result.report.kept == "tuned"
+    again = call(push_to_hub="me/model")
+    assert again.already_finished
+    assert fake_hub.made == ("me/model", {"private": True, "exist_ok": True})
+    uploaded = fake_hub.uploaded["me/model"]
+    assert {"model.safetensors", "modules.json", "README.md", "1_Pooling/config.json"} <= uploaded
+    here = {str(path.relative_to(result.path)) for path in result.path.rglob("*") if path.is_file()}
+    kept_here = {name for name in here - uploaded if not name.startswith(".angle/")}
+    assert kept_here == {"report.html", "report.json"}
+    texts = [row["sentence1"] for row in rows]
+    public = "".join((result.path / name).read_text() for name in uploaded if name.endswith((".md", ".toml")))
+    assert not [text for text in texts if text in public]
+
+
+def test_a_backbone_that_was_kept_is_not_pushed(fake_hub, caplog):
+    from angle_train.hub import push
+
+    push("folder", "me/model", "backbone")
+    assert fake_hub.uploaded == {}
+    assert "the run kept the backbone: nothing is pushed to me/model" in caplog.text
+
+
+def test_a_hub_that_refuses_is_said_before_anything_is_trained(fake_hub, tiny_model_dir, rows, tmp_path):
+    fake_hub.error = OSError("401 Client Error:\n no token")
+    with pytest.raises(InputError, match=r"--push-to-hub me/model: 401 Client Error: no token; log in"):
+        fit(rows, backbone=tiny_model_dir, out=tmp_path / "out", push_to_hub="me/model")
+    assert not (tmp_path / "out" / "report.json").exists()
+
+
 def test_the_names_stay_functions_whatever_is_imported():
     import angle_train.evaluation.suite
     import angle_train.run
 
-    for name in ("fit", "evaluate"):
+    for name in ("fit", "evaluate", "train"):
         assert getattr(angle_train, name) is getattr(angle_train.api, name)
-    assert {"fit", "evaluate", "Fitted"} <= set(dir(angle_train))
+    assert {"fit", "evaluate", "train", "AngleLoss", "Fitted"} <= set(dir(angle_train))

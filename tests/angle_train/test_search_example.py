@@ -37,7 +37,7 @@ def test_the_better_trial_is_trained_to_the_end_beside_the_recipe(
 ):
     monkeypatch.setattr(example, "SPACE", {"learning_rate": (1e-7, 5e-3)})
     train, dev = (write(tmp_path / f"{name}.jsonl", rows[:48]) for name in ("train", "dev"))
-    given = {"data": train, "dev": dev, "backbone": tiny_model_dir, "loss": "graded", "device": "cpu"}
+    given = {"pairs": train, "dev": dev, "model": str(tiny_model_dir), "loss": "graded", "device": "cpu"}
     given |= {"batch_size": 16, "evals_per_epoch": 1, "epochs": 6, "trials": 4, "seed": 2}
     found = example.search(tmp_path / "out", **given)
     assert len(list((tmp_path / "out" / "round-1").iterdir())) == 4

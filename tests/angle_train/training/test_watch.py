@@ -82,7 +82,7 @@ def test_a_signal_that_comes_while_they_are_caught_is_a_flag_too(monkeypatch):
 )
 def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
     progress = Steps()
-    callback = RunCallback(progress, 9, lambda: False, start)
+    callback = RunCallback(progress, 9, lambda: False, lambda: False, start)
     with caplog.at_level(logging.INFO, logger="angle"):
         callback.on_evaluate(None, evaluated(*scores), TrainerControl())
     assert ("the best so far" in caplog.text) == best

@@ -1,0 +1,276 @@
+"""One training in the hands of a program: a model in memory, and nothing decided afterwards (`api.train`).
+
+It is the training of `fit` (`training.trainer`) without what stands around that: no comparison with the
+backbone, no guards, no report.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
+from torch import nn
+
+from angle_data.calling.options import is_path
+from angle_data.calling.rows import sources
+from angle_data.errors import InputError
+from angle_data.jsonl import dumps, loads, write_json
+from angle_data.locking import hold
+from angle_train.data.forms import splits_in, with_names
+from angle_train.data.pairs import PairSet, join, load_pairs
+from angle_train.data.sources import read_rows
+from angle_train.data.splits import together
+from angle_train.keywords import RecipeKeywords
+from angle_train.model.adapters import merge_adapters
+from angle_train.model.load import (
+    backbone_identity,
+    check_device,
+    load_backbone,
+    load_for_training,
+    prepare_for_training,
+    save_model,
+)
+from angle_train.purpose import choose_recipe
+from angle_train.recipe import SECTIONS, Recipe
+from angle_train.training.arguments import Schedule
+from angle_train.training.passed import Passed, read_arguments
+from angle_train.training.presets import PRESETS, settle
+from angle_train.training.processes import process_count
+from angle_train.training.run_directory import HIDDEN, RunDirectory
+from angle_train.training.trainer import DevEvaluator, OwnEvaluator, TrainOptions, restore
+from angle_train.training.trainer import train as take_steps
+from angle_train.training.watch import DivergedError
+
+_NOTES = "training.json"
+
+AnyLoss = nn.Module | Callable[[Any], nn.Module]
+"""A loss of Sentence Transformers, or a function that makes one for a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel:
+    """What `train` returns.
+
+    Attributes:
+        model: The model that was given, trained, or the one that was loaded.
+        curve: Each evaluation, in order: `step`, `epoch` and `dev`, the mean Spearman (-1..1) over the dev
+            pairs, or the evaluator's own figure.
+        steps: Optimiser steps that were taken.
+        best_step: The step whose weights `model` has: of the best evaluation, else the last.
+        path: Where it was saved, if it was.
+    """
+
+    model: SentenceTransformer
+    curve: Sequence[Mapping[str, float]]
+    steps: int
+    best_step: int
+    path: Path | None = None
+
+    @property
+    def best(self) -> float | None:
+        """The figure of the best evaluation; None where nothing was evaluated."""
+        return max((point["dev"] for point in self.curve), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainCall:
+    """The arguments of `api.train`."""
+
+    model: SentenceTransformer | str | os.PathLike[str]
+    pairs: Any
+    dev: Any
+    evaluator: BaseEvaluator | None
+    loss: AnyLoss | None
+    out: Path | None
+    keywords: Mapping[str, Any]
+
+
+class _Job(NamedTuple):
+    """What a training is made of beside its model."""
+
+    pairs: PairSet | Dataset
+    dev: list[PairSet]
+    recipe: Recipe
+    passed: Passed
+
+
+def train_in_memory(asked: TrainCall) -> TrainedModel:
+    """Train as `api.train` says."""
+    if asked.dev is not None and asked.evaluator is not None:
+        raise InputError("give either dev or evaluator: one of them chooses")
+    if process_count() > 1:
+        raise InputError(
+            "train runs in one process; for several, use fit, or AngleLoss in a trainer of yours"
+        )
+    device = asked.keywords.get("device")
+    overwrite = asked.keywords.get("overwrite", False)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        job = _job(asked, Path(folder))
+        if asked.out is None:
+            return _run(asked, _load(asked.model, job.recipe, device), job, Path(folder))
+        model = None if is_path(asked.model) else _load(asked.model, job.recipe, device)
+        directory = RunDirectory(asked.out, _fingerprint(asked, job))
+        if directory.status(overwrite=overwrite) == "finished":
+            return _reopened(directory.path, device)
+        with hold(directory.path / HIDDEN):
+            resume = directory.claim(directory.status(overwrite=overwrite))
+            model = model or _load(asked.model, job.recipe, device)
+            found = _run(asked, model, job, directory.checkpoints, resume)
+            return _saved(found, directory)
+
+
+def _job(asked: TrainCall, folder: Path) -> _Job:
+    """Return what to train on, and the recipe settled for it; rows in memory pass through `folder`."""
+    keywords = asked.keywords
+    passed = read_arguments(keywords.get("args"))
+    given = splits_in(asked.pairs)
+    scale = keywords.get("scale")
+    dev = with_names(asked.dev) if asked.dev is not None else None if asked.evaluator else given.dev
+    files = sources(dev, folder, "dev")
+    dev_sets = [load_pairs(file, "validation", scale, "dev") for file in files]
+    keys = {"loss", *RecipeKeywords.__annotations__}
+    values = {key: value for key, value in keywords.items() if key in keys}
+    if twice := sorted(values.keys() & passed.recipe.keys()):
+        raise InputError(f"{twice[0]} is given twice, by its name and in args; leave one out")
+    name = keywords.get("recipe")
+    if name is not None and not isinstance(name, Recipe):
+        name = os.path.expanduser(name)
+    if asked.loss is not None:
+        rows = _as_data_set(given.train)
+        recipe, _ = choose_recipe(name, [])
+        # The values that depend on the kind of labels are those of scored pairs; the objective is not used.
+        recipe = recipe.with_overrides(PRESETS["graded"] | {"loss": "graded"} | passed.recipe | values)
+        return _Job(rows, dev_sets, _with_steps(recipe, passed, len(rows)), passed)
+    files = sources(given.train, folder, "train")
+    train_sets = [load_pairs(file, "train", scale, "train", one_score=True) for file in files]
+    recipe, _ = choose_recipe(name, files)
+    recipe = settle(recipe.with_overrides(passed.recipe | values), join(train_sets))
+    joined = together(join(train_sets), None, recipe.objective)
+    return _Job(joined, dev_sets, _with_steps(recipe, passed, len(joined)), passed)
+
+
+def _with_steps(recipe: Recipe, passed: Passed, count: int) -> Recipe:
+    """Return the recipe with as many epochs as the steps take that were asked for, if they were."""
+    if passed.max_steps is None:
+        return recipe
+    per_epoch = Schedule(recipe.training, count).per_epoch
+    # Half a step less: the trainer rounds up.
+    return recipe.with_overrides({"epochs": (passed.max_steps - 0.5) / per_epoch})
+
+
+def _as_data_set(rows: Any) -> Dataset:
+    """Return rows of any columns as a data set, unchanged."""
+    if isinstance(rows, Dataset):
+        return rows
+    if is_path(rows):
+        rows = [row for _, row in read_rows(os.path.expanduser(rows), "train")]
+    if hasattr(rows, "iterrows"):
+        return Dataset.from_pandas(rows, preserve_index=False)
+    return Dataset.from_list(list(rows))
+
+
+def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer:
+    """Return the model that is given, or that lies there, as training starts with it."""
+    training = recipe.training
+    tokens = training.max_seq_length if isinstance(training.max_seq_length, int) else None
+    if is_path(model):
+        check_device(device)
+        path = os.path.expanduser(model)
+        return load_for_training(path, recipe.backbone, training.prompt, tokens, device, training.seed)
+    if not isinstance(model, SentenceTransformer):
+        raise InputError(f"model: {type(model).__name__} is no SentenceTransformer; give one, or its folder")
+    if recipe.backbone.quantization != "none":
+        raise InputError("quantization is for models that are loaded; give the directory or id of the model")
+    prepare_for_training(model, "model", recipe.backbone, training.prompt, training.seed)
+    if tokens is not None:
+        model.max_seq_length = tokens
+    return model
+
+
+def _run(
+    asked: TrainCall, model: SentenceTransformer, job: _Job, checkpoints: Path, resume: Path | None = None
+) -> TrainedModel:
+    """Train, and leave the model with the weights of the best evaluation, or the last ones."""
+    if asked.loss is not None and getattr(asked.loss, "model", model) is not model:
+        raise InputError(
+            "loss was made for another model; make it for this one, or give a function of a model"
+        )
+    options = TrainOptions(
+        callbacks=asked.keywords.get("callbacks", ()), settings=job.passed.settings, loss=asked.loss
+    )
+    judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
+    before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
+    try:
+        training = take_steps(
+            model, job.pairs, job.recipe, checkpoints, evaluator=judge, resume=resume, options=options
+        )
+    except DivergedError:
+        model.load_state_dict(before)
+        raise
+    best = training.best_step if judge is not None else training.steps
+    if best != training.steps:
+        restore(model, checkpoints, best)
+    merge_adapters(model)
+    return TrainedModel(model, training.curve, training.steps, best)
+
+
+def _identity(model: SentenceTransformer) -> str:
+    """Return a name for the weights of a model in memory."""
+    weights = model.state_dict().items()
+    return _digest(name.encode() + value.detach().float().cpu().numpy().tobytes() for name, value in weights)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:12]
+
+
+def _described(part: Any) -> str:
+    """Return what tells one loss or evaluator from another, as far as they say."""
+    settings: Mapping[str, Any] = getattr(part, "get_config_dict", dict)()
+    return f"{getattr(part, '__qualname__', type(part).__name__)} {settings}" if part is not None else ""
+
+
+def _fingerprint(asked: TrainCall, job: _Job) -> dict[str, str]:
+    """Return what decides a training, by part: two are the same if these are."""
+    values = {key: value for name in SECTIONS for key, value in asdict(getattr(job.recipe, name)).items()}
+    rows = job.pairs
+    pairs = rows.sha256() if isinstance(rows, PairSet) else _digest(dumps(row).encode() for row in rows)
+    model = asked.model
+    return {
+        **{key: dumps(value) for key, value in values.items()},
+        "args": str(sorted(job.passed.settings.items())),
+        "loss": _described(asked.loss),
+        "evaluator": _described(asked.evaluator),
+        "backbone": _identity(model)
+        if isinstance(model, SentenceTransformer)
+        else backbone_identity(str(model)),
+        "training pairs": pairs,
+        "dev pairs": " ".join(each.sha256() for each in job.dev),
+    }
+
+
+def _saved(found: TrainedModel, directory: RunDirectory) -> TrainedModel:
+    """Save a trained model and its curve, in place of what stood there."""
+    with directory.replacing() as folder:
+        notes = {name: getattr(found, name) for name in ("curve", "steps", "best_step")}
+        write_json(folder / _NOTES, notes, indent=1)
+        save_model(found.model, folder)
+    directory.finish()
+    return replace(found, path=directory.path)
+
+
+def _reopened(path: Path, device: str | None) -> TrainedModel:
+    """Return what an earlier call saved."""
+    notes = loads((path / _NOTES).read_text(encoding="utf-8"))
+    return TrainedModel(load_backbone(str(path), device=device), **notes, path=path)

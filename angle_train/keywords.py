@@ -1,0 +1,106 @@
+"""The keywords of `fit` and `train`, typed, so that an editor completes them and a type checker reads them.
+
+A test compares them with the recipe's own fields and with the options of `fit`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from angle_train.recipe import AngleMode, LabelKind, Pooling, Recipe
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback, TrainingArguments
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+class RecipeKeywords(TypedDict, total=False):
+    """Values of the recipe by their names, see `recipe`; what is not given is the recipe's.
+
+    Without `loss`, which for `train` may be an object too.
+    """
+
+    cosine_weight: float | None
+    in_batch_weight: float | None
+    angle_weight: float | None
+    cosine_tau: float | None
+    in_batch_tau: float | None
+    in_batch_mean: Literal["positives", "pairs"] | None
+    angle_tau: float | None
+    angle_mode: AngleMode | None
+    positive_score: float | None
+    negative_score: float | None
+    transitive: bool | None
+    isp: Literal["groups", "equal", "none"] | None
+    keep_weight: float | None
+    teacher_weight: float | None
+    matryoshka_dims: Sequence[int] | None
+    pooling: Pooling | None
+    frozen_layers: int | None
+    lora_rank: int | None
+    lora_alpha: float | None
+    lora_dropout: float | None
+    lora_targets: str | None
+    quantization: Literal["none", "4bit"] | None
+    gradient_checkpointing: bool | None
+    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] | None
+    epochs: float | None
+    batch_size: int | None
+    learning_rate: float | None
+    warmup_ratio: float | None
+    weight_decay: float | None
+    scheduler: Literal["linear", "cosine", "constant"] | None
+    max_seq_length: int | Literal["auto"] | None
+    evals_per_epoch: int | None
+    patience: int | None
+    seed: int | None
+    precision: Literal["auto", "fp32", "bf16", "fp16"] | None
+    source_block: int | None
+    freeze_embeddings: bool | None
+    chunk_size: int | None
+    chunking: Literal["auto", "fixed", "adaptive"] | None
+    gradient_cache: bool | None
+    swap: bool | None
+    gradient_accumulation: int | None
+    max_grad_norm: float | None
+    prompt: str | None
+    average_with_backbone: float | None
+    keep_general: bool | None
+    keep_texts: int | None
+    guard_loss: float | None
+    human_weight: float | None
+    folds: int | None
+
+
+class FitKeywords(RecipeKeywords, total=False):
+    """What `fit` takes beside its named arguments: the command's other options, and values of the recipe."""
+
+    loss: LabelKind | None
+    human: Any
+    keep: Any
+    guard: Any
+    judged: Any
+    teacher: Any
+    teacher_pairs: Any
+    test_search: Any
+    scale: str | None
+    drop_leaks: bool
+    overwrite: bool
+    device: str | None
+    report_to: str | Sequence[str] | None
+    require_better: bool
+    merge_back: float | None
+
+
+class TrainKeywords(RecipeKeywords, total=False):
+    """What `train` takes beside its named arguments: these, and values of the recipe."""
+
+    recipe: PathLike | Recipe | None
+    args: TrainingArguments | Mapping[str, Any] | None
+    callbacks: Sequence[TrainerCallback]
+    scale: str | None
+    device: str | None
+    overwrite: bool
