@@ -246,7 +246,7 @@ def test_two_repositories_in_a_row_that_keep_failing_end_the_crawl(tmp_path):
     stopped = pytest.raises(StoppedError, match=r"keeps failing \(GraphQL error: Unexpected nil\)")
     with FakeGitHub(world, schedule=schedule) as github, stopped:
         crawl_repos(config_for(github, tmp_path, *names), sleep=slept.append)
-    assert sum(slept) < 2 * 60
+    assert sum(slept) < 2 * 75
     with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
         outcomes = [one.outcome for one in read_ledger(store, names).repositories]
     assert outcomes == ["failing", "failing", "not_asked", "not_asked"]
