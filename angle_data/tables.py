@@ -283,9 +283,8 @@ def _encloses(path: Path, header: str) -> bool:
         if '"' not in line:
             bare_comma = bare_comma or "," in line
             continue
-        found = list(_TSV_FIELD.finditer(line))
-        fields = _split_enclosed(line)
-        if fields is None or len(fields) != columns:
+        found = _enclosed_fields(line)
+        if found is None or len(found) + line.endswith("\t") != columns:
             return False
         for field in found:
             if field[1] is None:
@@ -298,15 +297,22 @@ def _encloses(path: Path, header: str) -> bool:
 
 def _split_enclosed(line: str) -> list[str] | None:
     """Return the fields of a line in which quotes enclose, or None if they do not."""
-    fields: list[str] = []
+    found = _enclosed_fields(line)
+    if found is None:
+        return None
+    fields = [field[2] if field[1] is None else field[1].replace('""', '"') for field in found]
+    return [*fields, ""] if line.endswith("\t") else fields
+
+
+def _enclosed_fields(line: str) -> list[re.Match[str]] | None:
+    """Return the fields of a line one behind another, without an empty last one; None if they do not join."""
+    found: list[re.Match[str]] = []
     place = 0
     while field := _TSV_FIELD.match(line, place):
-        fields.append(field[2] if field[1] is None else field[1].replace('""', '"'))
+        found.append(field)
         place = field.end()
-        if place == len(line) and not line.endswith("\t"):
-            return fields
         if place == len(line):
-            return [*fields, ""]
+            return found
     return None
 
 

@@ -7,6 +7,7 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `spec`: a decided annotator
 - `models`: short model names, services and prices
 - `choice`: from options to a spec, and the engine of that name, imported on use; add an engine there
+- `messages`: what a message says, sorted into text, thoughts, refusals, arguments of tools
 - `answers`: from a service's JSON to what it says: text, how it ended, refusal, tokens, error
 - `thinking`: takes a model's thoughts off its answer
 - `recorded`: replies from a file, the shortest engine

@@ -145,7 +145,7 @@ _BEFORE = re.compile(
     rf"^(?:possible |potential )?{_DUP}{_OF}(?:\s?:|\s{{1,3}}[-–—|]{{1,3}})\s+", re.IGNORECASE
 )
 _AFTER = re.compile(rf"\s[-–—:|]{{1,3}}\s{{0,3}}{_DUP}{_OF}[.!]?$", re.IGNORECASE)
-_SHOUTED = re.compile(r"^(?:DUP|DUPE|DUPLICATE)\s+(?=[^A-Z]*[a-z])")  # Finds: "DUPLICATE crash on start"
+_SHOUTED = re.compile(r"^(?:DUP|DUPE|DUPLICATE)\s++(?=[^A-Z]*[a-z])")  # Finds: "DUPLICATE crash on start"
 _LINKED = re.compile(
     r"^[ \t]*+[#*_]{0,8}+[ \t]*+(?:issue ?links?|linked issues?|duplicates?(?: issues?)?|is duplicated by"
     r"|duplicate of)[ \t]*+:?[*_]{0,4}+[ \t]*+:?[ \t]*+\n(?:[ \t]*+\n){0,2}"

@@ -62,7 +62,7 @@ TAKEN_BACK = expand(
 # A sentence that denies what the one before it said.
 # Finds: "It isn't."
 DENIED_NEXT = expand(
-    r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
+    r"\W*+(?:(?:but|and|well|which|however)[, ]+){0,4}(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
@@ -147,7 +147,7 @@ _MISTAKEN = expand(
 )
 # Finds: ", I think"
 _TAIL_DOUBT = expand(
-    r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
+    r"[)\"'\s]*+[,\s(–—-]*+(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
     r"perhaps|possibly|presumably|it seems|seemingly|apparently|afaict|afaik|iirc|imo|imho|likely|"
     r"most likely|or so|or "
     r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
@@ -164,7 +164,7 @@ _IF = expand(
 )
 # Finds: ", did you search?"
 _INTERROGATIVE = expand(
-    r"[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
+    r"(?<![,;:–—(-])[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
     r"why|how|when|which|who|where|please|any|mind|shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|"
     r"right)\?)(?!.*\b(?:confirm|verify|check|correct|right|agree|think)\b)"
 )

@@ -28,7 +28,7 @@ _WITHDRAWS = expand(
 )
 # Finds: "#5 is fixed and this still happens"
 _OUTLIVES = expand(
-    r"(?:{REF}|\bfix (?:for|of) {REF})\S* (?:is|was|has been|got|are|were)(?: (?!not\b|never\b)\w+)? "
+    r"(?:{REF}|\bfix (?:for|of) {REF})\S{0,40} (?:is|was|has been|got|are|were)(?: (?!not\b|never\b)\w+)? "
     r"(?:fixed|resolved|closed|merged|released|shipped|done|solved|out)\b[^;{REF}]{0,60}?\b(?:and|but|yet|"
     r"while|though)\b (?:i|we|this|the \w+|mine|it)\b[^.;]{0,30}\b(?:still|again|persists?|remains?|"
     r"continues)\b"

@@ -33,7 +33,7 @@ _GLUE_WORDS = """a an the of for to in with and or as by on at be am is are was 
 _VOCABULARY = _OPENINGS | _TASK | frozenset(_GLUE_WORDS.split())
 _TALK = _VOCABULARY | {"know", "need", "hope", "please", "note"}
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_QUOTED = re.compile(r'"[^"]{8,}"|“[^”]{8,}”')
+_QUOTED = re.compile(r'"[^"]{8,}"|“[^“”]{8,}”')
 _POINTS = re.compile(r"\b(?:here(?:'s)?|below|following|these)\b")
 _CHINESE_HEADING = re.compile(r"(?:好的|当然|没问题|以下|下面|输出|答案|同义|反义|句子).{0,60}[：:！!。]?")
 

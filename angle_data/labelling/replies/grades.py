@@ -28,7 +28,7 @@ GRADE_REASONS: dict[str, str] = {
 
 _NUMBER = r"[-−]?\d++(?:[.,]\d++)?"
 _OF_FIVE = r"(?:\s{0,4}(?:/|out\s{1,4}of|von|sur|de)\s{0,4}5(?:[.,]0)?\b)?"
-_VALUE = re.compile(rf"\s*({_NUMBER}){_OF_FIVE}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
+_VALUE = re.compile(rf"\s*+({_NUMBER}){_OF_FIVE}\s*+(?:points?\s*+)?(?:\.\s*+)?", re.IGNORECASE)
 _SCALE = re.compile(r"\b0\s{0,4}(?:-|–|to|through|bis)\s{0,4}5\b", re.IGNORECASE)
 _RANGE = re.compile(rf"(?<!\d){_NUMBER}\s{{0,8}}(?:-|–|to|or)\s{{0,8}}\d", re.IGNORECASE)
 _LABELLED = re.compile(
