@@ -12,7 +12,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from angle_data.calling.notebook import check_names
-from angle_data.calling.options import is_path, path_of
+from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.data.forms import splits_in, with_names
+from angle_train.given import check_inputs, checked_backbone, given_pairs, one_judged, several
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
@@ -195,7 +195,7 @@ def fit(
     check_names("fit", options, list(FitKeywords.__annotations__))
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
-    options["test_search"] = _several(options.get("test_search")) or None
+    options["test_search"] = several(options.get("test_search")) or None
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
@@ -206,9 +206,9 @@ def fit(
     with first_process_logs():
         log.info("reading the pairs")
     out = path_of(out)
-    given = _given_pairs(data, dev, test, options)
-    teacher = next(iter(_several(options.pop("teacher", None))), None)
-    backbone = _checked_backbone(backbone, given, teacher, out)
+    given = given_pairs(data, dev, test, options)
+    teacher = next(iter(several(options.pop("teacher", None))), None)
+    backbone = checked_backbone(backbone, given, teacher, out)
     if push_to_hub is not None:
         from angle_train.hub import make_repository
 
@@ -219,7 +219,7 @@ def fit(
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
     }
-    files["judged"] = _one_judged(options.pop("judged", None), out / HIDDEN)
+    files["judged"] = one_judged(options.pop("judged", None), out / HIDDEN)
     from angle_train.inputs import load_data
     from angle_train.purpose import choose_recipe
 
@@ -238,36 +238,6 @@ def fit(
 
         push(out, push_to_hub, fitted.report.kept)
     return fitted
-
-
-def _given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the pairs and texts that `fit` was given, by what they are for; takes them out of `options`."""
-    splits = splits_in(data)
-    given = {"data": splits.train, "human": with_names(options.pop("human", None))}
-    given["dev"] = splits.dev if dev is None else with_names(dev)
-    given["test"] = splits.test if test is None else with_names(test)
-    given |= {name: with_names(options.pop(name, None)) for name in ("keep", "guard", "teacher_pairs")}
-    if all(given[name] is None for name in ("data", "human", "teacher_pairs")):
-        raise InputError("nothing to train on: give --data, --human, or --teacher with --teacher-pairs")
-    return given
-
-
-def _checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | None, out: Path) -> str:
-    """Return directory or id of the backbone, once all inputs and `out` are found usable.
-
-    A model in memory is written into the run's hidden folder.
-    """
-    from angle_train.training.run_directory import HIDDEN, check_out
-
-    in_memory = hasattr(backbone, "save_pretrained")
-    name = "" if in_memory else _several(backbone)[0]
-    check_inputs(given.values(), [name] if name else [], [teacher] if teacher else [])
-    check_out(out)
-    if in_memory:
-        from angle_train.model.load import kept_in
-
-        return kept_in(out / HIDDEN, backbone)
-    return name
 
 
 def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
@@ -363,9 +333,9 @@ def evaluate(
     check_names("evaluate", options, ["pairs", "search", "task", "baseline", *_EVAL_OPTIONS, *_SEARCH_FILES])
     given: dict[str, Any] = dict.fromkeys((*_EVAL_OPTIONS, *_SEARCH_FILES)) | options
     given |= {name: str(path_of(given[name])) for name in _SEARCH_FILES if given[name] is not None}
-    given |= {"model": _several(model), "task": _several(task)}
-    given["search"] = _several(search)
-    given["baseline"] = _several(baseline)[0] if baseline is not None else None
+    given |= {"model": several(model), "task": several(task)}
+    given["search"] = several(search)
+    given["baseline"] = several(baseline)[0] if baseline is not None else None
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
     _check_choice(given, pairs=pairs is not None)
     from angle_train.evaluation.suite import evaluate as measure
@@ -375,7 +345,7 @@ def evaluate(
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
     with tempfile.TemporaryDirectory() as folder:
         given["pairs"] = sources(pairs, Path(folder), "pairs")
-        given["judged"] = _one_judged(given["judged"], Path(folder))
+        given["judged"] = one_judged(given["judged"], Path(folder))
         tasks = _tasks(given)
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
     if given["report"]:
@@ -427,43 +397,6 @@ def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
             row[name] = 100 * getattr(found, part) if found else None
         rows.append(row | {"verdict": found.verdict if found else None})
     return rows
-
-
-def check_inputs(pairs: Iterable[Any], models: Iterable[str], embedders: Iterable[str] = ()) -> None:
-    """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models.
-
-    `embedders` are models, or files of vectors.
-    """
-    from angle_train.data.sources import check_source
-    from angle_train.data.vectors import check_vectors, is_vectors
-    from angle_train.model.load import check_model
-
-    for value in pairs:
-        paths = [value] if is_path(value) else value if isinstance(value, list | tuple) else ()
-        for path in filter(is_path, paths):
-            check_source(os.path.expanduser(path))
-    for model in models:
-        check_model(model)
-    for embedder in embedders:
-        (check_vectors if is_vectors(embedder) else check_model)(embedder)
-
-
-def _one_judged(value: Any, folder: Path) -> str | None:
-    """Return where the pairs are that a language model graded, rows in memory in a file of `folder`."""
-    found = sources(value, folder, "judged")
-    if len(found) > 1:
-        raise InputError("give one --judged: the grades of several language models are on no common scale")
-    return found[0] if found else None
-
-
-def _several(value: Any) -> list[str]:
-    """Return one path or name, or several, as strings; what is no path is a model in memory, or a slip."""
-    found = [value] if is_path(value) else value if isinstance(value, list | tuple) else [value]
-    for item in found:
-        if item is not None and not is_path(item):
-            said = f"{type(item).__name__} is neither a path nor a name"
-            raise InputError(f"{said}; save a model that is in memory, and give its folder")
-    return [os.path.expanduser(item) for item in found if item is not None]
 
 
 def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:

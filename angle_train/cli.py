@@ -16,7 +16,8 @@ from angle_data.calling.interrupts import nothing_kept
 from angle_data.calling.options import with_options
 from angle_data.calling.program import make_app, run_app
 from angle_data.errors import AngleError, InputError
-from angle_train.api import check_inputs, evaluate, fit
+from angle_train.api import evaluate, fit
+from angle_train.given import check_inputs
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions
 
 _OF_RECIPE = (

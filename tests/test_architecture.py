@@ -61,6 +61,7 @@ TOP = {
         "run": "runs",
         "outcome": "runs",
         "in_memory": "runs",
+        "given": "runs",
         "hub": "runs",
         "keywords": "recipe",
         "encode": "runs",
