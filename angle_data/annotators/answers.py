@@ -140,7 +140,8 @@ def _held(
         name: value for name, value in choice.items() if name not in ("message", "index", "finish_reason")
     }
     given = body_of(raw).get("usage")
-    for name in _COUNTS if isinstance(given, dict) else ():
+    given = given if isinstance(given, dict) else {}
+    for name in _COUNTS:
         if name in given and usage.get(name) != given[name]:
             rest["usage"] = given
     rest["message"] = _filled(inner)
@@ -213,7 +214,7 @@ def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given := body.get(name), dict):
             if given.keys().isdisjoint(_AS_OPENAI):
                 return given
-            return {_AS_OPENAI.get(name, name): value for name, value in given.items()}
+            return {_AS_OPENAI.get(told, told): value for told, value in given.items()}
     return {ours: body[other] for other, ours in _AS_OPENAI.items() if other in body}
 
 

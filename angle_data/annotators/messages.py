@@ -198,7 +198,8 @@ def _add_calls(calls: Iterable[Any], said: Said) -> None:
     for call in calls:
         if not isinstance(call, dict):
             continue
-        function = call.get("function") if isinstance(call.get("function"), dict) else call
+        inner = call.get("function")
+        function: dict[str, Any] = inner if isinstance(inner, dict) else call
         arguments, mark, index = function.get("arguments"), call.get("id"), call.get("index")
         mark = mark if isinstance(mark, str) and mark else None
         index = index if isinstance(index, int) else None

@@ -81,18 +81,14 @@ def split_thinking(text: str, source: str = "") -> tuple[str, str]:
         answer, thoughts = _by_channels(text)
         return (answer, thoughts) if thoughts else _by_headings(text, source)
     quoted = _marks_in(source)
-    for split in (_by_channels, _by_tags, _by_headings):
-        if split is _by_headings:
-            answer, thoughts = _by_headings(text, source)
-        elif not quoted:
-            answer, thoughts = split(text)
-        elif split is _by_tags:
-            answer, thoughts = _by_quoted_tags(text, source, quoted)
-        else:  # a channel that a sentence speaks of does not open a reply
-            answer, thoughts = split(text) if text.lstrip().startswith("<|") else (text, "")
-        if thoughts:
-            return _unwrapped(answer, quoted), thoughts
-    return _unwrapped(text, quoted), ""
+    answer, thoughts = text, ""
+    if not quoted or text.lstrip().startswith("<|"):  # a channel of which a sentence speaks opens no reply
+        answer, thoughts = _by_channels(text)
+    if not thoughts:
+        answer, thoughts = _by_quoted_tags(text, source, quoted) if quoted else _by_tags(text)
+    if not thoughts:
+        answer, thoughts = _by_headings(text, source)
+    return _unwrapped(answer if thoughts else text, quoted), thoughts
 
 
 def answer_in_thoughts(thoughts: str, source: str = "") -> str:

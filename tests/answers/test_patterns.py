@@ -1,4 +1,4 @@
-"""Every regular expression of the annotators, the labelling and the shared modules is linear on hostile texts."""
+"""Every pattern of the annotators, the labelling and shared modules is linear on hostile texts."""
 
 import json
 import subprocess

@@ -48,7 +48,7 @@ def test_tokens_that_are_read_in_another_way_are_kept_as_the_service_counted_the
         ("Put it in <answer> tags.", "1. Use <answer> tags.\n2. The tags are <answer>.", None),
         ("Reasoning: the pod is up.", "Reasoning: the pod runs.", None),
         ("Reasoning\nis slow here.", "Reasoning\nis not fast here.", None),
-        ("Wrap it in <think> tags.", "<think>About tags.</think>1. Put <think> there.", "1. Put <think> there."),
+        ("Wrap it in <think> tags.", "<think>About tags.</think>1. Put <think> in.", "1. Put <think> in."),
         (
             "Remove <think> and </think>.",
             "<think>\nIt says </think> here.\n</think>\n\n1. Drop </think>.\n2. Drop <think> and </think>.",

@@ -147,7 +147,8 @@ _MISTAKEN = expand(
 )
 # Finds: ", I think"
 _TAIL_DOUBT = expand(
-    r"[)\"'\s]*+[,\s(–—-]*+(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
+    r"[)\"'\s]*+[,\s(–—-]*+(?:"
+    r"i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
     r"perhaps|possibly|presumably|it seems|seemingly|apparently|afaict|afaik|iirc|imo|imho|likely|"
     r"most likely|or so|or "
     r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
@@ -164,7 +165,8 @@ _IF = expand(
 )
 # Finds: ", did you search?"
 _INTERROGATIVE = expand(
-    r"(?<![,;:–—(-])[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
+    r"(?<![,;:–—(-])[,;:–—(-]+ ?"
+    r"(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
     r"why|how|when|which|who|where|please|any|mind|shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|"
     r"right)\?)(?!.*\b(?:confirm|verify|check|correct|right|agree|think)\b)"
 )
