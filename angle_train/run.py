@@ -465,7 +465,7 @@ def save(
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, options.data or ())))
-        views = [*trained.views(report.tuned_name), *report.searches(run.data.searches, run.found, found)]
-        write_fit_page(folder / "report.html", report, views, made)
+        searches = report.searches(run.data.searches, run.found, found)
+        write_fit_page(folder / "report.html", report, trained.views(report.tuned_name), made, searches)
     directory.finish()
     return report

@@ -63,7 +63,8 @@ def reply(body):
     """What the stand-in for OpenAI says: grades, degrees, or two sentences that no other prompt gets."""
     asked = body["messages"][-1]["content"]
     dice = random.Random(asked)
-    words = asked.partition("Sentence:")[2].split() or ["cluster", "replica", "node", "disk"]
+    about = asked.partition("Sentence:")[2] or asked.partition("Passage:")[2]
+    words = about.split() or ["cluster", "replica", "node", "disk"]
 
     def sentence():
         return f"{' '.join(dice.sample(words, len(words)))} {dice.randrange(10**6)}."
