@@ -353,10 +353,8 @@ def evaluate(
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
-        names = (
-            *("model", "baseline", "pairs", "judged", "search", *_SEARCH_FILES),
-            *("split", "scale", "task", "data_dir"),
-        )
+        places = ("pairs", "judged", "search", *_SEARCH_FILES)
+        names = ("model", "baseline", *places, "split", "scale", "task", "data_dir")
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])

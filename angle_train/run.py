@@ -31,7 +31,7 @@ from angle_data.locking import hold
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluation.compare import SearchView, View
+from angle_train.evaluation.compare import SearchView
 from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.inputs import load_data
@@ -465,7 +465,7 @@ def save(
         save_model(model, folder)
         write_card(folder / "README.md", report, model)
         made = made_line(usd=sum(map(labels_usd, options.data or ())))
-        views: list[View | SearchView] = [*trained.views(report.tuned_name), *report.searches(searches)]
-        write_fit_page(folder / "report.html", report, views, made)
+        views = trained.views(report.tuned_name)
+        write_fit_page(folder / "report.html", report, views, made, report.searches(searches))
     directory.finish()
     return report

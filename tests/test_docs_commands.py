@@ -69,7 +69,8 @@ def reply(body):
     """
     asked = body["messages"][-1]["content"]
     dice = random.Random(asked)
-    words = asked.partition("Sentence:")[2].split() or ["cluster", "replica", "node", "disk"]
+    about = asked.partition("Sentence:")[2] or asked.partition("Passage:")[2]
+    words = about.split() or ["cluster", "replica", "node", "disk"]
 
     def sentence():
         return f"{' '.join(dice.sample(words, len(words)))} {dice.randrange(10**6)}."

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from heapq import nsmallest
-from typing import Any
+from typing import Any, Literal
 
 from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
@@ -28,7 +28,7 @@ from angle_data.labelling.replies.degrees import parse_degrees
 from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import Part, parse_reply
 from angle_data.labelling.texts import TextFile
-from angle_data.records import DEGREES, QUERY, Candidate, Polarity, Rejection
+from angle_data.records import DEGREES, Candidate, Polarity, Rejection
 from angle_data.text import counted, stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
@@ -187,7 +187,7 @@ class LabelJob(Job):
         """Return what the last reply to a request gives."""
         source = (request.source_id, request.source, _polarity(request))
         by = (self.spec.model, request.key)
-        kind = QUERY if request.task == "query" else None
+        kind: Literal["query"] | None = "query" if request.task == "query" else None
         kept = list[Candidate]()
         dropped = list[Rejection]()
         row = journal.row(request.key)

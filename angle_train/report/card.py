@@ -22,8 +22,8 @@ _NOUNS = {"keep": "texts", "search": "queries"}
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
 
 
-_SIMILARITY = {"task_type": "sentence-similarity", "task_name": "Semantic similarity"}
-_SEARCH = {"task_type": "information-retrieval", "task_name": "Information retrieval"}
+_SIMILARITY: dict[str, Any] = {"task_type": "sentence-similarity", "task_name": "Semantic similarity"}
+_SEARCH: dict[str, Any] = {"task_type": "information-retrieval", "task_name": "Information retrieval"}
 
 
 def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:

@@ -32,11 +32,17 @@ _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
 
 
-def write_fit_page(path: Path, report: FitReport, views: Sequence[View | SearchView], made: str = "") -> None:
+def write_fit_page(
+    path: Path,
+    report: FitReport,
+    views: Sequence[View],
+    made: str = "",
+    searches: Sequence[SearchView] = (),
+) -> None:
     """Write the page of a training run, atomically.
 
-    The `views` are looked at more closely, under the backbone and the tuned weights if there are any; `made`
-    is `text.made_line`.
+    The `views` and `searches` are looked at more closely, under the backbone and the tuned weights if there
+    are any; `made` is `text.made_line`.
     """
     tuned = report.kept == TUNED
     judged = {(result.role, result.pairs) for result in report.judged}
@@ -65,8 +71,8 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View | SearchV
         tone=report.verdict.tone,
         warnings=[f"{note}." for note in report.notes],
         scores=scores_of(results, roles=True, coloured=tuned, charted=judged),
-        looks=[look_at(view, BACKBONE) for view in views if isinstance(view, View)],
-        searches=[look_at_search(view, BACKBONE) for view in views if isinstance(view, SearchView)],
+        looks=[look_at(view, BACKBONE) for view in views],
+        searches=[look_at_search(view, BACKBONE) for view in searches],
         tables={"data": data, "leaks": leaks},
         command=report.details.get("command"),
         made=made,
