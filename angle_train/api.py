@@ -170,11 +170,6 @@ def fit(
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
-    from angle_train.train.processes import first_process_logs
-
-    log = logging.getLogger("angle.fit")
-    with first_process_logs():
-        log.info("reading the pairs")
     backbone = _several(backbone)[0]
     out = path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
@@ -182,9 +177,13 @@ def fit(
     if given["data"] is None and given["human"] is None:
         raise InputError("nothing to train on: give --data, or --human, or both")
     check_inputs(given.values(), [backbone])
+    from angle_train.train.processes import first_process_logs
     from angle_train.train.run_directory import HIDDEN, check_out
 
     check_out(out)
+    log = logging.getLogger("angle.fit")
+    with first_process_logs():
+        log.info("reading the pairs")
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
