@@ -200,21 +200,20 @@ def fit(
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
-    from angle_train.training.processes import first_process_logs
-
-    log = logging.getLogger("angle.fit")
-    with first_process_logs():
-        log.info("reading the pairs")
     out = path_of(out)
     given = given_pairs(data, dev, test, options)
     teacher = next(iter(several(options.pop("teacher", None))), None)
     backbone = checked_backbone(backbone, given, teacher, out)
+    from angle_train.training.processes import first_process_logs
+    from angle_train.training.run_directory import HIDDEN
+
+    log = logging.getLogger("angle.fit")
+    with first_process_logs():
+        log.info("reading the pairs")
     if push_to_hub is not None:
         from angle_train.hub import make_repository
 
         make_repository(push_to_hub)
-    from angle_train.training.run_directory import HIDDEN
-
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()

@@ -57,7 +57,8 @@ def _computes_bf16(device: torch.device) -> bool:
     AVX-512 BF16 alone it is faster than fp32 on some and slower on others.
     """
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        able: bool = torch.cuda.is_bf16_supported(including_emulation=False)
+        return able
     if device.type != "cpu" or not CPU_INFO.is_file():
         return False
     return "amx_bf16" in CPU_INFO.read_text(encoding="utf-8", errors="replace").split()

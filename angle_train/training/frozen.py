@@ -121,7 +121,8 @@ def _exchange(undo: ExitStack, module: nn.Module, name: str, function: Callable[
 
 def _reader(model: SentenceTransformer) -> nn.Module:
     """Return the module that hands the tokens of texts to the transformer; it calls no hook of that."""
-    return next(module for module in model.modules() if isinstance(module, Transformer))
+    reader: nn.Module = next(module for module in model.modules() if isinstance(module, Transformer))
+    return reader
 
 
 def _layers(model: SentenceTransformer) -> Sequence[nn.Module]:
