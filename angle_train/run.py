@@ -32,6 +32,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.compare import SearchView
+from angle_train.evaluation.power import power_sentence
 from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.inputs import load_data
@@ -158,6 +159,8 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
         if run.directory.status(overwrite=options.overwrite) == "finished":
             return FitResult(reopen(run), True)
         facts = facts_of(run, reason)
+        if data.test:
+            log.info("%s", power_sentence(max(map(len, data.test)), judged=data.judged is not None))
         run, model, lengths = load_model(run)
         run = claim(embed_texts_to_keep(run, model), held)
         before, guards = measure_base_model(run, model)
@@ -327,7 +330,8 @@ def tune_on_dev_pairs(
     share = run.recipe.training.average_with_backbone
     score = mean_spearman(dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-    log.info("%s", what_pairs_show(dev))
+    if not run.data.test:
+        log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
     evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, before[: len(dev)]))
     evaluator.backbone = backbone = snapshot(model)

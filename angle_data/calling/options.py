@@ -146,13 +146,18 @@ def path_of(value: Any) -> Path:
 
 
 def with_options(
-    config: type, *, dry_run: bool = False, is_group: bool = False, **defaults: Any
+    config: type,
+    *,
+    dry_run: bool = False,
+    is_group: bool = False,
+    complete: Callable[[dict[str, Any]], None] | None = None,
+    **defaults: Any,
 ) -> Callable[[Command], Callable[..., None]]:
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
     With `dry_run` there is that switch, too, and the function gets it second. `defaults` replace those of the
-    config. The command of a group (`is_group`) does nothing where one of the group is called, and else needs
-    what is None in `defaults`.
+    config; `complete` fills in others, by what is given. The command of a group (`is_group`) does nothing where
+    one of the group is called, and else needs what is None in `defaults`.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 
@@ -161,6 +166,7 @@ def with_options(
 
         def run(**given: Any) -> None:
             context = given.pop("context", None)
+            (complete or _as_it_is)(given)
             if is_group and _is_of_another(context, given, defaults):
                 return
             *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
@@ -188,6 +194,10 @@ def with_options(
         return run
 
     return decorate
+
+
+def _as_it_is(given: dict[str, Any]) -> None:
+    """Fill in nothing."""
 
 
 def _is_of_another(context: typer.Context, given: Mapping[str, Any], needed: Iterable[str]) -> bool:

@@ -27,7 +27,20 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors o
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show more detail.")]
 
 
-@with_options(GisCommandConfig, is_group=True, out=None, ratios="0.86,0.07,0.07", temperature=0.0)
+def _gis_defaults(given: dict[str, Any]) -> None:
+    """Fill in the folder, by the name of the list of repositories."""
+    if given["out"] is None and given["repos"] is not None:
+        given["out"] = Path("runs", given["repos"].stem)
+
+
+@with_options(
+    GisCommandConfig,
+    is_group=True,
+    complete=_gis_defaults,
+    out=None,
+    ratios="0.86,0.07,0.07",
+    temperature=0.0,
+)
 def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str, *tuple[AngleError, ...]]:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 

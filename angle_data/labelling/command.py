@@ -5,10 +5,14 @@ Their options are the fields of their configs. Imports nothing heavy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from angle_data.calling.defaults import command_words
 from angle_data.calling.options import with_options
+from angle_data.errors import InputError
 from angle_data.labelling.config import LabelConfig, ProbeConfig, ScoreConfig
 from angle_data.labelling.mine import MineConfig
 from angle_data.labelling.mine import mine as draw
@@ -20,7 +24,19 @@ if TYPE_CHECKING:
     from angle_data.labelling.pilot import PilotResult
 
 
-@with_options(LabelConfig, dry_run=True)
+def _label_defaults(given: dict[str, Any]) -> None:
+    """Fill in the run folder, by model and prompts; a complete example where no texts are named."""
+    model, prompts = given["model"], given["prompts"]
+    name = re.sub(r"[^\w.-]+", "-", f"{model}" if prompts == "structured" else f"{model}-{prompts}")
+    out = Path("runs", name)
+    if given["texts"] is None:
+        line = command_words("angle-data llm-label", {"model": model, "texts": "notes.jsonl", "out": out})
+        raise InputError(f"give the texts: `{line}`")
+    if given["out"] is None:
+        given["out"] = out
+
+
+@with_options(LabelConfig, dry_run=True, complete=_label_defaults, texts=None, out=None)
 def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
     """Have a language model write synonymous and opposite sentences for every text, or one for each degree.
 

@@ -36,7 +36,7 @@ class LabelConfig:
 
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
-    out: Path = option(_OUT)  # noqa: RUF009
+    out: Path = option(_OUT, shown="runs/MODEL")  # noqa: RUF009
     size: int | None = option(
         "Sentences to request per text and polarity.", None, shown="2, or 3 queries", ge=1
     )

@@ -11,6 +11,7 @@ Read in this order:
 `sharing`: how much wider intervals are where pairs share texts.
 `judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
 `search`: documents for queries, exactly and in bounded memory; nDCG, MRR and recall of what is found.
+`power`: how often so many graded pairs find a gain, before anything is trained.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the
     `Evaluation`.
 `task`: what a task is, where its rows are, and all by name.

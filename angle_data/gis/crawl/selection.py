@@ -120,7 +120,9 @@ class GisConfig:
     Checks itself. An issue opened since a day was updated since then, which is what the crawl goes by.
     """
 
-    out: Path = option("Output folder for crawl.sqlite, dataset/, audit/ and report.json.")  # noqa: RUF009
+    out: Path = option(  # noqa: RUF009
+        "Output folder for crawl.sqlite, dataset/, audit/ and report.json.", shown="runs/ and the list's name"
+    )
     repos: Path | None = option(  # noqa: RUF009
         "File of repositories, one owner/name or GitHub URL per line.", None
     )

@@ -1,0 +1,53 @@
+"""What commands fill in: the run folder by the model's name, that of `gis` by the list's, and from angle.toml."""
+
+from pathlib import Path
+
+import pytest
+from programs import run_here
+
+from angle_data.calling.defaults import command_words
+from angle_data.cli import main
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("The disk is full.\n")
+
+
+def test_a_run_folder_is_named_after_model_and_prompts():
+    replies = (
+        '{"text": "The disk is full.", "polarity": "%s", "reply": "1. No space is left.\\n2. It is full."}\n'
+    )
+    Path("replies.jsonl").write_text(replies % "synonym" + replies % "antonym")
+    common = ["llm-label", "--replies", "replies.jsonl", "--texts", "notes.txt"]
+    assert run_here(main, *common, "--model", "org/m:1").returncode == 0
+    assert run_here(main, *common, "--model", "org/m:1", "--prompts", "contrast").returncode == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["org-m-1", "org-m-1-contrast"]
+
+
+def test_without_texts_the_error_is_the_complete_command():
+    done = run_here(main, "llm-label", "--model", "llama")
+    assert done.returncode == 1
+    line = "angle-data llm-label --model llama --texts notes.jsonl --out runs/llama"
+    assert f"`{line}`" in done.stderr
+
+
+def test_gis_writes_where_its_list_says():
+    Path("list.txt").write_text("owner/name\n")
+    done = run_here(main, "gis", "--repos", "list.txt", "--no-crawl")
+    assert done.returncode == 1
+    assert "runs/list" in done.stderr
+    assert run_here(main, "gis").returncode == 2
+
+
+def test_a_repeatable_option_may_stand_alone_and_a_line_is_whole():
+    Path("angle.toml").write_text(
+        '[ensemble]\nruns = "runs/a b"\npurpose = "topics"\nout = "pairs"\nseed = 0\n'
+    )
+    done = run_here(main, "ensemble")
+    assert "angle.toml: --runs 'runs/a b' --purpose topics --out pairs --seed 0" in done.stderr
+    assert "runs/a b holds no candidates.jsonl" in done.stderr
+    assert "`angle-data status` says what this project lacks" in done.stderr
+    given = {"a_b": [1, "x y"], "flag": True, "off": False, "none": None, "zero": 0, "empty": []}
+    assert command_words("do", given) == "do --a-b 1 --a-b 'x y' --flag --zero 0"

@@ -1,0 +1,34 @@
+"""What so many graded pairs find: the formula against simulated gains, and the sentence before training."""
+
+import numpy as np
+import pytest
+
+from angle_train.evaluation.power import SPREAD, counts_like, pairs_needed, power_sentence, share_found
+
+
+@pytest.mark.parametrize(("gain", "pairs"), [(0.1, 64), (0.1, 280), (0.05, 400), (0.2, 30), (0.0, 100)])
+def test_a_gain_is_found_as_often_as_in_simulated_runs(gain, pairs):
+    measured = np.random.default_rng(pairs).normal(gain, SPREAD / np.sqrt(pairs), 20_000)
+    low = measured - 1.959964 * SPREAD / np.sqrt(pairs)
+    assert share_found(gain, pairs) == pytest.approx((low > 0).mean(), abs=0.01)
+
+
+def test_pairs_needed_is_the_inverse_and_falls_with_the_gain():
+    for gain in (0.05, 0.1, 0.2):
+        assert share_found(gain, pairs_needed(gain, 0.8)) == pytest.approx(0.8, abs=0.01)
+    assert pairs_needed(0.05, 0.8) == pytest.approx(4 * pairs_needed(0.1, 0.8), rel=0.01)
+
+
+def test_judged_pairs_count_as_was_measured():
+    assert counts_like(50, 300) == pytest.approx(101, rel=0.03)
+    assert counts_like(50, 0) == 50
+    assert counts_like(50, 10**9) < 50 / (1 - 0.6)
+
+
+def test_the_sentence_says_what_would_find_more():
+    said = power_sentence(64, judged=False)
+    assert said.startswith("with your 64 test pairs a gain of 10 (Spearman x 100) is found 3 times in 10")
+    assert "would make it 5 times in 10; 283 pairs of your own would make it 8" in said
+    assert "--judged" not in power_sentence(64, judged=True)
+    assert power_sentence(2000, judged=False).endswith("is found nearly always")
+    assert "is found hardly ever" in power_sentence(4, judged=False)
