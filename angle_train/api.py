@@ -209,7 +209,7 @@ def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
 
     options = project.options_of("fit")
     values = parse_settings(options.pop("set", ()), {})
-    options |= {"out": project.folder / options.get("out", "model")} | values | given
+    options |= {"out": project.folder / options.get("out", "model")} | values | dict(given)
     with chdir(project.folder):
         return fit(**options)
 
