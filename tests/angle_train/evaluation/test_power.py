@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from angle_train.evaluation.power import SPREAD, worth_of_judged, pairs_needed, power_sentence, share_found
+from angle_train.evaluation.power import SPREAD, pairs_needed, power_sentence, share_found, worth_of_judged
 
 
 @pytest.mark.parametrize(("gain", "pairs"), [(0.1, 64), (0.1, 280), (0.05, 400), (0.2, 30), (0.0, 100)])
