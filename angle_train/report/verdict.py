@@ -179,7 +179,9 @@ class _Facts:
 
     def notes(self) -> list[str]:
         """Return the sentences behind the advice."""
-        lines = list(map(compared_line, self.compared)) if self.kept == TUNED or self.tested else []
+        if self.kept == BACKBONE and not self.tested:
+            return []
+        lines = list(map(compared_line, self.compared))
         if self.kept == TUNED and not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
