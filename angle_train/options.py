@@ -98,9 +98,7 @@ class FitOptions:
     merge_back: Any = _of_recipe("Share of the backbone in the final weights, below 1.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
-    require_better: bool = option(
-        "Exit 1 unless the tuned model is shown to be better.", False
-    )
+    require_better: bool = option("Exit 1 unless the tuned model is shown to be better.", False)
     report_to: str | None = option(
         "Comma-separated trackers that transformers supports, such as tensorboard, wandb or trackio.",
         None,

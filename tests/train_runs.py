@@ -86,6 +86,12 @@ def state(directory):
     return load_backbone(str(directory), device="cpu").state_dict()
 
 
+def tuned_weights(directory):
+    """Where a run saved the tuned weights: beside the backbone, where that stays."""
+    beside = directory / "tuned"
+    return beside if beside.is_dir() else directory
+
+
 def same_weights(directory, backbone):
     """Whether two models have the same weights."""
     one, other = state(directory), state(backbone)

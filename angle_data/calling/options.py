@@ -156,8 +156,8 @@ def with_options(
     """Make a command of a function that gets a `config`: with its options, and printing what it returns.
 
     With `dry_run` there is that switch, too, and the function gets it second. `defaults` replace those of the
-    config; `complete` fills in others, by what is given. The command of a group (`is_group`) does nothing where
-    one of the group is called, and else needs what is None in `defaults`.
+    config; `complete` fills in others, by what is given. The command of a group (`is_group`) does nothing
+    where one of the group is called, and else needs what is None in `defaults`.
     """
     switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
 

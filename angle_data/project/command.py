@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -47,21 +47,21 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
 
 def _answered(config: StartConfig) -> StartConfig:
     """Return the config with an answer to every question."""
-    from angle_data.project.start import proposals
+    from angle_data.project.start import answered, proposals
 
     proposed, columns = proposals(config.texts)
     if len(columns) < 2:  # nothing to choose
         proposed_alone = {"text_field": proposed["text_field"]} if config.text_field is None else {}
-        config = replace(config, **proposed_alone)
+        config = answered(config, proposed_alone)
     missing = [name for name in QUESTIONS if getattr(config, name) is None]
     if config.yes:
-        return replace(config, **{name: proposed[name] for name in missing})
+        return answered(config, {name: proposed[name] for name in missing})
     if missing and not in_terminal():
         given = {name: getattr(config, name) or proposed[name] for name in QUESTIONS}
         line = command_words(f"angle-data start {quote(str(config.texts))}", given)
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise InputError(f"no terminal to ask in: give {flags}, as in `{line}`, or --yes for just that")
-    return replace(config, **{name: _ask(name, proposed[name], columns) for name in missing})
+    return answered(config, {name: _ask(name, proposed[name], columns) for name in missing})
 
 
 def in_terminal() -> bool:

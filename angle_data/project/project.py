@@ -14,7 +14,7 @@ from angle_data.calling.defaults import PROJECT_FILE, read_sections, shared_opti
 from angle_data.calling.options import make, path_of, with_defaults
 from angle_data.errors import InputError
 from angle_data.look.command import GradeConfig, draw_sheet, grade
-from angle_data.project.start import StartConfig, proposals, write_project
+from angle_data.project.start import StartConfig, answered, proposals, write_project
 from angle_data.project.status import ProjectStatus, spent_usd, status_of
 from angle_data.project.steps import ASKING, Step, steps_of
 
@@ -49,7 +49,7 @@ class Project:
         config = StartConfig(path_of(texts), **options | {"yes": True})
         proposed, _ = proposals(config.texts)
         open_questions = {name: value for name, value in proposed.items() if getattr(config, name) is None}
-        folder, _ = write_project(replace(config, **open_questions))
+        folder, _ = write_project(answered(config, open_questions))
         return cls(folder)
 
     def __repr__(self) -> str:
@@ -85,7 +85,8 @@ class Project:
         with chdir(self.folder):
             from angle_data.look.command import serve_sheet
 
-            return serve_sheet(config)[0]
+            found: dict[str, Any] = serve_sheet(config)[0]
+        return found
 
     def status(self) -> ProjectStatus:
         """Return what the folder has, what was spent, and what comes next."""

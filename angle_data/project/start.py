@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,12 @@ def proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
     if not lengths:
         raise InputError(f"{texts} holds no rows; give a file with at least one")
     return proposed | {"text_field": max(lengths, key=lambda name: lengths[name])}, list(lengths)
+
+
+def answered(config: StartConfig, answers: Mapping[str, str]) -> StartConfig:
+    """Return the config with answers to some of its questions."""
+    known: dict[str, Any] = dict(answers)
+    return replace(config, **known)
 
 
 def write_project(config: StartConfig) -> tuple[Path, int]:

@@ -31,14 +31,14 @@ def pairs_needed(gain: float, share: float) -> int:
     return round(((_LEVEL + NormalDist().inv_cdf(share)) * SPREAD / gain) ** 2)
 
 
-def counts_like(pairs: int, judged: int) -> float:
+def worth_of_judged(pairs: int, judged: int) -> float:
     """Return how many pairs so many count like beside others that a good language model graded."""
     return pairs / (1 - GRADER**2 * judged / (pairs + judged))
 
 
 def power_sentence(pairs: int, judged: bool) -> str:
     """Return what so many test pairs find, and what would find more; `judged` says if a model graded, too."""
-    count = counts_like(pairs, _JUDGED) if judged else pairs
+    count = worth_of_judged(pairs, _JUDGED) if judged else pairs
     now = _tenths(share_found(_GAIN, count))
     said = f"with your {pairs:,} test pairs a gain of {100 * _GAIN:.0f} (Spearman x 100) is found {now}"
     if share_found(_GAIN, count) >= _WISHED:
@@ -46,7 +46,7 @@ def power_sentence(pairs: int, judged: bool) -> str:
     more = f"{pairs_needed(_GAIN, _WISHED):,} pairs of your own would make it 8"
     if judged:
         return f"{said}, with what the language model graded; {more}"
-    with_judged = _tenths(share_found(_GAIN, counts_like(pairs, _JUDGED)))
+    with_judged = _tenths(share_found(_GAIN, worth_of_judged(pairs, _JUDGED)))
     beside = f"{_JUDGED} graded by a language model beside them (--judged) would make it {with_judged}"
     return f"{said}; {beside}; {more}"
 

@@ -2,9 +2,9 @@
 
 The rule: tuned weights take the backbone's place if they are shown to be better, which means that the 95 %
 interval of the gain lies above 0 on the pairs that judge. These are the test pairs; without any they are the
-pairs that chose the checkpoint, which then count with all that was compared on them (`train.choosing`, at the
-same level). Weights that guards refuse are never taken. Either way both are saved: the weights that are not
-taken, if they are the tuned ones, in `tuned/`. The terminal, every report and the exit code say the same.
+pairs that chose the checkpoint, with all that was compared on them taken into account (`train.choosing.SURE`
+is the same level). Weights that guards refuse are never taken. Either way both are saved: tuned weights that
+are not taken are in `tuned/`. The terminal, every report and the exit code say the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from angle_train.report.right_shares import (
     shares_sentence,
 )
 from angle_train.report.text import advice, compared_line, finding, measured_items, tone
-from angle_train.training.choosing import TOO_FEW
+from angle_train.training.choosing import SURE, TOO_FEW
 from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
 
 BACKBONE = "backbone"
@@ -131,7 +131,7 @@ class _Facts:
             return False
         if self.tested:
             return tone(self.compared) == "good" and not self.learned
-        return bool(self.choice["chosen"])
+        return bool(self.choice["chosen"]) and self.choice["confidence"] >= SURE
 
     @property
     def learned(self) -> bool:
@@ -183,7 +183,9 @@ class _Facts:
 
     def notes(self) -> list[str]:
         """Return the sentences behind the advice."""
-        lines = list(map(compared_line, self.compared)) if self.kept == TUNED or self.tested else []
+        if self.kept == BACKBONE and not self.tested:
+            return []
+        lines = list(map(compared_line, self.compared))
         if self.kept == TUNED and not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")

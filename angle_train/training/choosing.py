@@ -32,9 +32,10 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 from angle_train.training.processes import rank_zero
 
-ERROR = 0.025
-"""The chance to take a candidate that is no better than the simplest one, at most: that of a 95 % interval to
-lie above 0 by chance, so that the choice, the verdict and the exit code have one level of certainty."""
+ERROR = 0.1
+"""The chance to choose a checkpoint that is no better than the simplest candidate, at most."""
+SURE = 0.975
+"""The confidence with which tuned weights take the backbone's place: that of a 95 % interval above 0."""
 
 MOST_RESAMPLES = 2_000
 _FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
@@ -47,7 +48,7 @@ _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as m
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
 _SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
 _QUANTILE_80 = 0.842  # of the normal distribution: 8 times in 10
-_QUANTILE_ERROR = 2.054  # at 1 - ERROR · _OF_FIRST = 0.98
+_QUANTILE_SURE = 1.960  # at SURE
 
 Array = NDArray[np.float64]
 Columns = Sequence[Array]
@@ -228,7 +229,7 @@ def what_pairs_show(sets: Sequence[PairSet]) -> str:
     total = sum(map(len, sets))
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
-    gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))
+    gain = min(1.0, (_QUANTILE_SURE + _QUANTILE_80) * _SPREAD / math.sqrt(alike))
     of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
     return (
         f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "

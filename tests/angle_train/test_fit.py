@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from train_runs import changed, run_of, state, write
+from train_runs import changed, run_of, state, tuned_weights, write
 
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
@@ -120,7 +120,8 @@ def test_the_kind_of_labels_chooses_what_the_recipe_leaves_open(config, caplog):
 
 def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):
     fit(changed(config, epochs=1, freeze_embeddings=True))
-    before, trained, frozen = map(state, (tiny_model_dir, finished[0].out, config.out))
+    outs = map(tuned_weights, (finished[0].out, config.out))
+    before, trained, frozen = map(state, (tiny_model_dir, *outs))
     # BERT's own pooler takes no part in mean pooling.
     names = {name for name in before if "pooler" not in name}
     assert not [name for name in names if before[name].equal(trained[name])]

@@ -1,4 +1,4 @@
-"""What commands fill in: the run folder by the model's name, that of `gis` by the list's, and from angle.toml."""
+"""What commands fill in: the run folder by the name of model or list, and options from angle.toml."""
 
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from angle_train.evaluation.power import SPREAD, counts_like, pairs_needed, power_sentence, share_found
+from angle_train.evaluation.power import SPREAD, pairs_needed, power_sentence, share_found, worth_of_judged
 
 
 @pytest.mark.parametrize(("gain", "pairs"), [(0.1, 64), (0.1, 280), (0.05, 400), (0.2, 30), (0.0, 100)])
@@ -20,9 +20,9 @@ def test_pairs_needed_is_the_inverse_and_falls_with_the_gain():
 
 
 def test_judged_pairs_count_as_was_measured():
-    assert counts_like(50, 300) == pytest.approx(101, rel=0.03)
-    assert counts_like(50, 0) == 50
-    assert counts_like(50, 10**9) < 50 / (1 - 0.6)
+    assert worth_of_judged(50, 300) == pytest.approx(101, rel=0.03)
+    assert worth_of_judged(50, 0) == 50
+    assert worth_of_judged(50, 10**9) < 50 / (1 - 0.6)
 
 
 def test_the_sentence_says_what_would_find_more():

@@ -83,8 +83,8 @@ def adopted(candidates, gain, count=40, worlds=120):
 @pytest.mark.parametrize("candidates", [1, 20])
 def test_the_best_of_many_noisy_figures_is_no_evidence(candidates):
     """With 20 of them the plain maximum beats the backbone nearly always."""
-    assert adopted(candidates, gain=0.0) <= 0.06  # 0.025 and the chance of 120 worlds
-    assert adopted(candidates, gain=0.25) >= 0.4
+    assert adopted(candidates, gain=0.0) <= 0.15  # 0.1 and the chance of 120 worlds
+    assert adopted(candidates, gain=0.25) >= 0.5
 
 
 def test_fewer_pairs_show_larger_gains_only():
@@ -119,7 +119,7 @@ def test_a_few_sources_show_nothing_however_many_pairs_they_have():
 
     few = choose([pairs(GOLD), of(4)], [[*POOR, *POOR], [*BEST, *BEST]], [0, 1])
     assert (few.chosen, few.confidence) == (0, None)
-    assert few.sentence("step 3", "dev pairs") .endswith(f"; the dev pairs {TOO_FEW}")
+    assert few.sentence("step 3", "dev pairs").endswith(f"; the dev pairs {TOO_FEW}")
     assert choose([of(5)], [POOR, BEST], [0, 1]).chosen == 1
     assert "300 held-out pairs of 5 sources show a gain of" in what_pairs_show([of(5)])
     said = what_pairs_show([pairs(GOLD), of(4)])
@@ -137,7 +137,7 @@ def test_the_plan_has_most_of_the_error_to_itself():
     for seed in range(400):
         plan = ranking(gold, 0.72, 100 + seed)
         alone = choose([pairs(gold)], [[backbone], [plan]], [0, 1])
-        if 0.982 < alone.confidence < 0.988:
+        if 0.93 < alone.confidence < 0.95:
             break
     assert choose([pairs(gold)], [[backbone], [plan], [other]], [0, 1, 2]).chosen == 1
     assert choose([pairs(gold)], [[backbone], [other], [plan]], [0, 1, 2]).chosen == 0

@@ -42,21 +42,22 @@ def read_page(path):
 def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     config, report, log = run(shuffled(rows[:60]), rows[:60])
     choice, saved = report.details["choice"], json.loads((config.out / "report.json").read_text())
-    assert (report.kept, report.best_step, choice["chosen"], choice["compared"]) == ("backbone", 0, 0, 3)
-    assert {result.model for result in report.judged} == {"tuned, not saved"}
+    assert (report.kept, choice["chosen"], choice["compared"]) == ("backbone", 0, 3)
+    assert report.best_step == report.planned_steps
+    assert {result.model for result in report.judged} == {"tuned, in tuned/"}
     assert choice["confidence"] < 0.9
     assert saved["details"]["choice"] == choice
     confidence = f"{choice['confidence']:.2f}"
     best = max(point["dev"] for point in report.curve[1:])
     assert (
-        f"chosen: the backbone; Spearman {100 * report.dev_before:.2f} on the dev pairs, "
-        f"at best {100 * best:.2f} after tuning, which is better with confidence {confidence} "
-        "(3 compared): not sure enough"
+        f"Spearman {100 * best:.2f} on the dev pairs, the backbone's {100 * report.dev_before:.2f}; better "
+        f"with confidence {confidence} (3 compared)"
     ) in log
     why = (
         "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
         f"more than chance explains (confidence {confidence}; {100 * best:.1f} at best, "
-        f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
+        f"backbone {100 * report.dev_before:.1f}), so the backbone stays. The tuned weights are in "
+        "tuned/, for you to take all the same."
     )
     page = read_page(config.out / "report.html")
     assert report.verdict.lines == saved["verdict"] == [why]
@@ -80,12 +81,12 @@ def test_a_clear_gain_is_adopted(run, rows):
     assert (choice["simplest"], choice["best"]) == pytest.approx((report.dev_before, report.dev_after))
     assert report.notes == ["60 of 60 dev pairs of dev are training pairs too"]
     assert (
-        f"chosen: step 12; Spearman {100 * report.dev_after:.2f} on the dev pairs, the backbone's "
+        f"step 12: Spearman {100 * report.dev_after:.2f} on the dev pairs, the backbone's "
         f"{100 * report.dev_before:.2f}; better with confidence {choice['confidence']:.2f} (3 compared)"
     ) in log
     page = read_page(config.out / "report.html")
     assert "Chosen on dev pairs 3 candidates were compared" in page
-    assert "The tuned weights were chosen because they are better by more than chance explains" in page
+    assert "The tuned weights are better on these pairs by more than chance explains" in page
 
 
 def test_the_planned_end_is_kept_where_an_earlier_evaluation_is_slightly_better(run, rows):
@@ -101,5 +102,5 @@ def test_an_earlier_evaluation_is_taken_where_the_end_is_no_better_than_the_back
     first, _, end = tuned = [point["dev"] for point in report.curve[1:]]
     assert first == max(tuned) > 0 > end  # the rate is far too high
     assert (report.kept, report.best_step, report.steps) == ("tuned", 3, 9)
-    assert "chosen: step 3;" in log
+    assert "step 3: Spearman" in log
     assert report.dev_after == first == pytest.approx(saved_score(config.out, config.dev[0]))
