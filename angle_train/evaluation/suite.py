@@ -29,6 +29,7 @@ from angle_train.evaluation.similarity import (
 )
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Source, Task
+from angle_train.model.admission import check_cosine
 from angle_train.model.load import load_backbone
 
 log = logging.getLogger("angle.evaluate")
@@ -157,7 +158,9 @@ def _outcomes(
     model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
     """Yield what one model does on each task, or why it cannot be measured there; hold it only meanwhile."""
-    embed = Embedder(load_backbone(model, device=device), model)
+    loaded = load_backbone(model, device=device)
+    check_cosine(loaded, model)
+    embed = Embedder(loaded, model)
     for name, (task, found) in tasks.items():
         progress.advance()
         try:
