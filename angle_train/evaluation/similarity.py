@@ -13,6 +13,7 @@ from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
 from angle_train.data.vectors import is_vectors, load_vectors
 from angle_train.evaluation.statistics import spearman
+from angle_train.model.admission import check_cosine
 from angle_train.model.load import load_backbone, quiet_libraries
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Embedder:
     def similarity(self) -> str:
         """What the model compares embeddings by: `dot`, or else `cosine`, by which all others are ranked."""
         return "dot" if self._model.similarity_fn_name == "dot" else "cosine"
+
+    def check_cosine(self) -> None:
+        """Raise an InputError if cosines are not what the model compares embeddings by."""
+        check_cosine(self._model, self._name)
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of texts that are searched for; none is kept in memory."""

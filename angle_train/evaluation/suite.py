@@ -32,6 +32,7 @@ from angle_train.evaluation.search import rank_documents
 from angle_train.evaluation.seeds import spreads
 from angle_train.evaluation.similarity import (
     DamagedModelError,
+    Embedder,
     Encode,
     encoder_of,
     pair_similarity,
@@ -187,6 +188,8 @@ def _outcomes(
     for name, (task, found) in tasks.items():
         progress.advance()
         try:
+            if isinstance(embed, Embedder) and not isinstance(task, OwnSearch):
+                embed.check_cosine()
             yield name, task.measure(found, embed)
         except DamagedModelError:
             raise

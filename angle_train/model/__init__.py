@@ -2,6 +2,7 @@
 
 In reading order:
 `load`: loads a model as it is or as a recipe wants it trained, and finishes a trained one.
+`admission`: what a model must be: one route, tokens that it knows, compared by the cosine.
 `pooling`: how token embeddings become one embedding of a text.
 `prompt`: what stands around every text, kept in the saved model.
 `adapters`: LoRA adapters and 4-bit weights.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.console import at_level
 from angle_data.errors import InputError, MissingExtraError
+from angle_data.jsonl import loads
 from angle_train.model.adapters import (
     add_adapters,
     copy_adapters,
@@ -27,6 +28,7 @@ from angle_train.model.adapters import (
     has_adapters,
     merge_adapters,
 )
+from angle_train.model.admission import admit, check_cosine
 from angle_train.model.pooling import is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
 from angle_train.recipe import CHECKPOINT, BackboneConfig
@@ -41,6 +43,7 @@ _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "t
 _LACKING = re.compile(r"^(?![^|\n]*pooler)([^|\n]+?) *\|[^|\n]*MISSING", re.MULTILINE)
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
+_ADAPTER_FILE = "adapter_config.json"  # of a folder with adapters alone, as peft saves it
 _NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
@@ -87,6 +90,9 @@ def backbone_identity(id_or_path: str) -> str:
             with path.open("rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"{inside.as_posix()}\0{content}\n".encode())
+    if (root / _ADAPTER_FILE).is_file():
+        base = loads((root / _ADAPTER_FILE).read_text(encoding="utf-8")).get("base_model_name_or_path")
+        digest.update(backbone_identity(str(base)).encode())
     return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
 
 
@@ -188,6 +194,7 @@ def load_backbone(
         raise InputError(f"{id_or_path} has missing weights, such as {lacking[0]}; download or save it again")
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
+    admit(model, id_or_path)
     _complete(model, id_or_path, bare=bare)
     _limit_length(model, max_seq_length, id_or_path)
     return model
@@ -253,7 +260,7 @@ def check_model_path(id_or_path: str) -> bool:
     if path.is_dir():
         state = path / ".angle" / "fit_state.json"
         begun = state.is_file()
-        if not any((path / name).is_file() for name in ("modules.json", "config.json")):
+        if not any((path / name).is_file() for name in ("modules.json", "config.json", _ADAPTER_FILE)):
             hint = ", or run fit again if it was interrupted here" if begun else ""
             said = "it has neither modules.json nor config.json; give the folder that was saved"
             raise InputError(f"{path} holds no model: {said}{hint}")
@@ -354,9 +361,14 @@ def prepare_for_training(
     model: SentenceTransformer, name: str, config: BackboneConfig, prompt: str = "", seed: int = 0
 ) -> None:
     """Apply a recipe's prompt, pooling and adapters to a model that is loaded; see `load_for_training`."""
+    admit(model, name)
+    check_cosine(model, name)
     transformer = model.transformers_model
     if transformer is None:
-        raise InputError(f"{name} is not a transformer: fit cannot tune it; eval and encode can use it")
+        modules = ", ".join(type(module).__name__ for module in model)
+        raise InputError(
+            f"{name} is not a transformer ({modules}): fit cannot tune it; eval and encode can use it"
+        )
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
