@@ -8,7 +8,7 @@ from train_runs import dataset
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluation import suite
+from angle_train.evaluation import similarity
 from angle_train.evaluation.sts import GradedTask
 from angle_train.evaluation.suite import evaluate, own_pairs, short_names
 from angle_train.evaluation.task import Source, load_task
@@ -63,7 +63,7 @@ def test_models_are_held_one_at_a_time(both, data_dir, monkeypatch):
         loaded.append(weakref.ref(model))
         return model
 
-    monkeypatch.setattr(suite, "load_backbone", load)
+    monkeypatch.setattr(similarity, "load_backbone", load)
     assert on_tasks(both, ["sick-r"], data_dir).results
     assert len(loaded) == 2
 
