@@ -43,15 +43,14 @@ cat <<END
 
 The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
 
-The same with your own texts (one sentence a line, or .jsonl with id and text) and a live model:
-  $BIN/angle-data llm-label --model chatgpt --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
-  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
-                                            # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
-  $BIN/angle-data llm-label --model chatgpt --prompts contrast --texts my.txt --out runs/contrast   # opposites in the same words
-  $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees
-  $BIN/angle-data llm-score runs/chatgpt runs/local runs/contrast --model gpt-4.1 --pairs-per-call 10 --out runs/grades
-                                            # another model than those that wrote: its own sentences' grades would not count
-  $BIN/angle-data ensemble runs/chatgpt runs/local runs/contrast runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
-  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 --out runs/model
-Must opposites be kept apart in your texts? If not: --purpose topics.
+The same with your own texts (a .csv or .jsonl with a text a row, or a sentence a line) and a model that writes:
+  source $BIN/activate
+  export OPENAI_API_KEY="your key"     # or --base-url http://localhost:8000/v1 for a server of your own
+  angle-data start my.csv --purpose opposites --model gpt-4o-mini    # topics, if opposites may stand together
+  cd my
+  angle-data pilot                     # fifty texts first: what all will cost
+  angle-data run --max-usd 2           # training pairs, and pairs for you to grade
+  angle-data grade                     # a page opens
+  angle-train fit
+docs/first-hour.md has each step.
 END
