@@ -113,8 +113,8 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
     assert (code, errors) == (1, f"angle-data: error: {said}\n")
 
 
-def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
-    code, _, errors = run("--repos", listed)
+def test_a_folder_or_a_list_is_needed_but_not_by_the_commands_beside_this_one(run):
+    code, _, errors = run()
     assert (code, "Missing option '--out'." in errors) == (2, True)
     assert run("other") == (0, "another command\n", "")
     assert "[default: 0.86,0.07,0.07]" in run("--help")[1]
