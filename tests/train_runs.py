@@ -77,8 +77,8 @@ def changed(run, **values):
 
 
 def weights(directory):
-    """The weights that a run saved, to the last bit."""
-    return (directory / "model.safetensors").read_bytes()
+    """The tuned weights of a run, to the last bit."""
+    return (tuned_weights(directory) / "model.safetensors").read_bytes()
 
 
 def state(directory):
