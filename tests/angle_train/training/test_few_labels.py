@@ -136,7 +136,7 @@ def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(
     fit(replace(config, out=tmp_path / "out"))
     first, second, rest = left_out
     assert (sorted(first + second), rest) == (list(range(32)), [])
-    assert weights(tmp_path / "out") == weights(tuned_weights(config.out))
+    assert weights(tmp_path / "out") == weights(config.out)
 
 
 # A part is 4 steps an epoch, all pairs are 5.
@@ -151,7 +151,7 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
     fit(run)
     for name in ("model.safetensors", "report.json"):
         assert (run.out / name).read_bytes() == (config.out / name).read_bytes(), name
-    assert weights(run.out) == weights(tuned_weights(config.out))
+    assert weights(run.out) == weights(config.out)
 
 
 def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_path):
@@ -163,7 +163,7 @@ def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_pa
     assert "folds" not in report.details
     heavier = replace(changed(given, human_weight=5.0), out=tmp_path / "five")
     assert fit(heavier).report.data[1].sha256 != report.data[1].sha256
-    assert weights(heavier.out) != weights(tuned_weights(given.out))
+    assert weights(heavier.out) != weights(given.out)
     data = run_data(given.data, given.human, given.dev, (), recipe=heavier.recipe)
     assert sorted(set(data.train.weight.tolist())) == [1.0, 5.0]
 
