@@ -143,7 +143,7 @@ def explain(
 class RehydrateConfig:
     """What `gis rehydrate` needs, see its options."""
 
-    data: Path = option("Folder of the data set without texts.")  # noqa: RUF009
+    data: Path = option("Folder of the data set without texts, or of the gis that wrote it.")  # noqa: RUF009
     out: Path = option("A different folder, for the new dataset/.")  # noqa: RUF009
     api_url: str = option(API_HELP, PUBLIC_API)
     token_env: str = option(TOKEN_HELP, "GITHUB_TOKEN")

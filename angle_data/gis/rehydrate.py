@@ -40,10 +40,12 @@ _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, Any]:
     """Write `out`/dataset with the texts that GitHub still has of the data set of ids in `data`.
 
+    `data` is its folder, or the output folder of the `gis` that wrote it.
     Returns its folder, and how many `rows` were read, `kept`, `dropped` by reason and `edited` (kept, with
     another text) in how many `requests`. Reasons: `gone`, an issue was deleted, hidden or moved, or its whole
     repository was; `empty`, nothing is left of its text. An `InputError` if `out` has a data set already.
     """
+    data = _folder_of(data)
     wanted: defaultdict[str, set[int]] = defaultdict(set)
     for _, row in read_dataset(data):
         if "hash1" not in row:
@@ -72,6 +74,12 @@ def rehydrate_dataset(data: Path, out: Path, client: GitHubClient) -> dict[str, 
             summary = _write(data, out, store, client)
         (out / _STORE).unlink()
     return summary
+
+
+def _folder_of(data: Path) -> Path:
+    """Return the folder of the data set: that inside `data`, if it is the output folder of a `gis`."""
+    inside = data / "dataset"
+    return inside if inside.is_dir() and not (data / "data").exists() else data
 
 
 def _ends(row: PairRow) -> Iterator[tuple[str, int]]:

@@ -30,6 +30,9 @@ class AskConfig(EngineConfig):
         shown="no model",
     )
     seed: int | None = option("Sampling seed of --ask, if the server supports one.", None, flag="ask_seed")
+    retry_rejected: bool = option(
+        "Ask once more about each comment that the server refused or whose reply was of no use.", False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class GisCommandConfig:
             if one.name != "temperature" and getattr(self.ask, one.name) != getattr(usual, one.name):
                 flag = one.metadata["option"].flag or one.name
                 raise InputError(f"--{flag.replace('_', '-')} says how to ask; give --ask MODEL with it")
+        if self.asks and not (self.ask.model or "").strip():
+            raise InputError("--ask is empty; give the name of a model, such as gpt-4o-mini")
         if self.asks and gis.strategy == "events":
             raise InputError("--ask reads comments, and --strategy events leaves them out; give only one")
         if gis.dry_run and gis.no_crawl and not self.asks:

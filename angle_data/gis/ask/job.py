@@ -36,9 +36,11 @@ class AskJob(Job):
 
     command = "gis --ask"
 
-    def __init__(self, spec: AnnotatorSpec, run: Path, questions: Sequence[Question]) -> None:
+    def __init__(
+        self, spec: AnnotatorSpec, run: Path, questions: Sequence[Question], *, retry_rejected: bool = False
+    ) -> None:
         self.spec, self.run = spec, run
-        self.retry_rejected, self.passed_over = False, {}
+        self.retry_rejected, self.passed_over = retry_rejected, {}
         self.questions = [one for one in questions if spec.takes(one.source)]
         self.total = len(self.questions)
         self.answers = Answers(spec.model)
@@ -68,8 +70,8 @@ class AskJob(Job):
         return _REPLY_CHARS
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Nothing is asked anew: there is no such option."""
-        return False
+        """Whether the server refused to answer, or nothing of its reply is of use."""
+        return self.why_useless(request, row) is not None
 
     def why_useless(self, request: ChatRequest, row: dict[str, Any]) -> str | None:
         """Return why nothing of a reply counts; None if something does."""

@@ -155,6 +155,12 @@ def _pairs(config: GisConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[
     negatives, vain = draw_negatives(
         positives, candidates, clusters.denied, ratio=config.negatives, seed=config.seed
     )
+    if config.negatives and not any(negatives.values()):
+        log.warning(
+            "no non-duplicates: no issue was found to pair with a duplicate (%s); crawl more issues, or add "
+            "negative pairs of your own before you train",
+            ", ".join(f"{reason} {count:,}" for reason, count in vain.items()) or "none was due",
+        )
     vain += Counter({f"denial_{reason}": count for reason, count in denials_dropped.items()})
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:

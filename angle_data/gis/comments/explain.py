@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.comments.grammar import MarkerLink
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import hosts_of
-from angle_data.jsonl import read_jsonl
+from angle_data.jsonl import dumps, read_jsonl
 from angle_data.text import whole_characters
 
 # Finds: "lumen/editor"
@@ -33,12 +34,17 @@ def explain_comments(
     hosts = hosts_of(site)
     for line, given in read_jsonl(path):
         repo, number, author, body = (given.get(name, ...) for name in ("repo", "number", "author", "body"))
-        told = isinstance(author, str | None) and isinstance(body, str | None)
-        named = isinstance(repo, str) and _REPO.fullmatch(repo)
-        if not (told and named and isinstance(number, int) and number is not True and number > 0):
+        is_sound = {
+            "repo": isinstance(repo, str) and _REPO.fullmatch(repo),
+            "number": isinstance(number, int) and number is not True and number > 0,
+            "author": isinstance(author, str | None),
+            "body": isinstance(body, str | None),
+        }
+        if bad := [name for name, sound in is_sound.items() if not sound]:
+            found = ", ".join(f"{name} {_short(given[name]) if name in given else 'missing'}" for name in bad)
             raise InputError(
                 f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
-                "(a text or null)"
+                f"(each a text or null); found: {found}"
             )
         body = whole_characters(body or "")
         said = read_comment(body, repo, number, author=author, hosts=hosts)
@@ -48,6 +54,11 @@ def explain_comments(
             row["others"] = _shown(said.others, body, why)
             row["retracts"] = said.retracts or said.denies
         yield row
+
+
+def _short(value: object) -> str:
+    """Return a value as JSON has it, cut to a few words' length."""
+    return shorten(dumps(value), 60, placeholder="...")
 
 
 def _shown(links: Iterable[MarkerLink], body: str, why: bool) -> list[dict[str, Any]]:

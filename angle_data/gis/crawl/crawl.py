@@ -184,9 +184,12 @@ class Crawl:
 @contextmanager
 def open_store(config: GisConfig) -> Iterator[Store]:
     """Open the store of `config.out` to write to it; an `InputError` if the folder is of another command."""
-    if any(config.out.glob("dataset/data/*.parquet")) and not (config.out / STORE_NAME).exists():
-        said = f"--out {config.out} holds a data set and no {STORE_NAME}"
-        raise InputError(f"{said}; give another, or delete it")
+    if not (config.out / STORE_NAME).exists():
+        if any(config.out.glob("dataset/data/*.parquet")):
+            said = f"--out {config.out} holds a data set and no {STORE_NAME}"
+            raise InputError(f"{said}; give another, or delete it")
+        if (config.out / "run.json").exists():
+            raise InputError(f"--out {config.out} holds a labelling run; give another directory")
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         yield store
 

@@ -313,6 +313,8 @@ class GitHubClient:
         if status == 401:
             said = f"wants a valid token (401); set {self.token_env} to one, or give --token-env"
             raise CredentialsError(f"{self.api_url} {said}")
+        if status == 501 and data is None:  # a server that knows no such request will not learn it
+            raise self.unlike()
         check_status(status, answer, message, self._server_now())
         if data is None:
             raise Transient("an answer that is no JSON")

@@ -138,6 +138,8 @@ class Store:
         # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
             said = f"{self.path} cannot be read or written ({error})"
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise InputError(f"{said}; make room and run the same command again") from None
             raise InputError(f"{said}; if it is damaged, move it away and crawl again") from None
 
     def repos(self) -> Iterator[Repo]:

@@ -188,7 +188,8 @@ def _judge_yield(counts: Mapping[str, Any], job: Job, error: BaseException | Non
         advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
     elif most.startswith(NOT_RECORDED):
         advice = "add the others to the file of --replies"
-    then = f"most: {most}); see rejected.jsonl, then {advice}" if most else f"the rest is missing); {advice}"
+    see = f"see {job.run / 'rejected.jsonl'}, then {advice}"
+    then = f"most: {most}); {see}" if most else f"the rest is missing); {advice}"
     if not counts["kept"]:
         said = f"no reply is of use ({counted(answered, 'reply', 'replies')}, {then}"
         return error or AnnotatorError(said)

@@ -183,6 +183,24 @@ def test_a_cut_reply_counts_for_nothing_and_more_tokens_ask_it_again(run, folder
     assert by_issue(audit(folder, "links"))[41]["kind"] == "asked"
 
 
+def test_replies_of_no_use_are_asked_for_once_more_if_wanted(run, folder):
+    with FakeOpenAI(lambda body: "Gladly!") as server:
+        code, _, errors = run(*command(folder, server))
+    rejected = folder / "asked" / "tiny" / "rejected.jsonl"
+    assert (code, f"see {rejected}, then" in errors, "--retry-rejected" in errors) == (1, True, True)
+    replies = REPLIES | {45: []}
+    with FakeOpenAI(lambda body: answer(body, replies)) as server:
+        assert run(*command(folder, server))[0] == 1
+        assert len(server.seen) == 0
+        assert run(*command(folder, server, "--retry-rejected"))[0] == 0
+        assert len(server.seen) == 7
+        answered = by_issue(audit(folder, "links"))
+        # What is of use is not asked for again; an invented number is not of use.
+        assert run(*command(folder, server, "--retry-rejected"))[0] == 0
+        assert [issue_of(seen.body) for seen in server.seen[7:]] == [44]
+    assert answered[41]["kind"] == "asked"
+
+
 def test_a_budget_ends_with_75_and_a_higher_one_goes_on(run, folder):
     limits = ("--concurrency", 1, "--max-tokens", 16, "--max-tokens-total")
     usage = {"usage": lambda body: (600, 5)}
@@ -255,6 +273,8 @@ def test_recorded_replies_answer(run, folder, tmp_path):
     [
         (("--max-usd", "5"), "--max-usd says how to ask; give --ask MODEL with it"),
         (("--base-url", "http://localhost:1/v1"), "--base-url says how to ask; give --ask MODEL with it"),
+        (("--ask", " "), "--ask is empty; give the name of a model"),
+        (("--retry-rejected",), "--retry-rejected says how to ask; give --ask MODEL with it"),
         (("--ask-seed", "1"), "--ask-seed says how to ask; give --ask MODEL with it"),
         (("--ask", "owner/model", "--engine", "server"), "has no public address"),
         (("--ask", "tiny", "--engine", "nothing"), "unknown engine 'nothing'"),

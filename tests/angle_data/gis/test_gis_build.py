@@ -295,6 +295,17 @@ def test_nothing_to_build(tmp_path):
     assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()
 
 
+def test_a_data_set_without_negatives_is_told(tmp_path, caplog):
+    write_store(
+        tmp_path, issues=[make_issue(1), make_issue(2)], comments=[make_comment(5, 2, "dup of #1", 9)]
+    )
+    assert build_gis(GisConfig(tmp_path)).counts["negatives"] == 0
+    assert "no non-duplicates: no issue was found to pair with a duplicate (no_" in caplog.text
+    caplog.clear()
+    build_gis(GisConfig(tmp_path, negatives=0.0))
+    assert "no non-duplicates" not in caplog.text
+
+
 @pytest.mark.usefixtures("plain")
 def test_too_few_clusters_leave_splits_out_and_no_matplotlib_the_figures(tmp_path, monkeypatch, caplog):
     comment = make_comment(5, 2, "Duplicate of #1", 9)

@@ -113,6 +113,13 @@ def test_a_data_set_of_another_command_is_not_replaced(run, listed, tmp_path):
     assert (code, errors) == (1, f"angle-data: error: {said}\n")
 
 
+def test_a_labelling_run_gets_no_crawl(run, listed, tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    code, _, errors = run("--repos", listed, "--out", tmp_path, "--api-url", "http://127.0.0.1:1")
+    said = f"--out {tmp_path} holds a labelling run; give another directory"
+    assert (code, errors) == (1, f"angle-data: error: {said}\n")
+
+
 def test_a_folder_or_a_list_is_needed_but_not_by_the_commands_beside_this_one(run):
     code, _, errors = run()
     assert (code, "Missing option '--out'." in errors) == (2, True)

@@ -118,6 +118,12 @@ def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
     assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
 
 
+def test_the_folder_of_a_gis_may_be_given_for_its_data_set(sets, tmp_path):
+    with FakeGitHub(WORLD) as github:
+        run(github, sets[1].parent, tmp_path)
+    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
+
+
 @pytest.mark.parametrize("out", ["", "dataset"])
 def test_no_data_set_is_written_over(sets, tmp_path, out):
     shutil.copytree(sets[1], tmp_path / "dataset")

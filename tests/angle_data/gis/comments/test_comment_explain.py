@@ -57,16 +57,24 @@ def test_addresses_of_the_given_server_are_references_and_others_are_not(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "found"),
     [
-        {"repo": "a/b", "number": 1}, {**ROW, "repo": "editor"}, {**ROW, "repo": "a/b\n"},
-        {**ROW, "number": "9"}, {**ROW, "number": True}, {**ROW, "author": {}}, {**ROW, "body": 3},
+        ({"repo": "a/b", "number": 1}, "author missing, body missing"),
+        ({**ROW, "repo": "editor"}, 'repo "editor"'),
+        ({**ROW, "repo": "a/b\n"}, r'repo "a/b\n"'),
+        ({**ROW, "number": "9"}, 'number "9"'),
+        ({**ROW, "number": True}, "number true"),
+        ({**ROW, "author": {}}, "author {}"),
+        ({**ROW, "body": 3}, "body 3"),
+        ({**ROW, "body": ["long"] * 99}, "body ...long"),
     ],
-)  # fmt: skip
-def test_a_bad_line_is_named(tmp_path, line):
+)
+def test_a_bad_line_is_named(tmp_path, line, found):
     message = r"comments.jsonl:2: a comment has repo \(owner/name\), number \(1 or more\), author and body"
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         list(explain_comments(write(tmp_path, ROW, line)))
+    said = str(raised.value).partition("found: ")[2]
+    assert (said.startswith(found.replace("...", '["')), len(said) < 99) == (True, True)
 
 
 def test_an_empty_file_is_an_error_and_not_silence(tmp_path):

@@ -83,6 +83,20 @@ def test_rows_are_read_in_order_without_sorting_a_table_in_memory(store, table):
         assert "TEMP B-TREE" not in plan
 
 
+def test_a_full_disk_asks_for_room_and_keeps_what_is_there(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    said = r"crawl\.sqlite cannot be read or written \(.*full\); make room and run the same command again$"
+    with Store.open(path) as opened:
+        opened.save([make_issue(1)])
+    full = Store.open(path)
+    # Stands in for the disk: SQLite reports both in the same way.
+    full.database.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(InputError, match=said), full:
+        full.save([make_issue(n) for n in range(1, 1_000)])
+    with Store.open(path) as opened:
+        assert [issue.number for issue in opened.issues()] == [1]
+
+
 def test_a_damaged_store_is_one_line_wherever_it_is_noticed(tmp_path):
     path = tmp_path / "crawl.sqlite"
     with Store.open(path) as opened:

@@ -56,6 +56,14 @@ def test_a_passing_fault_is_waited_out_as_long_as_the_server_asks(world, fault, 
         assert len(github.seen) == 3
 
 
+def test_a_server_that_knows_no_such_request_is_not_asked_again(world):
+    with FakeGitHub(world, faults=[Fault("html", 501)]) as github:
+        client, slept = client_for(github)
+        with pytest.raises(InputError, match="does not answer like GitHub's API; check --api-url"):
+            client.get(PATH)
+        assert (len(github.seen), slept) == (1, [])
+
+
 def test_the_wait_for_the_reset_goes_by_the_servers_clock(world):
     """The server's clock is an hour ahead of ours: by ours the reset would be two hours away."""
     with FakeGitHub(world, faults=[Fault("primary", 403)], skew_s=3_600) as github:
