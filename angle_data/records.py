@@ -24,7 +24,7 @@ RECORDED = "recorded-"
 """How the checkpoint of recorded replies begins; the digest of their file follows."""
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
 TOP_GRADE = 5
-QUERY = "query"
+QUERY: Literal["query"] = "query"
 """The kind of a candidate that is a search query, which its source answers."""
 MEANINGS = (
     "nothing in common",

@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Literal
 
 from angle_data.annotators.base import Failure, Reply
@@ -80,24 +79,30 @@ def read_answer(raw: Any, source: str = "") -> Answer:
 
 def _read(raw: Mapping[str, Any], choice: Mapping[str, Any] | None, source: str) -> Answer:
     said = Said() if choice is None else said_in(choice)
-    has_words = any(map(str.strip, chain(said.texts, said.others, said.arguments)))
-    error = reported_error(choice, in_choice=True, has_words=has_words)
-    error = error or reported_error(raw, in_choice=choice is not None, has_words=has_words)
+    finish, usage, error = _outcome(raw, choice, said)
     content = said.content().replace("\0", "").lstrip("\ufeff\u200b\u2060")
     answer, thinking = split_thinking(content, source)
     refusal = "".join(said.refusals)
     if not answer.strip() and not refusal:
         answer = "\n".join(said.arguments) or answer_in_thoughts("\n".join(said.thoughts), source) or answer
-    usage = read_usage(raw, has_text=bool(answer.strip()))
     thinking = "\n".join(filter(None, (*said.thoughts, thinking)))
+    return Answer(answer, finish, thinking, usage, refusal, error)
+
+
+def _outcome(
+    raw: Mapping[str, Any], choice: Mapping[str, Any] | None, said: Said
+) -> tuple[Finish, dict[str, int], CallError | None]:
+    """Return how a message ended, the tokens that it took, and the error that it reports."""
+    usage = read_usage(raw, has_words=said.has_words())
     finish = "unknown" if choice is None else _finish(choice)
+    error = _reported_within(raw, choice, said)
     if error is None and choice is None:
         error = _missing(raw)
     elif error is None and finish == "failed":
         error = Unfinished(f"the service ended the reply early ({choice and ending_of(choice)})")
     if error is not None:
         error.usage = usage
-    return Answer(answer, finish, thinking, usage, refusal, error)
+    return finish, usage, error
 
 
 def reply_of(key: str, raw: Any, seconds: float) -> Reply:
@@ -107,16 +112,17 @@ def reply_of(key: str, raw: Any, seconds: float) -> Reply:
     fields. An error takes with it (`said`) what there is.
     """
     choice = choice_of(raw) if isinstance(raw, dict) else None
-    answer = read_answer(raw) if choice is None else _read(raw, choice, "")
-    if answer.error is not None and choice is None:
-        raise answer.error
-    reply = _held(key, raw, choice or {}, answer.usage, seconds)
-    if answer.error is None:
+    if choice is None and (error := read_answer(raw).error) is not None:
+        raise error
+    choice = choice or {}
+    _, usage, error = _outcome(raw, choice, said_in(choice))
+    reply = _held(key, raw, choice, usage, seconds)
+    if error is None:
         return reply
     if reply.text.strip() or "message" in reply.raw:
         said = {"reply": reply.text, "finish_reason": reply.finish_reason, "raw": reply.raw}
-        answer.error.said = {name: value for name, value in said.items() if value}
-    raise answer.error
+        error.said = {name: value for name, value in said.items() if value}
+    raise error
 
 
 def failure_of(key: str, error: CallError, message: str, kind: str | None = None) -> Failure:
@@ -134,21 +140,18 @@ def _held(
     """Return a message as it is journalled; `usage` are the tokens that were read."""
     message = choice["message"] if isinstance(choice.get("message"), dict) else {}
     content = message.get("content")
-    inner = {name: value for name, value in message.items() if name != "role"}
-    text = inner.pop("content") if isinstance(content, str) else ""
-    rest = {
-        name: value for name, value in choice.items() if name not in ("message", "index", "finish_reason")
-    }
+    text = content if isinstance(content, str) else ""
+    rest = _filled(choice, "message", "index", "finish_reason")
     given = body_of(raw).get("usage")
-    given = given if isinstance(given, dict) else {}
-    for name in _COUNTS:
-        if name in given and usage.get(name) != given[name]:
-            rest["usage"] = given
-    rest["message"] = _filled(inner)
+    told = given if isinstance(given, dict) and given != usage else {}
+    if told and any(name in told and usage.get(name) != told[name] for name in _COUNTS):
+        rest["usage"] = told
+    if inner := _filled(message, "role", "content" if content is text else "role"):
+        rest["message"] = inner
     ended = choice.get("finish_reason")
-    if not isinstance(ended, str | None):
+    if ended and not isinstance(ended, str):
         rest["finish_reason"] = ended
-    return Reply(key, text, ended if isinstance(ended, str) else None, usage, seconds, _filled(rest))
+    return Reply(key, text, ended if isinstance(ended, str) else None, usage, seconds, rest)
 
 
 def raw_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,8 +176,13 @@ def words_of(row: Mapping[str, Any]) -> str:
     return row["reply"] or (json.dumps(row["raw"], ensure_ascii=False) if row.get("raw") else "")
 
 
-def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
+def _filled(fields: Mapping[str, Any], *without: str) -> dict[str, Any]:
+    """Return the fields that say something, without those of the given names."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in without and value not in (None, "", [], {}, False)
+    }
 
 
 def _finish(choice: Mapping[str, Any]) -> Finish:
@@ -214,17 +222,24 @@ def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given := body.get(name), dict):
             if given.keys().isdisjoint(_AS_OPENAI):
                 return given
-            return {_AS_OPENAI.get(told, told): value for told, value in given.items()}
+            return {_AS_OPENAI.get(told) or told: value for told, value in given.items()}
     return {ours: body[other] for other, ours in _AS_OPENAI.items() if other in body}
 
 
-def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
+def read_usage(raw: Mapping[str, Any], *, has_words: bool) -> dict[str, int]:
     """Return the tokens of an answer under OpenAI's names; what cannot be believed is left out.
 
     Some services count the tokens of thoughts in the total alone (Gemini) or beside `completion_tokens`
-    (xAI), so the greatest of the ways to count is taken. A reply with text has not taken 0 tokens.
+    (xAI), so the greatest of the ways to count is taken. A reply with words, thoughts included, has not taken
+    0 tokens.
     """
     given = _given_usage(body_of(raw))
+    if len(given) == len(_COUNTS):  # as servers of one's own count; much faster
+        prompt, output, total = map(given.get, _COUNTS)
+        if (type(prompt) is int and type(output) is int and type(total) is int) and (
+            prompt > 0 < output and prompt + output == total < _MOST_TOKENS
+        ):
+            return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": total}
     usage = {name: count for name, value in given.items() if (count := _count(value)) is not None}
     prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if prompt is None and "input_tokens" in usage:  # Anthropic's, which count what is cached apart
@@ -238,7 +253,7 @@ def read_usage(raw: Mapping[str, Any], *, has_text: bool) -> dict[str, int]:
         output += thought
     if total and prompt is not None and total - prompt > (output or 0):
         output = total - prompt
-    if not output and has_text:
+    if not output and has_words:
         output = None
     for name, count in zip(_COUNTS, (prompt or None, output, total or None), strict=True):
         usage.pop(name, None)
@@ -279,6 +294,7 @@ _STATUS_OF = (
     (500, r"internal|server.?error|api.?error|upstream|provider.?error"),
 )
 _STATUS_WORDS = [(status, re.compile(words, re.IGNORECASE)) for status, words in _STATUS_OF]
+_ERROR_FIELDS = frozenset({"error", "errors"})
 _SEARCHED = 500  # characters of a message that are searched for words
 # What gateways write in place of an error where there is none.
 _SUCCESS = frozenset({"", "0", "200", "none", "null", "success", "ok"})
@@ -305,6 +321,17 @@ def reported_error(body: Any, *, in_choice: bool, has_words: bool = False) -> Ca
     status = _status_of(inner, message, codes) or _status_of(body, "", frozenset())
     said = message or f"the service reports an error ({', '.join(sorted(codes))})"
     return BadAnswer(said) if status is None else service_error(status, said, codes, {})
+
+
+def _reported_within(
+    raw: Mapping[str, Any], choice: Mapping[str, Any] | None, said: Said
+) -> CallError | None:
+    """Return the error that a choice reports, or the message around it."""
+    if choice is not None and _ERROR_FIELDS.isdisjoint(choice) and _ERROR_FIELDS.isdisjoint(raw):
+        return None  # as nearly always
+    has_words = said.has_answer()
+    in_choice = reported_error(choice, in_choice=True, has_words=has_words)
+    return in_choice or reported_error(raw, in_choice=choice is not None, has_words=has_words)
 
 
 def _is_success(message: str, codes: frozenset[str]) -> bool:

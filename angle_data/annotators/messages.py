@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts")
@@ -37,6 +38,14 @@ class Said:
     refusals: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+
+    def has_answer(self) -> bool:
+        """Whether there are words apart from thoughts and a refusal."""
+        return any(map(str.strip, chain(self.texts, self.others, self.arguments)))
+
+    def has_words(self) -> bool:
+        """Whether there are words apart from a refusal."""
+        return self.has_answer() or any(map(str.strip, self.thoughts))
 
     def content(self) -> str:
         """Return the text, thoughts in its own marks included."""

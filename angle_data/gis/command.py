@@ -73,7 +73,7 @@ def gis(config: GisCommandConfig) -> tuple[dict[str, Any], str, *tuple[AngleErro
     built = build_gis(options, asked.answers if asked else None)
     counts = {"counts": built.counts, "dataset": built.dataset, "left_out": built.report["left_out"]}
     problem = built.ledger.problem() if crawled else None
-    counts |= {"ask": asked.counts} if asked else {}
+    counts |= {"ask": asked.session.counts if asked.session else {}} if asked else {}
     counts |= {"crawl": asdict(crawled)} if crawled else {}
     return counts, _table(crawled, asked, built), *([problem] if problem else [])
 
@@ -181,6 +181,8 @@ def _table(crawled: CrawlSummary | None, asked: AskResult | None, summary: GisSu
         cost = f"{crawled.requests:,} ({crawled.points:,} points)"
         rows = [*stored, ("requests", cost), *rows]
     rows += summary.ledger.rows()
+    if asked is not None and asked.session is not None and asked.session.spent.tokens.total:
+        rows.append(("spent on asking", str(asked.session.spent)))
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)

@@ -8,6 +8,7 @@ kind of `failure` that engines make of it, and `failure_local` that llama.cpp do
 
 import asyncio
 import json
+import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -239,3 +240,62 @@ def test_the_pieces_of_a_stream_are_joined_whatever_they_are(pieces, message):
     assert message is None or found["choices"][0]["message"] == message
     answer = read_answer(found)
     assert (answer.text, answer.finish) == ("1. The pod.", "done")
+
+
+# --- the page of the documentation; `ANGLE_GOLDEN=write` writes it ------------------------------------
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/answers.md"
+BEGINNING = """\
+# What services answer
+
+{shapes} shapes in which {services} services and kinds of gateways answer. Each is a line of
+`tests/answers/shapes.jsonl`, with its JSON, and a test holds each engine against it: ✓. vLLM without a server
+(`offline`, `ray`) gives a text and how it ended, so it cannot answer in the other shapes: –. This page is
+written from that file; a test keeps it so.
+
+**Really asked**: vLLM 0.32, offline and as a server, and llama.cpp
+([log](../benchmarks/log/real-engines.md)). All other services are imitated after what the column "from"
+names. "imagined" is a shape for which we know no report: {imagined} of them.
+
+| service | model family | shape | read as | {engines} | from |
+| --- | --- | --- | --- | {rule} | --- |
+"""
+
+
+def read_as(shape):
+    if "kind" in shape and "text" not in shape:
+        status = shape.get("status")
+        return f"error, as HTTP {status}" if status else f"error, `{shape['kind']}`"
+    if "kind" in shape:
+        return f"{shape['finish']}, `{shape['kind']}`"
+    refused = ", a refusal" if shape.get("refusal") else ""
+    return shape["finish"] + ", thoughts taken off" * shape.get("thinks", False) + refused
+
+
+def cell(text):
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return f"[{'/'.join(text.split('/')[3:5])}]({text})" if text.startswith("https://") else text
+
+
+def page():
+    covered = {(shape["name"], engine) for shape, engine in SAYABLE}
+    text = BEGINNING.format(
+        shapes=len(SHAPES),
+        services=len({shape["service"] for shape in SHAPES}),
+        imagined=sum(shape["source"] == "imagined" for shape in SHAPES),
+        engines=" | ".join(ENGINES),
+        rule=" | ".join(["---"] * len(ENGINES)),
+    )
+    for shape in SHAPES:
+        told = [cell(shape[name]) for name in ("service", "family", "name")]
+        marks = ["✓" if (shape["name"], engine) in covered else "–" for engine in ENGINES]
+        text += f"| {' | '.join([*told, read_as(shape), *marks, cell(shape['source'])])} |\n"
+    return text
+
+
+def test_the_page_of_the_shapes_is_written_from_them():
+    if os.environ.get("ANGLE_GOLDEN") == "write":
+        PAGE.write_text(page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "ANGLE_GOLDEN=write pytest tests/answers/test_shapes.py"
+    )

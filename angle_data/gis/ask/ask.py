@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from angle_data.annotators.choice import choose_annotator
 from angle_data.gis.ask.config import GisCommandConfig
@@ -13,15 +12,15 @@ from angle_data.gis.build.answers import Answers
 from angle_data.gis.comments.readings import Readings
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.labelling.asking.forecast import SessionPlan, plan_all
-from angle_data.labelling.asking.session import ask_all, prepare
+from angle_data.labelling.asking.session import SessionResult, ask_all, prepare
 
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """What a session of asking gave; `counts` is the section of that name in its run.json."""
+    """What a session of asking gave: all answers, and how it ended, None where there was no question."""
 
     answers: Answers
-    counts: dict[str, Any]
+    session: SessionResult | None
 
 
 def check_annotator(config: GisCommandConfig) -> None:
@@ -41,8 +40,8 @@ def ask_doubtful(config: GisCommandConfig) -> AskResult:
     """
     job = _job(config)
     if not job.questions:
-        return AskResult(job.answers, {})
-    return AskResult(job.answers, ask_all(job).counts)
+        return AskResult(job.answers, None)
+    return AskResult(job.answers, ask_all(job))
 
 
 def plan_asking(config: GisCommandConfig) -> SessionPlan:

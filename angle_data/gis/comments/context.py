@@ -62,7 +62,7 @@ TAKEN_BACK = expand(
 # A sentence that denies what the one before it said.
 # Finds: "It isn't."
 DENIED_NEXT = expand(
-    r"\W*+(?:(?:but|and|well|which|however)[, ]+){0,4}(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
+    r"\W*+(?:(?:but|and|well|which|however)[, ]++){0,4}(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"

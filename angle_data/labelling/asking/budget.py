@@ -6,6 +6,7 @@ Tokens are guessed from the length of a text; the few of chat templates count as
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Held
@@ -60,6 +61,44 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
 def usd_of(price: Price | None, tokens: Tokens) -> float | None:
     """Return what tokens cost, None when no price is known."""
     return None if price is None else price.of(tokens.prompt, tokens.completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a run folder took in all its sessions.
+
+    `estimated` are the tokens that no service has counted. `usd` is None when no price is known, or nothing
+    is to be `paid`.
+    """
+
+    tokens: Tokens
+    estimated: float
+    usd: float | None
+    paid: bool
+
+    def counts(self) -> dict[str, Any]:
+        """Return it as the entries of `--json`; the first three counts are those of run.json."""
+        return {
+            "tokens": {
+                "prompt_tokens": self.tokens.prompt,
+                "completion_tokens": self.tokens.completion,
+                "total_tokens": self.tokens.total,
+                "estimated_tokens": self.estimated,
+            },
+            "usd": self.usd,
+        }
+
+    def __str__(self) -> str:
+        """Say it to people."""
+        tokens = self.tokens
+        told = f"{tokens.total:,.0f} tokens ({tokens.prompt:,.0f} of prompts, "
+        told += f"{tokens.completion:,.0f} of replies"
+        if self.estimated:
+            part = "" if self.estimated == tokens.total else f"{self.estimated:,.0f} of them "
+            told += f"; {part}estimated, the service does not count them"
+        if self.usd is not None:
+            return f"{told}), {'about ' if self.estimated else ''}{self.usd:,.4f} USD"
+        return f"{told}), " + ("price unknown: --price IN,OUT gives it" if self.paid else "nothing to pay")
 
 
 class Ledger:
@@ -143,6 +182,11 @@ class Ledger:
         limits = {"--max-usd": self._max_usd, "--max-tokens-total": self._max_tokens}
         named = " and ".join(f"{name} {most}" for name, most in limits.items() if most is not None)
         return f"{named}: {self.spent_so_far()}"
+
+    def spending(self, *, paid: bool) -> Spending:
+        """Return what the run folder took so far; `paid`: its annotator takes money."""
+        journal = self.journal
+        return Spending(journal.spent, journal.estimated, usd_of(self.price, journal.spent), paid)
 
     def spent_so_far(self) -> str:
         """Say what the run folder took so far."""

@@ -61,13 +61,15 @@ class Tokens:
 class Journal:
     """Finished requests by key. Holds about 120 bytes a row in memory; the rows stay on disk.
 
-    Its length is the number of replies. `spent` is what all rows took, those appended since included.
+    Its length is the number of replies. `spent` is what all rows took, those appended since included, and
+    `estimated` the tokens among them that no service has counted.
     `failures` are this session's, by key; they are not written. `unwritten` are lines that found no room on
     the disk; each further row tries again. `limits` are the `max_tokens` of all its rows.
     """
 
     def __init__(self, file: IO[bytes], model: str, out: FileIO | None = None) -> None:
-        self.spent, self._replies = Tokens(), 0
+        self.spent, self.estimated = Tokens(), 0.0
+        self._replies = 0
         self.failures: dict[str, Failure] = {}
         self.unwritten: list[bytes] = []
         self.limits = set[int]()
@@ -113,7 +115,7 @@ class Journal:
     def fail(self, failure: Failure) -> None:
         """Note a failure of this session, and what it took."""
         self.failures[failure.key] = failure
-        self.spent += _tokens_of(failure.usage)
+        self._spend(failure.usage)
 
     def rescued(self) -> AngleError:
         """Put what found no room into a file elsewhere, and return the error that says what to do with it."""
@@ -156,8 +158,14 @@ class Journal:
         path.unlink()
         log.info("%s are back from %s", counted(len(rows), "reply", "replies"), path)
 
+    def _spend(self, usage: Any) -> None:
+        tokens = _tokens_of(usage)
+        self.spent += tokens
+        if isinstance(usage, dict) and usage.get("estimated"):
+            self.estimated += tokens.total
+
     def _count(self, row: dict[str, Any]) -> None:
-        self.spent += _tokens_of(row.get("usage"))
+        self._spend(row.get("usage"))
         if "failed" in row:
             return
         if limit := limit_of(row):

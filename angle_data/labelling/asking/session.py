@@ -20,7 +20,7 @@ from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, MissingExtraError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.asking.budget import Ledger
+from angle_data.labelling.asking.budget import Ledger, Spending
 from angle_data.labelling.asking.collect import Collector
 from angle_data.labelling.asking.job import Job
 from angle_data.labelling.asking.journal import Journal, open_journal
@@ -32,19 +32,21 @@ log = logging.getLogger("angle.labelling")
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """What a finished session did; `counts` is the section of the same name in run.json.
+    """What a finished session did.
 
-    `seconds` is the time of the asking.
+    `counts` is the section of the same name in run.json, with the `tokens` and `usd` that are `spent`: what
+    the run folder took in all its sessions. `seconds` is the time of the asking.
     """
 
     run: Path
     model: str
     counts: dict[str, Any]
+    spent: Spending
     seconds: float = 0.0
 
     def __str__(self) -> str:
         """Show it to people, without needless zeros."""
-        counts = dict(self.counts)
+        counts = {name: count for name, count in self.counts.items() if name not in ("tokens", "usd")}
         failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), counts.pop("degrees", {})
         always = ("requests", "asked", "kept")
         shown = {name: count for name, count in counts.items() if count or name in always}
@@ -57,6 +59,8 @@ class SessionResult:
         ]
         if (share := degrees.get("higher_shares_more")) is not None:
             lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
+        if self.spent.tokens.total:  # recorded replies do not say what they took
+            lines.append(f"spent in all: {self.spent}")
         return "\n".join([*lines, f"{self.model} -> {self.run}"])
 
 
@@ -132,7 +136,8 @@ def ask_all(job: Job) -> SessionResult:
         write_run(job, earlier, ledger, counts, finished=finished, stopped_by=stopped_by)
     if error is not None:
         raise error
-    return SessionResult(job.run, spec.model, counts, seconds)
+    spent = ledger.spending(paid=spec.paid)
+    return SessionResult(job.run, spec.model, counts | spent.counts(), spent, seconds)
 
 
 def _stopped(collector: Collector, journal: Journal, ledger: Ledger) -> BaseException:

@@ -139,6 +139,8 @@ def test_answers_confirm_deny_and_leave_open(run, folder):
     meaning = card.partition("Label 1: ")[2].partition("Label 0")[0]
     assert "a language model that was asked reads it there" in meaning
     assert "asked            comments 6, confirm 4, deny 1, leave open 1\n" in text
+    spent = "105 tokens (70 of prompts, 35 of replies), price unknown: --price IN,OUT gives it"
+    assert text.splitlines()[-2] == f"spent on asking  {spent}"
 
 
 def answer_of_issue(number):

@@ -48,10 +48,11 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch
     assert {row["model"] for row in candidates} == {"tiny"}
     none = ("blank_texts", "repeated_rows", "from_journal", "unanswered", "refused", "without_sentence")
     some = {"requests": 60, "asked": 60, "replied": 60, "kept": 120, "failed": {}, "rejected": {}}
-    assert summary.counts == dict.fromkeys(none, 0) | some
     settings = run_json(tmp_path)
-    assert settings["counts"] == summary.counts
+    assert settings["counts"] == dict.fromkeys(none, 0) | some
     assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
+    spent = {"tokens": settings["tokens"] | {"estimated_tokens": 0}, "usd": None}
+    assert summary.counts == settings["counts"] | spent
     journal = rows(tmp_path / "run" / "journal.jsonl")
     assert {row["key"] for row in journal} == {row["key"] for row in candidates}
     assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
