@@ -214,7 +214,7 @@ def _given_usage(body: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given := body.get(name), dict):
             if given.keys().isdisjoint(_AS_OPENAI):
                 return given
-            return {_AS_OPENAI.get(told, told): value for told, value in given.items()}
+            return {_AS_OPENAI.get(str(told), str(told)): value for told, value in given.items()}
     return {ours: body[other] for other, ours in _AS_OPENAI.items() if other in body}
 
 
