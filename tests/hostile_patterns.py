@@ -3,9 +3,9 @@
     python tests/hostile_patterns.py PACKAGE.PREFIX …      (patterns to test beside those, as JSON, on stdin)
 
 A hostile text is what leads to a repetition of the pattern, then what is repeated, thousands of times, then
-an odd end. It is tried in the way in which the package uses the pattern: `match` at one place, `search` at each.
-A text that takes a while is tried again eight times as long: linear work takes eight times as much, work that
-grows with the square sixty-four times.
+an odd end. It is tried in the way in which the package uses the pattern: `match` at one place, `search` at
+each. A text that takes a while is tried again eight times as long: linear work takes eight times as much,
+work that grows with the square sixty-four times.
 
 Time is CPU time of this process: other work on the machine does not count. Prints one line a pattern that
 fails; a process that does not end at all is ended by its own limit.

@@ -1,7 +1,7 @@
 """Rows of the result files of batches, and bodies of errors, as services write them. A newcomer adds a line.
 
 A line of batch_rows.jsonl: the `row`, and the `text` that it gives, or the `kind` of its failure and words
-that this `says`. 
+that this `says`.
 A line of error_bodies.jsonl: `status`, `type` and `body` of an answer over HTTP, the kind of the
 failure, words that it says, and whether the same request is worth asking `again`.
 """

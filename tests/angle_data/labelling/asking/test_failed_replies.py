@@ -1,4 +1,4 @@
-"""A reply that the service calls failed was paid for: its words and tokens stay, and its text is asked again."""
+"""A reply that the service calls failed was paid for: words and tokens stay, and its text is asked again."""
 
 import pytest
 from fake_openai import FakeOpenAI, completion
