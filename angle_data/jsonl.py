@@ -65,8 +65,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError:
         if is_binary:  # an image, a document, a spreadsheet under another name
             raise InputError(f"{path} is no text file, but holds binary data; export it as text") from None
-        place = f"{path}:{number}: not UTF-8 text"
-        raise InputError(f"{place}; convert the file to UTF-8") from None
+        raise InputError(f"{path}:{number}: not UTF-8 text; convert the file to UTF-8") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{path}: damaged gzip file ({error})") from None
 

@@ -19,15 +19,13 @@ MOST_TEXTS = 2_000
 """Pairs are drawn among so many texts at most, taken by hash: `angle-data mine` draws more."""
 FEWEST_TEXTS = 8
 
-TextPair = tuple[str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
     """Distinct pairs, and distinct texts among which more are to be drawn; `name` is for reports."""
 
     name: str
-    pairs: Sequence[TextPair]
+    pairs: Sequence[tuple[str, str]]
     texts: Sequence[str]
 
     def sha256(self) -> str:
@@ -53,7 +51,7 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     sets = [*labelled, *measured]
     known = {pair_key(a, b) for own in sets for a, b in zip(own.text1, own.text2, strict=True)}
     taken = {normalise(text) for own in measured for text in (*own.text1, *own.text2)}
-    distinct_pairs = {key: pair for pair in pairs if (key := pair_key(*pair)) not in known}
+    distinct_pairs = {pair_key(*pair): pair for pair in pairs if pair_key(*pair) not in known}
     distinct = {key: text for text in texts if (key := normalise(text)) not in taken}
     order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST_TEXTS]
     if len(distinct_pairs) < 2 and len(order) < FEWEST_TEXTS:
@@ -65,8 +63,8 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     return Unscored(names, list(distinct_pairs.values()), [distinct[key] for key in order])
 
 
-def _read(specs: Sequence[str]) -> tuple[list[TextPair], list[str]]:
-    pairs: list[TextPair] = []
+def _read(specs: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    pairs: list[tuple[str, str]] = []
     texts: list[str] = []
     for place, row in (item for spec in specs for item in read_rows(spec, "train")):
         names = text_columns(row)

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from train_runs import write
+from train_runs import now, write
 
 from angle_data.errors import InputError
 from angle_train import evaluate, fit
@@ -37,13 +37,14 @@ def searched(tmp_path_factory, rows):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory, tiny_model_dir, rows, searched):
     out = tmp_path_factory.mktemp("fitted") / "model"
+    learned = now(rows)  # what a model learned shows no gain
 
     def call(**options):
         return fit(
-            rows,
+            learned,
             backbone=tiny_model_dir,
             out=out,
-            dev=rows,
+            dev=learned,
             test_search=searched,
             device="cpu",
             **FAST | options,
@@ -89,8 +90,13 @@ def test_verdict_card_page_and_file_rest_on_the_search(fitted, searched):
     assert ("search", gain.count) in roles
 
 
-def test_training_pairs_that_are_in_the_search_are_said(fitted):
-    _, result = fitted
+def test_training_pairs_that_are_in_the_search_are_said_and_decide_nothing(
+    tiny_model_dir, rows, searched, tmp_path
+):
+    given = {"dev": rows, "test_search": searched, "device": "cpu", **FAST}
+    result = fit(rows, backbone=tiny_model_dir, out=tmp_path / "model", **given)
+    assert result.report.kept == "backbone"
+    assert "hold too many training or dev pairs to show a gain" in result.report.verdict.advice
     (leak,) = [
         found
         for found in result.report.details["leaks"]

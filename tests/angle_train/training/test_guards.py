@@ -64,7 +64,7 @@ def test_weights_that_harm_a_guard_with_any_share_are_not_taken():
     assert (choice.chosen, choice.refused) == (2, False)  # another one does no harm
     choice = choose([base, refused, replace(other, available=False)], [dev])
     assert (choice.chosen, choice.refused, choice.best) == (0, True, 1)
-    assert "which surely loses too much on guards" in choice.sentence("", "dev pairs")
+    assert "it surely loses too much on guards" in choice.sentence("", "dev pairs")
 
 
 def test_a_loss_that_may_be_chance_refuses_nothing():
