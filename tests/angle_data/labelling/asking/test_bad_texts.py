@@ -120,7 +120,8 @@ def test_a_low_yield_is_a_warning_with_its_reasons(tmp_path, caplog, floor, warn
     with FakeOpenAI(reply) as server:
         counts = label(config(tmp_path, server, min_yield=floor)).counts
     assert counts["kept"] == 4
-    said = "only 25 % of what was asked for is of use (4 of 16; most: refusal 6); see rejected.jsonl, then"
+    what = "only 25 % of what was asked for is of use (4 of 16; most: refusal 6)"
+    said = f"{what}; see {tmp_path / 'run' / 'rejected.jsonl'}, then"
     assert (said in caplog.text) == warned
 
 
