@@ -54,4 +54,5 @@ def _job(config: GisCommandConfig) -> AskJob:
     gis = config.gis
     spec = choose_annotator(config.ask, config.run)
     with Store.open(gis.out / STORE_NAME, read_only=True) as store, Readings(gis.out) as readings:
-        return AskJob(spec, config.run, list(find_questions(store, gis, readings.read)))
+        questions = find_questions(store, gis, readings.read, guesses=config.ask.ask_guesses)
+        return AskJob(spec, config.run, list(questions), guesses=config.ask.ask_guesses)

@@ -30,6 +30,10 @@ class AskConfig(EngineConfig):
         shown="no model",
     )
     seed: int | None = option("Sampling seed of --ask, if the server supports one.", None, flag="ask_seed")
+    ask_guesses: bool = option(
+        'Have --ask read guesses, too ("maybe a duplicate of #5?"): twice the requests for few links.',
+        False,
+    )
 
 
 @dataclass(frozen=True, slots=True)

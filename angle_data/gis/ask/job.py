@@ -36,12 +36,14 @@ class AskJob(Job):
 
     command = "gis --ask"
 
-    def __init__(self, spec: AnnotatorSpec, run: Path, questions: Sequence[Question]) -> None:
+    def __init__(
+        self, spec: AnnotatorSpec, run: Path, questions: Sequence[Question], *, guesses: bool = False
+    ) -> None:
         self.spec, self.run = spec, run
         self.retry_rejected, self.passed_over = False, {}
         self.questions = [one for one in questions if spec.takes(one.source)]
         self.total = len(self.questions)
-        self.answers = Answers(spec.model)
+        self.answers = Answers(spec.model, guesses=guesses)
         self._prompt = load_prompt(packaged_folder("prompts") / PROMPT, {"issue", "named", "comment"})
         self._asked: dict[str, Question] = {}
 
