@@ -10,8 +10,9 @@ issue, without titles, for these comments have no threads. The replies are those
 saw the text of each question and no label (ask-replies.jsonl, by the hash of the question); they pass the
 product's own reader. They were written before the prompt said when "I believe" is a statement.
 
-Each row of a table adds one kind of doubt: guesses; comments that speak of a duplicate without a link; those
-that name an issue and say something related. Scored as by `markers.py`. The price is in requests for 1,000
+Each row of a table adds one kind of doubt: comments that speak of a duplicate without a link; those that name
+an issue and say something related, which is what `--ask` sends; guesses, as with `--ask-guesses`.
+Scored as by `markers.py`. The price is in requests for 1,000
 comments, and these for each point of recall. In these files nearly every comment speaks of duplicates; of
 usual comments few are doubtful.
 """
@@ -48,9 +49,9 @@ _HERE = Path(__file__).parent
 _OURS = ("held-out", "languages-held-out", "further", "languages")
 _STEPS = {
     "markers alone": (),
-    "+ guesses": ("guess",),
-    "+ no link": ("guess", "no_link"),
-    "+ related": ("guess", "no_link", "related"),
+    "+ no link": ("no_link",),
+    "+ related": ("no_link", "related"),
+    "+ guesses": ("no_link", "related", "guess"),
 }
 
 
@@ -97,7 +98,7 @@ def report(name: str, rows: list[dict[str, Any]], replies: dict[str, str]) -> No
     tokens = [estimate(prompt.fill(question.values)) for question in asked_of]
     print(f"\nabout {sum(tokens) / max(len(tokens), 1):.0f} prompt tokens a request, without titles")
     _, _, before = tally(rows, replies, ())
-    _, _, after = tally(rows, replies, _STEPS["+ related"])
+    _, _, after = tally(rows, replies, _STEPS["+ guesses"])
     for lang in sorted(before):
         shown = [f"P {p:.3f} R {r:.3f}" for p, r in (rates(before[lang]), rates(after[lang]))]
         print(f"{lang}: {before[lang]['comments']:>3} comments, {shown[0]}, with --ask {shown[1]}")

@@ -53,5 +53,7 @@ def _job(config: GisCommandConfig) -> AskJob:
     gis = config.gis
     spec = choose_annotator(config.ask, config.run)
     with Store.open(gis.out / STORE_NAME, read_only=True) as store, Readings(gis.out) as readings:
-        questions = list(find_questions(store, gis, readings.read))
-    return AskJob(spec, config.run, questions, retry_rejected=config.ask.retry_rejected)
+        guesses = config.ask.ask_guesses
+        questions = list(find_questions(store, gis, readings.read, guesses=guesses))
+    again = config.ask.retry_rejected
+    return AskJob(spec, config.run, questions, guesses=guesses, retry_rejected=again)

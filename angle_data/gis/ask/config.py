@@ -33,6 +33,10 @@ class AskConfig(EngineConfig):
     retry_rejected: bool = option(
         "Ask once more about each comment that the server refused or whose reply was of no use.", False
     )
+    ask_guesses: bool = option(
+        'Have --ask read guesses, too ("maybe a duplicate of #5?"): twice the requests for few links.',
+        False,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,19 @@ class AskJob(Job):
     command = "gis --ask"
 
     def __init__(
-        self, spec: AnnotatorSpec, run: Path, questions: Sequence[Question], *, retry_rejected: bool = False
+        self,
+        spec: AnnotatorSpec,
+        run: Path,
+        questions: Sequence[Question],
+        *,
+        guesses: bool = False,
+        retry_rejected: bool = False,
     ) -> None:
         self.spec, self.run = spec, run
         self.retry_rejected, self.passed_over = retry_rejected, {}
         self.questions = [one for one in questions if spec.takes(one.source)]
         self.total = len(self.questions)
-        self.answers = Answers(spec.model)
+        self.answers = Answers(spec.model, guesses=guesses)
         self._prompt = load_prompt(packaged_folder("prompts") / PROMPT, {"issue", "named", "comment"})
         self._asked: dict[str, Question] = {}
 

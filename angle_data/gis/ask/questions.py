@@ -23,8 +23,6 @@ MOST_NAMED = 25
 
 _LONGEST = 2_000  # characters of a comment; the middle of a longer one is left out
 _LONGEST_TITLE = 200
-# Why a statement is tentative, where somebody who reads can help; an objection is not settled by reading.
-_ASKED = ("guess", "unbacked")
 _BLANKS = re.compile(r"[ \t]+")
 _LINE_ENDS = re.compile(r"(?<!\s)\s*\n\s*")  # looked for where blanks begin only: else time is quadratic
 
@@ -71,11 +69,14 @@ class Question:
         return f"{name}: {title}" if title else name
 
 
-def find_questions(store: Store, config: GisConfig, read: Reader) -> Iterator[Question]:
+def find_questions(
+    store: Store, config: GisConfig, read: Reader, *, guesses: bool = False
+) -> Iterator[Question]:
     """Yield a question for every doubtful comment that names an issue, or whose thread does, in order.
 
-    Doubtful are statements of people that the build would leave tentative, as a guess or unbacked, if no
-    other one links the same two issues; and in issues that duplicate none by now, comments that speak of a
+    Doubtful are statements of people that the build would leave tentative as unbacked, or with `guesses` as a
+    guess, if no other one links the same two issues (an objection is not settled by reading); and
+    in issues that duplicate none by now, comments that speak of a
     duplicate without a link (see `doubts.doubt_of`). Equal comments of an issue give one question.
     """
     scan = scan_store(store, selection=config.selection(), read=read)
@@ -83,33 +84,34 @@ def find_questions(store: Store, config: GisConfig, read: Reader) -> Iterator[Qu
     accepted = [said for said in judged if said.status == "accepted"]
     linked = {unordered(said.duplicate, said.canonical) for said in accepted}
     settled = {said.duplicate for said in accepted}
-    guesses = {
+    reasons = ("guess", "unbacked") if guesses else ("unbacked",)
+    tentative = {
         said.url
         for said in judged
         if (said.status, said.facts.bot) == ("tentative", False)
-        and said.reason in _ASKED
+        and said.reason in reasons
         and unordered(said.duplicate, said.canonical) not in linked
     }
     for node in sorted(scan.heads):
         if not (scan.heads[node].is_pull or scan.heads[node].gone):
-            yield from _of_issue(store, scan, node, _Doubts(read, guesses, node in settled))
+            yield from _of_issue(store, scan, node, _Doubts(read, tentative, node in settled))
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """What makes the comments of an issue doubtful: the addresses of guesses, else their words.
+    """What makes the comments of an issue doubtful: the addresses of tentative ones, else their words.
 
-    Of an issue that is `settled`, a duplicate of another one already, guesses alone are.
+    Of an issue that is `settled`, a duplicate of another one already, tentative ones alone are.
     """
 
     read: Reader
-    guesses: set[str]
+    tentative: set[str]
     settled: bool
 
     def has(self, comment: Comment, repo: str, hosts: frozenset[str]) -> bool:
         """Whether a comment is doubtful."""
-        if comment.url in self.guesses or self.settled:
-            return comment.url in self.guesses
+        if comment.url in self.tentative or self.settled:
+            return comment.url in self.tentative
         said = self.read(comment.body, repo, comment.number, author=comment.author, hosts=hosts)
         about = (comment.body, said, repo, comment.number)
         return doubt_of(*about, author=comment.author, hosts=hosts) not in (None, "guess")

@@ -50,11 +50,13 @@ class CommentAnswer:
 class Answers:
     """The answers of one annotator by comment; `model` is empty where none was asked.
 
+    `guesses`: it was asked about guesses, too.
+
     A comment is known by its issue and its text, so that equal ones of an issue share an answer.
     """
 
-    def __init__(self, model: str = "") -> None:
-        self.model = model
+    def __init__(self, model: str = "", *, guesses: bool = False) -> None:
+        self.model, self.guesses = model, guesses
         self._found: dict[tuple[str, int, str], CommentAnswer] = {}
 
     def add(self, repo: str, number: int, body: str, answer: CommentAnswer) -> None:

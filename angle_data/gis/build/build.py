@@ -84,7 +84,7 @@ def build_gis(config: GisConfig, answers: Answers | None = None) -> GisSummary:
             log.warning("not read to the end: %s; run without --no-crawl to continue", names)
         splits, report = _pairs(config, scan, texts)
         report = {
-            "options": _options(config, selection, scan.answers.model),
+            "options": _options(config, selection, scan.answers),
             **report,
             "ledger": scan.ledger.report(),
         }
@@ -221,7 +221,7 @@ def _write_audit(folder: Path, scan: Scan, links: list[Statement], dropped: list
         write_jsonl(folder / f"{name}.jsonl", chain(found, pairs if status == "rejected" else ()))
 
 
-def _options(config: GisConfig, selection: Selection, asked: str) -> dict[str, Any]:
+def _options(config: GisConfig, selection: Selection, asked: Answers) -> dict[str, Any]:
     """The options that decide what is built, and the command that builds the same from the same store.
 
     `asked` is the model that doubtful comments were sent to, if any.
@@ -235,6 +235,6 @@ def _options(config: GisConfig, selection: Selection, asked: str) -> dict[str, A
             shown = ",".join(f"{share:g}" for share in value) if name == "ratios" else value
             shown = "LIST" if name == "repos" else shown
             command += f" --{name.replace('_', '-')}" + ("" if value is True else f" {shown}")
-    command += f" --ask {asked}" * bool(asked)
+    command += f" --ask {asked.model}" * bool(asked.model) + " --ask-guesses" * asked.guesses
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
     return {**listed, "command": command}

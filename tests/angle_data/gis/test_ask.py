@@ -85,7 +85,7 @@ def answer(body, replies=REPLIES):
 
 
 def command(folder, server, *more):
-    return ("--out", folder, "--no-crawl", "--tokenizer", "estimate", "--ask", "tiny",
+    return ("--out", folder, "--no-crawl", "--tokenizer", "estimate", "--ask", "tiny", "--ask-guesses",
             "--base-url", server.url, *more)  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_answers_confirm_deny_and_leave_open(run, folder):
     assert report["links"]["by_evidence"]["comment:asked:write_role"] == 3
     assert report["links"]["by_evidence"]["comment:asked:answered"] == 1
     assert report["links"]["rejected"]["annotator_denied"] == 1
-    assert report["options"]["command"].endswith("--ask tiny")
+    assert report["options"]["command"].endswith("--ask tiny --ask-guesses")
     card = (folder / "dataset" / "README.md").read_text()
     assert "A language model, tiny, was asked what 6 doubtful comments" in card
     assert "| `comment:asked:answered` | 1 |" in card
@@ -158,6 +158,15 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(run, folder, monkey
     assert run("--out", folder, "--no-crawl", "--tokenizer", "estimate")[0] == 0
     assert "asked" not in json.loads((folder / "report.json").read_text())
     assert {row["kind"] for row in audit(folder, "links")} == {"duplicate"}
+
+
+def test_guesses_are_asked_about_only_with_the_option(run, folder):
+    with FakeOpenAI(answer) as server:
+        without = [part for part in command(folder, server) if part != "--ask-guesses"]
+        assert run(*without)[0] == 0
+        assert sorted(issue_of(seen.body) for seen in server.seen) == [43, 46]
+    tentative = by_issue(audit(folder, "tentative"))
+    assert {41, 42, 44, 45, 47} <= {n for n, row in tentative.items() if row["reason"] == "guess"}
 
 
 def test_the_annotator_is_told_titles_and_names_and_no_secrets(run, folder, tmp_path):
@@ -265,7 +274,7 @@ def test_recorded_replies_answer(run, folder, tmp_path):
     )
     path = tmp_path / "replies.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    code, _, errors = run("--out", folder, "--no-crawl", "--ask", "me", "--replies", path)
+    code, _, errors = run("--out", folder, "--no-crawl", "--ask", "me", "--ask-guesses", "--replies", path)
     assert code == 0, errors
     assert by_issue(audit(folder, "links"))[41]["asked"]["model"] == "me"
 
@@ -277,6 +286,7 @@ def test_recorded_replies_answer(run, folder, tmp_path):
         (("--base-url", "http://localhost:1/v1"), "--base-url says how to ask; give --ask MODEL with it"),
         (("--ask", " "), "--ask is empty; give the name of a model"),
         (("--retry-rejected",), "--retry-rejected says how to ask; give --ask MODEL with it"),
+        (("--ask-guesses",), "--ask-guesses says how to ask; give --ask MODEL with it"),
         (("--ask-seed", "1"), "--ask-seed says how to ask; give --ask MODEL with it"),
         (("--ask", "owner/model", "--engine", "server"), "has no public address"),
         (("--ask", "tiny", "--engine", "nothing"), "unknown engine 'nothing'"),
