@@ -19,7 +19,7 @@ WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 7_756),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 8_087),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 4_005),
-    "fit, a run": (("angle_train.run",), 10_050),
+    "fit, a run": (("angle_train.run",), 10_497),
 }
 
 

@@ -19,7 +19,7 @@ MOST_TEXTS = 2_000
 """Pairs are drawn among so many texts at most, taken by hash: `angle-data mine` draws more."""
 FEWEST_TEXTS = 8
 
-TextPair = tuple[str, str]
+TwoTexts = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Unscored:
     """Distinct pairs, and distinct texts among which more are to be drawn; `name` is for reports."""
 
     name: str
-    pairs: Sequence[TextPair]
+    pairs: Sequence[TwoTexts]
     texts: Sequence[str]
 
     def sha256(self) -> str:
@@ -54,19 +54,19 @@ def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: S
     known = {pair_key(a, b) for own in sets for a, b in zip(own.text1, own.text2, strict=True)}
     taken = {normalise(text) for own in measured for text in (*own.text1, *own.text2)}
     distinct_pairs = {key: pair for pair in pairs if (key := pair_key(*pair)) not in known}
-    distinct = {key: text for text in texts if (key := normalise(text)) not in taken}
-    order = sorted(distinct, key=lambda key: (stable_hash(key), key))[:MOST_TEXTS]
+    distinct = {normal: text for text in texts if (normal := normalise(text)) not in taken}
+    order = sorted(distinct, key=lambda normal: (stable_hash(normal), normal))[:MOST_TEXTS]
     if len(distinct_pairs) < 2 and len(order) < FEWEST_TEXTS:
         raise InputError(
             f"the teacher has too little to score: {len(distinct_pairs)} pairs and {len(order)} texts that "
             f"neither have labels nor measure; give at least 2 pairs or {FEWEST_TEXTS} texts with "
             "--teacher-pairs (angle-data mine makes pairs)"
         )
-    return Unscored(names, list(distinct_pairs.values()), [distinct[key] for key in order])
+    return Unscored(names, list(distinct_pairs.values()), [distinct[normal] for normal in order])
 
 
-def _read(specs: Sequence[str]) -> tuple[list[TextPair], list[str]]:
-    pairs: list[TextPair] = []
+def _read(specs: Sequence[str]) -> tuple[list[TwoTexts], list[str]]:
+    pairs: list[TwoTexts] = []
     texts: list[str] = []
     for place, row in (item for spec in specs for item in read_rows(spec, "train")):
         names = text_columns(row)

@@ -22,7 +22,7 @@ from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.text import counted
 from angle_train.data.pairs import TEACHER, PairSet
 from angle_train.data.splits import LoadedPairs
-from angle_train.data.teacher import TextPair, Unscored, load_unscored
+from angle_train.data.teacher import TwoTexts, Unscored, load_unscored
 from angle_train.data.vectors import is_vectors, vectors_identity
 from angle_train.evaluation.similarity import cosine_blocks, cosine_rows, encoder_of, unit_rows
 from angle_train.model.load import backbone_identity
@@ -95,7 +95,7 @@ def _scored(unscored: Unscored, teacher: str, device: str | None) -> list[dict[s
     texts = list(unscored.texts)
     log.info("the teacher %s scores %s", teacher, _what(pairs, texts))
     if len(texts) > 1:
-        pairs += draw_pairs(texts, encode(texts))
+        pairs += pairs_among(texts, encode(texts))
     first, second = map(list, zip(*pairs, strict=True))
     cosines = cosine_rows(*np.split(encode([*first, *second]), 2))
     return [
@@ -104,12 +104,12 @@ def _scored(unscored: Unscored, teacher: str, device: str | None) -> list[dict[s
     ]
 
 
-def _what(pairs: Sequence[TextPair], texts: Sequence[str]) -> str:
+def _what(pairs: Sequence[TwoTexts], texts: Sequence[str]) -> str:
     found = [counted(len(pairs), "pair")] if pairs else []
     return " and ".join([*found, *([f"pairs drawn among {counted(len(texts), 'text')}"] if texts else [])])
 
 
-def draw_pairs(texts: Sequence[str], embeddings: NDArray[np.float32]) -> list[TextPair]:
+def pairs_among(texts: Sequence[str], embeddings: NDArray[np.float32]) -> list[TwoTexts]:
     """Return pairs among N texts, none twice: of each with a few of its neighbours, and with any other.
 
     Args:

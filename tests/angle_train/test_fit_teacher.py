@@ -19,7 +19,7 @@ from angle_train.data.vectors import load_vectors
 from angle_train.evaluation.similarity import pair_similarity
 from angle_train.run import fit, load_data
 from angle_train.train import teacher as teacher_module
-from angle_train.train.teacher import draw_pairs, taught_pairs
+from angle_train.train.teacher import pairs_among, taught_pairs
 
 FAST = {"epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 
@@ -136,13 +136,13 @@ def test_drawn_pairs_are_near_and_far_and_none_comes_twice():
     """On a circle the neighbours of a text are known: 1, 2 (rank 3) and 11 (rank 20) steps away."""
     angles = 2 * np.pi * np.arange(60) / 60
     texts = [f"text {number}" for number in range(60)]
-    found = draw_pairs(texts, np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
+    found = pairs_among(texts, np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
     apart = [abs(int(a.split()[1]) - int(b.split()[1])) for a, b in found]
     steps = [min(number, 60 - number) for number in apart]
     assert {*steps} == {1, 2, 11, 30}
     assert len({frozenset(pair) for pair in found}) == len(found)
     assert {text for pair in found for text in pair} == {*texts}
-    assert len(draw_pairs(["a", "b"], np.eye(2, dtype=np.float32))) == 1
+    assert len(pairs_among(["a", "b"], np.eye(2, dtype=np.float32))) == 1
 
 
 def test_the_texts_that_a_teacher_speaks_of_are_not_held_where_the_backbone_has_them(config, rows, tmp_path):
