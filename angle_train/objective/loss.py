@@ -81,7 +81,7 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     emb1 = embeddings[first]
     emb2 = embeddings[second]
     taught = labels["scale"] < 0  # see `data.pairs.APART`
-    rows = (emb1, emb2, score, weight, labels["scale"])
+    rows: tuple[Tensor, ...] = (emb1, emb2, score, weight, labels["scale"])
     terms: dict[str, Tensor] = {}
     if bool(taught.any()):
         one, other, wanted, trust, _ = (column[taught] for column in rows)
