@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from html.entities import html5
 from pathlib import Path
 from typing import Any, Self
@@ -398,9 +399,8 @@ class Transport:
 
 def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
     """Return the JSON of an answer, also where it comes as a stream of events that nobody asked for."""
-    charset = _CHARSET.search(headers.get("Content-Type", ""))
     try:
-        text = content.decode(charset[1] if charset else "utf-8").lstrip("\ufeff \t\r\n")
+        text = content.decode(_charset_in(headers.get("Content-Type", ""))).lstrip("\ufeff \t\r\n")
         is_stream = text.startswith((":", "data:", "event:", "id:"))
         return without_key(_of_events(text) if is_stream else json.loads(text), secret)
     except RecursionError:
@@ -410,6 +410,12 @@ def _decoded(content: bytes, headers: Mapping[str, str], secret: Secret) -> Any:
         if is_page or "html" in headers.get("Content-Type", ""):
             raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from None
         raise NoReply(f"the answer is broken JSON ({error})") from None
+
+
+@lru_cache(maxsize=16)  # a service has one or two
+def _charset_in(content_type: str) -> str:
+    charset = _CHARSET.search(content_type)
+    return charset[1] if charset else "utf-8"
 
 
 def _of_events(text: str) -> Any:
