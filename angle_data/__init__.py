@@ -15,6 +15,16 @@
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request
 - `calling/`: how a step is called and stopped: options of commands from a config, interrupts, notebooks
+
+Then the rooms, as data passes them:
+
+- `labelling/`: texts to candidates and grades; it asks `annotators/`
+- `ensembling/`: candidates and grades to one data set
+- `publish/`: a data set's parquet and card
+- `look/`: shows pairs, and serves the page to grade them
+- `project/`: takes these steps in their order
+- `gis/`: pairs from issues of GitHub
+- `similar/`: how alike texts are, for several of these
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class BackboneConfig:
         lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
             linear layer), or names of layers with commas between.
         frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are
-            computed once for each text: faster, and closer to the backbone. See `train.frozen`.
+            computed once for each text: faster, and closer to the backbone. See `training.frozen`.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.

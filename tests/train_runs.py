@@ -53,7 +53,7 @@ def pair_set(pairs, scores=None, name="made", **columns):
 
 
 def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, drop_leaks=False):
-    """The pairs of a run, as `run.load_data` makes them of its options."""
+    """The pairs of a run, as `inputs.load_data` makes them of its options."""
     sources = {"data": data, "human": human, "dev": dev, "test": test}
     given = load_sets(FitOptions(backbone="", out=Path(), scale=scale, **sources))
     return assign_uses(given, settle(recipe or Recipe(), given.training), drop_leaks=drop_leaks)

@@ -12,9 +12,9 @@ In reading order:
 `splits`: the pairs of a run: training, dev and test.
 `search_set`: documents, queries, and which documents each query should find.
 `judged`: pairs that a language model graded, a few of which people graded too.
-`guards`: pairs that say what must not get worse; `general.jsonl` has those of general text.
+`guards`: pairs that say what must not get worse; `general/guard.jsonl` has those of general text.
 `teacher`: pairs and texts without labels, for another model to score.
 `vectors`: texts with vectors that something else computed.
-`keep`: pairs that are to keep the backbone's similarity.
+`keep`: texts that are to stay as similar to each other as the backbone has them.
 `forms`: pairs as tuples, or as a `DatasetDict`, in the forms that the others read.
 """

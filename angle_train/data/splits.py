@@ -43,7 +43,7 @@ class RunData:
         test: Sets that nothing is chosen on.
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
-        taught: The pairs of `others` that a teacher scored, see `train.teacher`; none without a teacher.
+        taught: The pairs of `others` that a teacher scored, see `training.teacher`; none without a teacher.
         kept: Texts that are to keep their similarities, see `keep.load_to_keep`; none if there are none.
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.

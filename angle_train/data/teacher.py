@@ -1,6 +1,6 @@
 """What a teacher is to score: pairs without labels, or texts among which pairs are drawn.
 
-A teacher is a stronger embedding model, whose cosines train the model. `train.teacher` has it score these.
+A teacher is a stronger embedding model, whose cosines train the model. `training.teacher` has it score these.
 Imports no torch.
 """
 

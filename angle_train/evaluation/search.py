@@ -142,10 +142,11 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], PlacesArray, Plac
 
 
 def _keys(similarity: Array, places: PlacesArray) -> PlacesArray:
-    """Return an integer for each similarity (q, n) that is the larger, the earlier a document stands.
+    """Return an integer for each similarity (q, n): larger for a larger one, and of equal ones for the first.
 
-    The bits of a number in single precision, read as an integer, have the order of the numbers, but for the
-    sign. Below them stands the place, so that no two keys of a query are equal.
+    Documents stand in falling order of their ids, see `SearchSet.ids`. The bits of a number in single
+    precision, read as an integer, have the order of the numbers, but for the sign. Below them stands the
+    place, so that no two keys of a query are equal.
     """
     bits = (similarity.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)  # -0 is 0
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)

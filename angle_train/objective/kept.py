@@ -20,10 +20,9 @@ from torch import Tensor
 
 from angle_train.objective.terms import unit_rows
 
-_NEAR, _FAR = (
-    8,
-    40,
-)  # ranks of neighbours: two of the near ones are drawn with a text, and one of those beyond
+# Ranks of neighbours: two of the near ones are drawn with a text, and one of those beyond.
+_NEAR = 8
+_FAR = 40
 _BLOCK = 1024
 
 

@@ -1,5 +1,7 @@
 """The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
 
+Texts to keep and pairs that a teacher scored add a term each, see `combined_objective`.
+
 It works on the batches of `batches.PairCollator`, with little memory, or shared among several processes.
 """
 

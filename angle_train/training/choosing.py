@@ -38,7 +38,7 @@ SURE = 0.975
 """The confidence with which tuned weights take the backbone's place: that of a 95 % interval above 0."""
 
 MOST_RESAMPLES = 2_000
-_FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (LOG)
+_FEWEST = 5  # sources of a set: with fewer, their resamples tell no chance from a gain (benchmarks/log)
 TOO_FEW = (
     f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
 )

@@ -29,11 +29,8 @@ from angle_train.model.load import say_once
 from angle_train.training.activations import ActivationFile
 from angle_train.training.processes import process_number
 
-_LAYERS = (
-    "encoder.layer",
-    "transformer.layer",
-    "layers",
-)  # BERT and its kin, DistilBERT, ModernBERT and LLMs
+# Where the layers stand: in BERT and its kin; in DistilBERT; in ModernBERT and language models.
+_LAYERS = ("encoder.layer", "transformer.layer", "layers")
 _ABOVE = ("pooler", "norm", "final_norm")  # what comes after the layers
 
 
