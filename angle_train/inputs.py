@@ -31,17 +31,19 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         if reason:
             log.info("%s", reason)
         given = load_sets(options)
+        searches = load_searches(options.test_search or ())
+        searched = [found.pairs() for found in searches]
         if options.teacher or options.teacher_pairs:
             from angle_train.training.teacher import with_teacher
 
-            given = with_teacher(given, options)
+            given = with_teacher(given, options, searched)
         recipe = settle(options.recipe, given.training)
-        searches = load_searches(options.test_search or ())
         data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
         if options.judged:
             data = with_judged(data, options.judged)
         guarded, own = own_texts(data.train)
         own = [] if options.teacher else own  # how alike these are is for the teacher to say
-        kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, [*data.dev, *data.test])
+        measured = [*data.dev, *data.test, *searched]
+        kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
         guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe

@@ -36,8 +36,10 @@ log = logging.getLogger("angle.fit")
 _NEAR = (0, 3, 20)  # ranks of the neighbours that a text stands with, and it stands with one anywhere
 
 
-def with_teacher(given: LoadedPairs, options: FitOptions) -> LoadedPairs:
+def with_teacher(given: LoadedPairs, options: FitOptions, searched: Sequence[PairSet] = ()) -> LoadedPairs:
     """Return the pairs of a run with those that its teacher scores, if it has one.
+
+    It scores no text that dev or test pairs hold, nor one of the `searched` pairs of test searches.
 
     Raises:
         InputError: There is nothing to score, the teacher cannot be used, or has no vector for a text.
@@ -47,7 +49,7 @@ def with_teacher(given: LoadedPairs, options: FitOptions) -> LoadedPairs:
             raise InputError("--teacher-pairs are for a teacher to score; give --teacher MODEL too")
         return given
     labelled = [pairs for pairs in (given.others, given.human) if pairs is not None]
-    unscored = load_unscored(options.teacher_pairs or (), labelled, [*given.dev, *given.test])
+    unscored = load_unscored(options.teacher_pairs or (), labelled, [*given.dev, *given.test, *searched])
     if not (labelled or given.dev):
         log.warning(
             "warning: no dev pairs: of the pairs that the teacher scores, a tenth chooses the checkpoint; "

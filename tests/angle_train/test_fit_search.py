@@ -4,10 +4,11 @@ import json
 import re
 
 import pytest
-from train_runs import now, write
+from train_runs import now, run_of, write
 
 from angle_data.errors import InputError
 from angle_train import evaluate, fit
+from angle_train.inputs import load_data
 from angle_train.report.result import FitReport
 
 FAST = {"loss": "papers", "epochs": 6, "batch_size": 16, "learning_rate": 3e-3, "evals_per_epoch": 1}
@@ -137,3 +138,13 @@ def test_another_search_is_another_run(fitted, searched):
 def test_a_search_that_is_missing_is_said_before_anything_is_loaded(tiny_model_dir, rows, tmp_path):
     with pytest.raises(InputError, match="nowhere does not exist; give a folder with corpus"):
         fit(rows, backbone=tiny_model_dir, out=tmp_path / "out", test_search="nowhere")
+
+
+def test_texts_that_a_search_asks_for_are_not_kept(tmp_path, tiny_model_dir, rows, searched):
+    asked = [json.loads(line)["text"] for line in (searched / "queries.jsonl").read_text().splitlines()]
+    others = [f"Text {number}." for number in range(10)]
+    keep = write(tmp_path / "keep.jsonl", [{"text": text} for text in [*asked, *others]])
+    pairs = write(tmp_path / "pairs.jsonl", now(rows))
+    options = run_of(tiny_model_dir, tmp_path / "out", pairs, {}, keep=[keep], test_search=[str(searched)])
+    data, _ = load_data(options)
+    assert sorted(data.kept.texts) == others
