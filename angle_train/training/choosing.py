@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from angle_data.text import counted
 from angle_train.data.hold_out import connected
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.power import SPREAD
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 from angle_train.training.processes import rank_zero
 
@@ -46,7 +47,6 @@ TOO_FEW = (
 
 _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
-_SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
 _QUANTILE_80 = 0.842  # of the normal distribution: 8 times in 10
 _QUANTILE_SURE = 1.960  # at SURE
 
@@ -229,7 +229,7 @@ def what_pairs_show(sets: Sequence[PairSet]) -> str:
     total = sum(map(len, sets))
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
-    gain = min(1.0, (_QUANTILE_SURE + _QUANTILE_80) * _SPREAD / math.sqrt(alike))
+    gain = min(1.0, (_QUANTILE_SURE + _QUANTILE_80) * SPREAD / math.sqrt(alike))
     of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
     return (
         f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
