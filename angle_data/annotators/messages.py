@@ -207,9 +207,10 @@ def _add_calls(calls: Iterable[Any], said: Said) -> None:
     for call in calls:
         if not isinstance(call, dict):
             continue
-        inner = call.get("function")
+        inner = call.get("function") or call.get("custom")  # OpenAI's tools of free text
         function: dict[str, Any] = inner if isinstance(inner, dict) else call
-        arguments, mark, index = function.get("arguments"), call.get("id"), call.get("index")
+        arguments = function.get("arguments") or function.get("input")
+        mark, index = call.get("id"), call.get("index")
         mark = mark if isinstance(mark, str) and mark else None
         index = index if isinstance(index, int) else None
         begins = mark not in places if mark else bool(function.get("name"))

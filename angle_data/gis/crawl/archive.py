@@ -1,7 +1,8 @@
 """Reads event dumps instead of the API: GH Archive's hourly JSON lines, into the same store.
 
 First all files are searched for the ids of the listed repositories, which survive a renaming; then the events
-of these ids are read, whatever the repository was called. Of each issue the youngest version wins. Dumps lack
+of these ids are read, whatever the repository was called. Of each issue the youngest version wins, and a
+repository has the name of its latest event, in whatever order the files are read. Dumps lack
 marks of duplicates and edits, have gaps, and hold texts that were deleted since. Only files in the shape of
 2015 and later are read. https://www.gharchive.org
 """
@@ -60,6 +61,7 @@ class _Load:
     counts: Counter[str] = field(default_factory=Counter)
     firsts: dict[str, str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)
+    present: dict[int, tuple[str, str]] = field(default_factory=dict)  # id -> time of its name, and the name
     rows: list[RawRow] = field(default_factory=list)
 
     def learn(self, dump: _Dump) -> None:
@@ -112,6 +114,8 @@ class _Load:
             damage = str(error)
             log.warning("%s is damaged (%s); everything up to the damage is kept", dump.path, damage)
         self._flush()
+        for repo_id, (time, _) in self.present.items():
+            self.store.note_named(repo_id, time)
         del counts["blank"]
         note = read_note(self.store, dump.digest)
         note["lines"] = {kind: counts[kind] for kind in LINES if counts[kind]}
@@ -144,17 +148,26 @@ class _Load:
         found = rows_of_event(event)
         if not self.store.takes_site(found.page):
             return "other_site"
-        self._add(found)
-        return "used"
-
-    def _add(self, found: Archived) -> None:
-        if (found.repo_id, found.name) not in self.named:
-            self.store.note_site(found.page)
-            self.store.save_repo(Repo(found.repo_id, found.name, found.name))
-            self.named.add((found.repo_id, found.name))
+        self._note_name(found, event["created_at"])
         if self.names:
             self.ids.add(found.repo_id)
         self.rows += found.rows
+        return "used"
+
+    def _note_name(self, found: Archived, time: str) -> None:
+        """Note what a repository was called at a time; its latest name is the present one."""
+        last, name = self.present.get(found.repo_id) or self._known_name(found)
+        present = found.name if time >= last else name
+        if (found.repo_id, found.name) not in self.named or present != name:
+            self.store.note_site(found.page)
+            self.store.save_repo(Repo(found.repo_id, present, found.name))
+            self.named.add((found.repo_id, found.name))
+        self.present[found.repo_id] = max(last, time), present
+
+    def _known_name(self, found: Archived) -> tuple[str, str]:
+        """Return how the store calls a repository, and the time at which it was called so."""
+        known = self.store.repo(found.repo_id)
+        return (self.store.named_at(known.id), known.name) if known else ("", found.name)
 
     def _flush(self) -> None:
         """Write the page."""

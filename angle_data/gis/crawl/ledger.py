@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -160,7 +160,8 @@ class CrawlLedger:
 def read_ledger(store: Store, listed: Sequence[str] | None = None) -> CrawlLedger:
     """Return the ledger of a store, of the `listed` repositories or of all that are in it."""
     failures = store.failures()
-    known: dict[str, Repo | None] = {repo.name: repo for repo in store.repos()} | dict.fromkeys(failures)
+    known: dict[str, Repo | None] = {repo.name: store.named(repo.name) for repo in store.repos()}
+    known |= dict.fromkeys(failures)
     if listed is not None:
         known = {name: store.named(name) for name in listed}
     dumps = dump_record(store)
@@ -175,6 +176,7 @@ def read_ledger(store: Store, listed: Sequence[str] | None = None) -> CrawlLedge
         else:
             lines.append(Listed(name, name, unknown))
     names = {repo.id: repo.name for repo in known.values() if repo}
+    lines += _namesakes(store, known)
     aside = [*store.all_set_aside(), *store.refusals()]
     issues = {f"{names[repo]}#{number}": said for repo, number, said in aside if repo in names}
     return CrawlLedger(tuple(lines), issues, dumps)
@@ -190,6 +192,23 @@ def _line(store: Store, asked: str, repo: Repo) -> Listed:
     said = repo.status.removeprefix("error:") if repo.status != "ok" else ""
     hidden = int(store.meta(f"hidden:{repo.id}") or 0)
     return Listed(asked, repo.name, outcome, repo.id, said, read, used, **counts, hidden=hidden)
+
+
+def _namesakes(store: Store, known: Mapping[str, Repo | None]) -> list[Listed]:
+    """Return the repositories that once had a name of the list that another one has now; they are left out.
+
+    Names are used again. What a thread of one names would lead to the issues of the other.
+    """
+    holders = {name.lower(): repo for name, repo in known.items() if repo}
+    lines: list[Listed] = []
+    for repo in store.repos():
+        taken = sorted(repo.names & holders.keys())
+        if taken and all(repo.id != holder.id for holder in holders.values()):
+            now = holders[taken[0]].id
+            said = f"{taken[0]} is the name of another repository now (id {now}; this one has id {repo.id})"
+            line = _line(store, taken[0], repo)
+            lines.append(replace(line, outcome="moved", said=said, used=False))
+    return lines
 
 
 def dump_record(store: Store) -> dict[str, Any]:

@@ -151,10 +151,22 @@ class Store:
         return next(self._read(Repo, "WHERE id = ?", repo_id), None)
 
     def named(self, name: str) -> Repo | None:
-        """Return the repository listed or known under this name (present names go first), None if none is."""
+        """Return the repository listed or known under this name, None if none is.
+
+        Present names go first; of several that event dumps call so, the one that was called so last.
+        """
         found = [repo for row in sorted(self._ids[name.lower()]) if (repo := self.repo(row))]
-        present = (repo for repo in found if repo.name.lower() == name.lower())
-        return next(present, found[-1] if found else None)
+        present = [repo for repo in found if repo.name.lower() == name.lower()]
+        last = found[-1] if found else None
+        return max(present, key=lambda repo: self.meta(f"named:{repo.id}") or "", default=last)
+
+    def named_at(self, repo_id: int) -> str:
+        """Return the last time for which the name of a repository is known, empty if none is."""
+        return max(self.meta(f"{of}:{repo_id}") or "" for of in ("named", "crawled"))
+
+    def note_named(self, repo_id: int, time: str) -> None:
+        """Note the time of the latest event that tells the name of a repository."""
+        self.set_meta(f"named:{repo_id}", time)
 
     def failures(self) -> dict[str, str]:
         """Return the names that led to no repository, each with its `error:...` status."""

@@ -11,7 +11,7 @@ from fake_github_world import FakeComment, FakeIssue, FakeRepo
 from angle_data.errors import InputError
 from angle_data.gis.crawl import archive, dump_events, dump_files
 from angle_data.gis.crawl.archive import load_archives, read_archives
-from angle_data.gis.crawl.ledger import dump_record, hours_of
+from angle_data.gis.crawl.ledger import dump_record, hours_of, read_ledger
 from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.selection import GisConfig
 from angle_data.gis.crawl.store import Store
@@ -189,6 +189,58 @@ def test_a_listed_repository_is_followed_through_a_rename(tmp_path, store):
     path = write(tmp_path / "hour.json", event("IssuesEvent", "opened", item(1)), later)
     assert load_archives(store, [path], ["org/tool"])["used"] == 2
     assert [(repo.name, repo.aliases) for repo in store.repos()] == [(NEW, ("org/tool",))]
+
+
+def called(name, day, number=1, repo_id=77):
+    """An event of a day on which the repository had this name."""
+    found = event(
+        "IssuesEvent", "opened", item(number), id=f"{day}", name=name, created_at=f"{day}T00:00:00Z"
+    )
+    found["repo"]["id"] = repo_id
+    found["payload"]["issue"]["id"] = repo_id * 1_000 + number
+    return found
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("last", ["org/third", "org/first"])
+def test_the_name_is_that_of_the_latest_event_in_whatever_order(tmp_path, store, order, runs, last):
+    """GH Archive's hour 10 sorts before its hour 2; and a repository may get a former name back."""
+    days = zip(("org/first", "org/tool", last), ("2024-01-01", "2024-02-01", "2024-03-01"), strict=True)
+    events = [called(name, day, number) for number, (name, day) in enumerate(days, start=1)]
+    files = [write(tmp_path / f"{place}.json", events[index]) for place, index in enumerate(order)]
+    tells_id = write(tmp_path / "id.json", {**events[1], "type": "PushEvent"})
+    for paths in [files] if runs == 1 else [[file] for file in files]:
+        load_archives(store, [*paths, tells_id], ["org/tool"])
+    (repo,) = store.repos()
+    assert (repo.name, repo.names) == (last, {"org/first", "org/tool", last})
+    assert store.count("issues") == 3
+
+
+@pytest.mark.parametrize(("older", "newer"), [(77, 88), (88, 77)])
+@pytest.mark.parametrize("listed", [["org/tool"], None])
+def test_a_name_that_two_repositories_had_is_that_of_the_later_and_the_other_is_told_of(
+    tmp_path, store, older, newer, listed
+):
+    events = [
+        called("org/tool", "2024-01-01", repo_id=older),
+        called("org/tool", "2024-03-01", repo_id=newer),
+    ]
+    load_archives(store, [write(tmp_path / "1.json", *events)], listed or ())
+    ledger = read_ledger(store, listed)
+    found = [(one.id, one.outcome, one.used) for one in ledger.repositories]
+    assert found == [(newer, "archive", True), (older, "moved", False)]
+    said = f"org/tool is the name of another repository now (id {newer}; this one has id {older})"
+    assert ledger.left_out() == {"org/tool": said}
+    assert ledger.problem() is None
+
+
+def test_a_repository_that_took_over_an_old_name_of_a_listed_one_is_not_read(tmp_path, store):
+    files = [called("org/old", "2024-01-01", 1), called("org/tool", "2024-02-01", 2)]
+    stranger = called("org/old", "2024-03-01", repo_id=88)
+    counts = load_archives(store, [write(tmp_path / "1.json", *files, stranger)], ["org/tool"])
+    assert counts == {"lines": 3, "used": 2, "other_repository": 1}
+    assert [one.id for one in read_ledger(store, ["org/tool"]).repositories] == [77]
 
 
 def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_whole(tmp_path, store, caplog):
