@@ -6,6 +6,7 @@ What a run notes for itself lies in a hidden folder, since users publish the res
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -91,11 +92,7 @@ class RunDirectory:
         if changed and all(item.name == HIDDEN for item in self.path.iterdir()):
             return "new"
         if changed:
-            # Of pairs only a hash is known.
-            words = [
-                part if "pairs" in part else f"{part} ({before.get(part, 'none')} -> {now.get(part, 'none')})"
-                for part in changed
-            ]
+            words = [_difference(part, before.get(part, "none"), now.get(part, "none")) for part in changed]
             raise InputError(
                 f"--out {self.path} holds a run with different {', '.join(words)}; "
                 "give another directory, or --overwrite to replace that run"
@@ -174,6 +171,12 @@ class RunDirectory:
     def _write(self, status: RunStatus) -> None:
         state = _State(status, dict(self.fingerprint))
         write_json(self.path / HIDDEN / _STATE_NAME, asdict(state), indent=1)
+
+
+def _difference(part: str, before: str, now: str) -> str:
+    """Return what differs in words: of pairs, texts and searches only hashes are known, which tell nobody."""
+    hashed = "pairs" in part or any(re.fullmatch("[0-9a-f]{64}", value) for value in (before, now))
+    return part if hashed else f"{part} ({before} -> {now})"
 
 
 def read_own(path: Path, kind: type[Stored], fix: str) -> Stored:

@@ -1,5 +1,7 @@
 """`train`: a model in memory or a path, any form of pairs, the user's own parts, and what is refused."""
 
+import dataclasses
+import inspect
 import json
 import subprocess
 import sys
@@ -17,8 +19,9 @@ from train_runs import write
 from transformers import TrainerCallback
 
 from angle_data.errors import InputError
-from angle_train import AngleLoss, train
+from angle_train import AngleLoss, fit, train
 from angle_train.keywords import FitKeywords, RecipeKeywords
+from angle_train.options import FitOptions
 from angle_train.recipe import SECTIONS
 from angle_train.training.watch import DivergedError
 
@@ -275,6 +278,14 @@ def test_typed_keywords_are_the_recipes_own():
     fields = {name for section in SECTIONS.values() for name in section.__dataclass_fields__}
     assert {*RecipeKeywords.__annotations__, "loss"} == fields
     assert FitKeywords.__annotations__.keys() > fields
+
+
+def test_typed_keywords_and_named_arguments_are_all_options_of_the_command():
+    """Each option of the command is one of `fit`; `--set` stands for the recipe's other values."""
+    named = inspect.signature(fit).parameters.keys() - {"keywords"}
+    options = {field.name for field in dataclasses.fields(FitOptions)} - {"setting"}
+    values = {name for section in SECTIONS.values() for name in section.__dataclass_fields__}
+    assert named | FitKeywords.__annotations__.keys() == options | values
 
 
 WRONG = """

@@ -85,6 +85,14 @@ def test_what_differs_is_named_and_replaced_on_demand_alone(run):
     assert run.status(overwrite=False) == "finished"
 
 
+def test_a_hash_tells_nobody_what_differs(run):
+    hashes = {part: "0f" * 32 for part in ("texts to keep", "test search docs", "guard general.jsonl")}
+    other = RunDirectory(run.path, {**PARTS, **hashes})
+    told = r"different texts to keep, test search docs, guard general\.jsonl; give"
+    with pytest.raises(InputError, match=told):
+        other.status(overwrite=False)
+
+
 def test_a_run_that_was_killed_while_it_replaced_another_is_new(run, monkeypatch):
     other = RunDirectory(run.path, {**PARTS, "epochs": "4"})
 
