@@ -258,7 +258,9 @@ def url_at(address: str, path: str) -> str:
 def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
     """Return the error for a 401 or 403, about the key or the country, the project, the model."""
     fix = f"check the key in {spec.api_key_env} and the rights of its project"
-    fix = fix if spec.api_key_env else "if it wants an API key, name its variable with --api-key-env"
+    if spec.api_key_env is None:
+        fix = "if it wants an API key, name its variable with --api-key-env (in a project: api-key-env below"
+        fix += " [llm-label] in angle.toml)"
     return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.options import check_values, option
 from angle_data.errors import InputError
+from angle_data.http import is_http
 from angle_data.jsonl import write_text
 from angle_data.labelling.texts import TextFile
 from angle_data.records import PURPOSES
@@ -67,6 +68,10 @@ class StartConfig:
         check_values(self)
         if self.purpose not in (None, *PURPOSES):
             raise InputError(f"--purpose must be {' or '.join(PURPOSES)}, got {self.purpose!r}")
+        if self.base_url is not None and not is_http(self.base_url):
+            raise InputError(
+                f"--base-url {self.base_url!r} is not an address; give one, as in http://localhost:8000/v1"
+            )
 
     @property
     def folder(self) -> Path:

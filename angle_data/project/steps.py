@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 """The commands of a project's sections, in the order in which its steps are taken."""
 ASKING = ("llm-label", "llm-score")
 """Those that ask a model, and may cost money."""
+# The command itself asks for these with a whole line to copy, so they have defaults in its signature.
+_NEEDED_TOO = {"llm-label": ["texts"]}
+_NEARLY = 0.75  # similarity of names; other commands (run, show, eval, encode) are farther from every step
 _ARGUMENTS = {"mine": "runs", "llm-score": "runs", "ensemble": "runs", "grade": "data"}  # they have no flag
 
 
@@ -53,12 +57,14 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     """Return the steps of a project, in order; those of `fit` and other programs are not among them.
 
     Raises:
-        InputError: A section has an option that its command has not, or lacks one that it needs.
+        InputError: A section is misspelt, has an option that its command has not, or lacks one that it needs.
     """
+    _check_names(sections, folder)
     steps = []
     for command, function in COMMANDS.items():
         known = inspect.signature(function).parameters
         needed = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
+        needed += _NEEDED_TOO.get(command, [])
         for name, options in runs_of(sections[command]).items() if command in sections else ():
             place = f"{folder / PROJECT_FILE}: [{command}{f'.{name}' if name else ''}]"
             check_known(options, known.keys() - NOT_OPTIONS, place)
@@ -68,3 +74,13 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     if not steps:
         raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
     return steps
+
+
+def _check_names(sections: Mapping[str, Options], folder: Path) -> None:
+    """Raise an `InputError` about a section whose name is nearly a step's: that step would be left out."""
+    known = [*COMMANDS, "fit"]
+    for name in sections.keys() - set(known):
+        if near := difflib.get_close_matches(name, known, n=1, cutoff=_NEARLY):
+            raise InputError(
+                f"{folder / PROJECT_FILE}: [{name}] is the section of no command; did you mean [{near[0]}]?"
+            )

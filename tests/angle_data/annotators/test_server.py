@@ -206,6 +206,7 @@ def test_a_server_that_wants_a_key_gets_none_unasked(monkeypatch):
         _, ended = ask(server_spec(server.url), requests(1))
     assert server.seen[0].authorization == "Bearer EMPTY"
     assert "; if it wants an API key, name its variable with --api-key-env" in str(ended)
+    assert "api-key-env below [llm-label] in angle.toml" in str(ended)
 
 
 @pytest.mark.parametrize("name", ["MY_KEY", None])

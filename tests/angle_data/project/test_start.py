@@ -135,6 +135,32 @@ def test_a_slip_in_angle_toml_is_named(notes):
         assert said in done.stderr, done.stderr
     path.write_text(whole.replace('model = "m"\n', ""))
     assert "[llm-label.degrees] lacks model" in run_here(main, "run", "--project", "notes").stderr
+    path.write_text(whole.replace('texts = "../notes.csv"\n', ""))
+    assert "[llm-label.degrees] lacks texts" in run_here(main, "run", "--project", "notes").stderr
     path.write_text("a = 1\n")
     assert "stands in no section" in run_here(main, "status", "--project", "notes").stderr
     assert "is no project" in run_here(main, "status").stderr
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"), [("grades", "grade"), ("llm_label", "llm-label"), ("fits", "fit")]
+)
+def test_a_misspelt_section_is_named_and_not_left_out(notes, slip, meant):
+    path = Project.start("notes.csv", purpose="topics", model="m").folder / "angle.toml"
+    path.write_text(path.read_text().replace(f"[{meant}", f"[{slip}"))
+    done = run_here(main, "status", "--project", "notes")
+    assert done.returncode == 1
+    assert f"[{slip}] is the section of no command; did you mean [{meant}]?" in done.stderr
+
+
+def test_sections_of_other_commands_may_stand_in_angle_toml(notes):
+    path = Project.start("notes.csv", purpose="topics", model="m").folder / "angle.toml"
+    others = ("run", "pilot", "status", "show", "probe", "gis", "eval", "encode")
+    path.write_text(path.read_text() + "".join(f"[{name}]\n" for name in others))
+    assert run_here(main, "status", "--project", "notes").returncode == 0
+
+
+def test_a_server_that_is_no_address_is_refused_before_a_project_is_made(notes):
+    with pytest.raises(InputError, match="--base-url 'localhost:8000' is not an address"):
+        Project.start("notes.csv", purpose="topics", base_url="localhost:8000")
+    assert not Path("notes").exists()
