@@ -172,8 +172,9 @@ def fit(
             `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
             `judged` (many pairs that a language model graded, the test pairs among them), `test_search`
             (searches to report on: folders in BEIR's layout), the command's other options (`scale`,
-            `drop_leaks`, `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and any value
-            of the recipe by its name: `epochs=3`, `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
+            `drop_leaks`, `overwrite`, `device`, `report_to`, `merge_back`; `require_better` decides the
+            command's exit code alone), and any value of the recipe by its name: `epochs=3`,
+            `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
 
     Raises:
         InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.

@@ -60,7 +60,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     verdict = report.verdict.lines
     page = out / "report.html"
     lines = [results_table(report.results), "", *verdict, f"model: {out}   report: {page}"]
-    if report.kept == "backbone":
+    if report.kept == "backbone" and (out / "tuned").is_dir():  # a run of an earlier version has none
         lines.append(f'tuned: {out / "tuned"}   take it all the same: SentenceTransformer("{out / "tuned"}")')
     found = (out / "report.json").read_text(encoding="utf-8").rstrip("\n"), "\n".join(lines)
     doubt = verdict[0].removesuffix(".") if report.kept == "backbone" else report.verdict.flattered
