@@ -173,7 +173,7 @@ class AngleLoss(CachedLossMixin, nn.Module):
         on_cpu = {name: values.cpu() for name, values in labelled.items()}
         labels = batch_labels(on_cpu, identity.cpu(), self.objective)
         terms = combined_objective(
-            torch.cat(embeddings)[places],
+            torch.cat(embeddings).index_select(0, places),
             {name: values.to(device) for name, values in labels.items()},
             self.objective,
         )

@@ -80,8 +80,9 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
-    emb1 = embeddings[first]
-    emb2 = embeddings[second]
+    # `embeddings[first]` would be the same, but several threads add up its gradient in any order.
+    emb1 = embeddings.index_select(0, first)
+    emb2 = embeddings.index_select(0, second)
     taught = labels["scale"] < 0  # see `data.pairs.APART`
     rows: tuple[Tensor, ...] = (emb1, emb2, score, weight, labels["scale"])
     terms: dict[str, Tensor] = {}

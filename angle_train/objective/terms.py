@@ -122,7 +122,8 @@ def ranking_loss(
         # For each i, the pairs of a lower score are a prefix of this order: one cumulative sum serves all i.
         lower = torch.searchsorted(score[of_one], score[above])
         ranked = lower > 0
-        prefix = (log_weight + logits)[of_one].logcumsumexp(dim=0)[lower[ranked] - 1]
+        below = (log_weight + logits)[of_one].logcumsumexp(dim=0)
+        prefix = below.index_select(0, lower[ranked] - 1)
         parts.append(prefix + (log_weight - logits)[above][ranked])
     return torch.cat(parts).logsumexp(dim=0)
 
@@ -183,7 +184,7 @@ def in_batch_objective(
     unit = unit_rows(embeddings)
     # Mixed precision would take this product in bf16, whose step near cosine 1 is 1/256: too coarse for τ.
     with torch.autocast(unit.device.type, enabled=False):
-        logits = unit[anchor] @ unit.T / tau
+        logits = unit.index_select(0, anchor) @ unit.T / tau
     logits = logits.masked_fill(excluded[anchor].scatter(1, target[:, None], False), -torch.inf)
     terms = logits.logsumexp(dim=1) - logits.gather(1, target[:, None]).squeeze(1)
     trust = torch.ones_like(terms) if weight is None else weight[positive].float().repeat(2)

@@ -50,6 +50,34 @@ def test_chunking_changes_neither_loss_nor_gradient():
     torch.testing.assert_close(chunked.letters.weight.grad, whole.letters.weight.grad)
 
 
+def test_several_threads_give_the_same_gradient_each_time():
+    random = torch.Generator().manual_seed(0)
+    texts, pairs = 100, 3_000  # few texts in many pairs: each gradient is a long sum
+    labels = {
+        "first": torch.randint(texts, (pairs,), generator=random),
+        "second": torch.randint(texts, (pairs,), generator=random),
+        "score": torch.rand(pairs, generator=random),
+        "weight": torch.ones(pairs),
+        "scale": torch.zeros(pairs, dtype=torch.long),
+        "positive": torch.rand(pairs, generator=random) > 0.5,
+        "neutral": torch.zeros(pairs, dtype=torch.bool),
+        "group": torch.arange(texts),
+    }
+    embeddings = torch.randn(texts, 384, generator=random)
+    config = papers()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        gradients = []
+        for _ in range(5):
+            free = embeddings.clone().requires_grad_()
+            sum(combined_objective(free, labels, config).values()).backward()
+            gradients.append(free.grad)
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(gradients[0], other) for other in gradients[1:])
+
+
 def test_a_weight_of_zero_leaves_the_term_out():
     _, terms = run(papers(cosine_weight=0, in_batch_weight=0, angle_weight=1))
     assert list(terms) == ["angle"]
