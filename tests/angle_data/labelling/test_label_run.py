@@ -68,8 +68,8 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path, monkeypatch
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path, 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
-    said = r"^no reply is of use \(1 reply, most: chatter 1, echo_source 1, truncated 1\); see .*/run/rejected"
-    said += r"\.jsonl, then choose another model or prompt, or ask anew with --retry-rejected$"
+    said = r"^no reply is of use \(1 reply, most: chatter 1, echo_source 1, truncated 1\); see .*/run/"
+    said += r"rejected\.jsonl, then choose another model or prompt, or ask anew with --retry-rejected$"
     refused = pytest.raises(AnnotatorError, match=said)
     with FakeOpenAI(lambda body: raw, finish_reason="length") as server, refused:
         label(config(tmp_path, server, polarity="synonym"))
