@@ -25,6 +25,7 @@ from angle_data.tables import identity_of, text_of
 from angle_data.tables import read_texts as read_rows
 from angle_data.text import content_id
 from angle_train.data.sources import names_of
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import check_finite
 from angle_train.model.length import choose_length
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
@@ -45,9 +46,10 @@ _Write = Callable[[Sequence[IdAndText], NDArray[np.float32]], None]
 
 
 def encode_file(config: EncodeConfig) -> dict[str, Any]:
-    """Embed every text of a file, also repeated and blank ones, so that rows keep their positions.
+    """Embed the texts of a file; repeated and blank ones have rows too, so that rows keep their positions.
 
-    The texts are read twice: once to count and to check them, before the model is loaded. Returns the file
+    A text that is repeated is embedded once, as far as memory allows (see `KnownVectors`). The texts are read
+    twice: once to count and to check them, before the model is loaded. Returns the file
     (`out`), how many `texts` there are and how many of them are `blank`, and the `width` of the embeddings.
 
     Raises:
@@ -69,6 +71,7 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
     if width is None:
         raise InputError(f"{config.model} does not report its embedding dimension; give another model")
     rows = _rows(config)
+    known = KnownVectors()
     with (
         beside(config.out) as temporary,
         _WRITERS[config.out.suffix](temporary, count, width) as write,
@@ -76,14 +79,17 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
         quiet_libraries(),
     ):
         while block := list(islice(rows, _BLOCK)):
-            encoded = model.encode(
-                [text for _, text in block],
-                batch_size=config.batch_size,
-                normalize_embeddings=config.normalize,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-            )
-            embeddings = np.asarray(encoded, dtype=np.float32)
+            texts = [text for _, text in block]
+            if new := known.missing(texts):
+                encoded = model.encode(
+                    new,
+                    batch_size=config.batch_size,
+                    normalize_embeddings=config.normalize,
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                )
+                known.add(new, np.asarray(encoded, dtype=np.float32))
+            embeddings = known.rows_of(texts)
             check_finite(embeddings, config.model)
             write(block, embeddings)
             progress.advance(len(block))

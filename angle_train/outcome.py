@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import mean_spearman
 from angle_train.report.result import Trained
 from angle_train.training.choosing import Choice, Columns
@@ -36,12 +37,14 @@ class TuningResult:
         choice: Why these, and whether the pairs that chose them show that they are better.
         findings: Further findings for the report, see `FitReport.details`.
         held_out: Where parts were held out in turn.
+        known: What the chosen weights made of texts already; in the first process.
     """
 
     training: Training
     choice: Choice
     findings: dict[str, Any]
     held_out: HeldOut | None = None
+    known: KnownVectors | None = None
 
 
 def what_was_found(data: RunData, before: Columns, outcome: TuningResult, after: Columns) -> Trained:

@@ -32,9 +32,10 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.compare import SearchView
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.power import power_sentence
 from angle_train.evaluation.search import Ranking, search_all
-from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
+from angle_train.evaluation.similarity import Embedder, mean_spearman, measure, pair_similarity
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
 from angle_train.model.length import choose_length
@@ -89,6 +90,24 @@ class FitResult(NamedTuple):
     already_finished: bool
 
 
+class BaseFigures(NamedTuple):
+    """What the base model makes of the texts of a run, before anything is trained.
+
+    Attributes:
+        columns: The similarities of every measured set, see `RunData.evaluated`.
+        guards: Those of the guards' pairs.
+        human: Those of the human-graded pairs, where parts of them choose the weights.
+        kept: The embeddings (P, D) of the texts to keep, if there are any.
+        found: What it finds in the test searches.
+    """
+
+    columns: Columns
+    guards: Columns
+    human: NDArray[np.float64] | None
+    kept: NDArray[np.float32] | None
+    found: Sequence[Ranking]
+
+
 @dataclass(frozen=True, slots=True)
 class FitRun:
     """A run under way; nothing about it changes once its model is loaded.
@@ -101,7 +120,6 @@ class FitRun:
         tokens: How many tokens of a text the model reads; None for as many as the checkpoint does.
         resume: The checkpoint to go on from.
         kept: The texts that are to keep their similarities, with the base model's embeddings.
-        found: What the base model finds in the test searches.
     """
 
     options: FitOptions
@@ -111,7 +129,6 @@ class FitRun:
     tokens: int | None = None
     resume: Path | None = None
     kept: Kept | None = None
-    found: Sequence[Ranking] = ()
 
     def load(self, backbone: BackboneConfig | None = None) -> SentenceTransformer:
         """Return a fresh model as training starts with it, or with other settings of the backbone."""
@@ -162,11 +179,11 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
         if data.test:
             log.info("%s", power_sentence(max(map(len, data.test)), judged=data.judged is not None))
         run, model, lengths = load_model(run)
-        run = claim(embed_texts_to_keep(run, model), held)
-        before, guards = measure_base_model(run, model)
-        run = replace(run, found=search_by_base_model(run, model))
+        run = claim(run, held)
+        before = measure_base_model(run, model)
+        run = run_with_texts_to_keep(run, before)
         tune = tune_on_dev_pairs if data.dev else tune_by_parts
-        outcome = tune(run, model, before, guards)
+        outcome = tune(run, model, before)
         report = save(run, model, before, outcome, facts | lengths)
         log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(report, False)
@@ -271,39 +288,30 @@ def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
     return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
 
 
-def embed_texts_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
+@rank_zero
+def measure_base_model(run: FitRun, model: SentenceTransformer) -> BaseFigures:
+    """Return what the base model makes of all that it is measured on, and of the texts to keep."""
+    data = run.data
+    base = base_model(run, model)
+    embed = Embedder(base, BACKBONE)  # one for all: no text is embedded twice
+    return BaseFigures(
+        kept=None if data.kept is None else embed(data.kept.texts),
+        columns=[pair_similarity(pairs, embed) for _, pairs in data.evaluated],
+        guards=[pair_similarity(guard.pairs, embed) for guard in data.guards],
+        human=None if data.dev or data.human is None else pair_similarity(data.human, embed),
+        found=search_all(data.searches, base, BACKBONE),
+    )
+
+
+def run_with_texts_to_keep(run: FitRun, before: BaseFigures) -> FitRun:
     """Return the run with the base model's embeddings of the texts to keep."""
     kept = run.data.kept
-    return run if kept is None else replace(run, kept=kept_of(kept.texts, embed_by_base_model(run, model)))
+    return run if kept is None or before.kept is None else replace(run, kept=kept_of(kept.texts, before.kept))
 
 
-@rank_zero
-def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.float32]:
-    """Return the embeddings (P, D) of the texts to keep under the base model."""
-    texts = run.data.kept.texts if run.data.kept is not None else ()
-    return Embedder(base_model(run, model), BACKBONE)(texts)
-
-
-@rank_zero
-def measure_by_base_model(run: FitRun, model: SentenceTransformer, sets: list[PairSet]) -> Columns:
-    """Return the similarities of sets of pairs under the base model."""
-    return measure(base_model(run, model), sets, BACKBONE)
-
-
-@rank_zero
-def search_by_base_model(run: FitRun, model: SentenceTransformer) -> list[Ranking]:
-    """Return what the base model finds in the test searches."""
-    searches = run.data.searches
-    return search_all(searches, base_model(run, model), BACKBONE) if searches else []
-
-
-def measure_base_model(run: FitRun, model: SentenceTransformer) -> tuple[Columns, Guards]:
-    """Return the similarities of the dev and test sets before tuning, and the guards with theirs."""
-    evaluated = [pairs for _, pairs in run.data.evaluated]
-    guards = run.data.guards
-    found = measure_by_base_model(run, model, [*evaluated, *(guard.pairs for guard in guards)])
-    before = found[len(evaluated) :]
-    return found[: len(evaluated)], guards_of(guards, before, run.recipe.training.guard_loss)
+def guards_before(run: FitRun, before: BaseFigures) -> Guards:
+    """Return the guards with what the base model makes of them."""
+    return guards_of(run.data.guards, before.guards, run.recipe.training.guard_loss)
 
 
 @rank_zero
@@ -322,22 +330,23 @@ def claim(run: FitRun, held: ExitStack) -> FitRun:
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(
-    run: FitRun, model: SentenceTransformer, before: Columns, guards: Guards
-) -> TuningResult:
+def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: BaseFigures) -> TuningResult:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
     dev = run.data.dev
+    untuned = before.columns[: len(dev)]
+    guards = guards_before(run, before)
     share = run.recipe.training.average_with_backbone
-    score = mean_spearman(dev, before)
+    score = mean_spearman(dev, untuned)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, before[: len(dev)]))
+    evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, untuned))
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
-    found = checkpoint_candidates(training, evaluator.measured(), before[: len(dev)], share)
-    candidates, losses = Checkpoints(model, backbone, run.directory.checkpoints).within(guards, found, dev)
+    found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
+    checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
+    candidates, losses = checkpoints.within(guards, found, dev)
     choice = choose(candidates, dev)
     number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]
@@ -346,7 +355,8 @@ def tune_on_dev_pairs(
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
-    return TuningResult(training, choice, findings | merge)
+    known = evaluator.vectors.get((taken.step, taken.share))
+    return TuningResult(training, choice, findings | merge, known=known)
 
 
 def provisional(run: FitRun, before: Columns) -> Callable[[int, Columns], None]:
@@ -390,16 +400,16 @@ def adopt_checkpoint(
     blend(model, backbone, taken.share)
 
 
-def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guards: Guards) -> TuningResult:
-    """Train for as long as parts of the human-graded pairs, held out in turn, say; needs no `before`.
+def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) -> TuningResult:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say.
 
     What the parts chose is what guards judge. A larger share of the backbone was never measured on the parts,
     so where guards refuse it, the base model stays.
     """
-    human = run.data.human
-    if human is None:
+    human, untuned = run.data.human, before.human
+    if human is None or untuned is None:
         raise ValueError("neither dev nor human-graded pairs")
-    (untuned,) = measure_by_base_model(run, model, [human])
+    guards = guards_before(run, before)
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
     schedule = Schedule(run.recipe.training, len(run.data.train))
@@ -407,7 +417,8 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guar
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
     training = run.train(model, stop_at=step)
     mix_in_backbone(run, model, cross.share)
-    losses = guards.losses(measure_tuned(model, guards.sets))
+    known = KnownVectors()
+    losses = guards.losses(measure_tuned(model, guards.sets, known))
     log.info("%s", worse_sentence(losses))
     choice = cross.choice
     if guards.refuse(losses):
@@ -427,13 +438,14 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: Columns, guar
             "choice": choice.to_dict(),
         },
         HeldOut(pairs, untuned, cross.after),
+        known,
     )
 
 
 @rank_zero
-def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet]) -> Columns:
-    """Return the similarities of sets of pairs under tuned weights."""
-    return measure(model, sets)
+def measure_tuned(model: SentenceTransformer, sets: Sequence[PairSet], known: KnownVectors) -> Columns:
+    """Return the similarities of sets of pairs under tuned weights; `known` is that of `Embedder`."""
+    return measure(model, sets, known=known)
 
 
 @rank_zero
@@ -445,15 +457,16 @@ def mix_in_backbone(run: FitRun, model: SentenceTransformer, share: float) -> No
 
 @rank_zero
 def save(
-    run: FitRun, model: SentenceTransformer, before: Columns, outcome: TuningResult, facts: dict[str, Any]
+    run: FitRun, model: SentenceTransformer, before: BaseFigures, outcome: TuningResult, facts: dict[str, Any]
 ) -> FitReport:
     """Make a trained model what users will have, measure that, and write it with its reports."""
     options = run.options
     directory = run.directory
+    known = None if has_adapters(model) else outcome.known  # merged, they make slightly other weights
     finish_training(model, run.recipe.backbone, run.load)
-    after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED)
-    trained = what_was_found(run.data, before, outcome, after)
-    rankings = zip(run.data.searches, run.found, search_all(run.data.searches, model, TUNED), strict=True)
+    after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED, known)
+    trained = what_was_found(run.data, before.columns, outcome, after)
+    rankings = zip(run.data.searches, before.found, search_all(run.data.searches, model, TUNED), strict=True)
     searches = [SearchView(searched, {BACKBONE: old, TUNED: new}) for searched, old, new in rankings]
     identity = directory.fingerprint["backbone"]
     report = make_fit_report(run.recipe, run.data, trained, identity, facts, model, searches)

@@ -5,7 +5,7 @@ Whether texts are the same is judged up to normalisation, pairs in either order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from angle_data.text import normalise, pair_key
@@ -40,20 +40,35 @@ class Leak:
         return f"{self.pairs} of {self.count} {self.role} pairs of {self.name} are {self.origin} pairs too"
 
 
-def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak:
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a set of pairs holds, up to normalisation: a key for each pair, and the distinct texts."""
+
+    pairs: PairSet
+    keys: Sequence[tuple[str, str]]
+    texts: Set[str]
+
+
+def holding(pairs: PairSet) -> Holding:
+    """Return what a set holds; for many pairs it takes a while."""
+    first, second = ([normalise(text) for text in texts] for texts in (pairs.text1, pairs.text2))
+    keys = [(a, b) if a <= b else (b, a) for a, b in zip(first, second, strict=True)]  # as `text.pair_key`
+    return Holding(pairs, keys, {*first, *second})
+
+
+def find_leaks(origin: str, seen: Holding, role: str, measured: Holding) -> Leak:
     """Return what `measured` shares with `seen`; that a text is shared is no fault, that a pair is shared is.
 
     A model that has learned one pair of a text may well be asked about another, so texts are only counted.
     """
-    keys = set(pair_keys(seen))
-    texts, own = ({normalise(text) for text in (*one.text1, *one.text2)} for one in (seen, measured))
+    keys, own = set(seen.keys), measured.texts
     return Leak(
         role=role,
-        name=measured.name,
+        name=measured.pairs.name,
         origin=origin,
-        count=len(measured),
-        pairs=sum(key in keys for key in pair_keys(measured)),
-        texts=len(own & texts) / len(own) if own else 0.0,
+        count=len(measured.pairs),
+        pairs=sum(key in keys for key in measured.keys),
+        texts=len(own & seen.texts) / len(own) if own else 0.0,
     )
 
 

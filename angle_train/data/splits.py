@@ -18,7 +18,7 @@ from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
 from angle_train.data.keep import KeptTexts
-from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, without_pairs_of
+from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, holding, without_pairs_of
 from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
 from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits
@@ -234,12 +234,13 @@ def run_leaks(data: RunData) -> list[Leak]:
     found = []
     if not data.dev and data.human is not None and data.others is not None:
         # Each part is measured by a run on all of the other pairs; those that it shares were left out.
-        found.append(find_leaks("training", data.others, "dev", data.human))
+        found.append(find_leaks("training", holding(data.others), "dev", holding(data.human)))
         log.info(SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
+    train, dev = holding(data.train), [holding(pairs) for pairs in data.dev]  # once for all measured sets
     for role, pairs in [*data.evaluated, *(("test", searched.pairs()) for searched in data.searches)]:
-        learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
-        for origin, seen in learned:
-            leak = find_leaks(origin, seen, role, pairs)
+        measured = holding(pairs)
+        for origin, seen in [("training", train), *(("dev", own) for own in dev if role == "test")]:
+            leak = find_leaks(origin, seen, role, measured)
             found.append(leak)
             if leak.pairs:
                 mend = "; --drop-leaks leaves them out of training" if origin == "training" else ""

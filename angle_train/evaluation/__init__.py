@@ -4,6 +4,7 @@ In: models, and tasks: some by name, or the user's own scored pairs and searches
 holds a `Result` for every figure of every model, and the pairs and searches as the models see them.
 
 Read in this order:
+`known`: embeddings by text, for as long as a model's weights stay what they are.
 `similarity`: texts to embeddings, each once; embeddings to cosines.
 `statistics`: figures of n items (Spearman, mean, area under the curve) on any resample of them, and from
     resamples the intervals of a figure and of the difference of two. What chooses weights resamples by

@@ -12,6 +12,7 @@ from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
 from angle_train.data.vectors import is_vectors, load_vectors
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.admission import check_cosine
 from angle_train.model.load import load_backbone, quiet_libraries
@@ -46,7 +47,7 @@ def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
 
 
 class Embedder:
-    """Embeds texts with one model, each text once; all embeddings stay in memory.
+    """Embeds texts with one model, each text once, as far as memory allows (see `KnownVectors`).
 
     Embeddings are what `SentenceTransformer.encode` gives, with the model's own prompt.
 
@@ -54,11 +55,12 @@ class Embedder:
         model: The model.
         name: What errors call it. Without a name embeddings that are not numbers are no error: training that
             diverges must be able to go back to an earlier checkpoint.
+        known: What these very weights made of texts before; default nothing.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str) -> None:
+    def __init__(self, model: SentenceTransformer, name: str, known: KnownVectors | None = None) -> None:
         self._model, self._name = model, name
-        self._known: dict[str, NDArray[np.float32]] = {}
+        self._known = KnownVectors() if known is None else known
 
     @property
     def similarity(self) -> str:
@@ -94,17 +96,14 @@ class Embedder:
         Raises:
             DamagedModelError: Some embeddings are not finite.
         """
-        new = sorted(set(texts) - self._known.keys())
+        new = sorted(self._known.missing(texts))
         if new:
             with quiet_libraries():
                 rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            if self._name:
-                check_finite(rows, self._name)
-            self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
-        # Row by row: stacking them would hold them twice more.
-        found = np.empty((len(texts), len(self._known[texts[0]])), dtype=np.float32)
-        for number, text in enumerate(texts):
-            found[number] = self._known[text]
+            self._known.add(new, rows.astype(np.float32, copy=False))
+        found = self._known.rows_of(texts)
+        if self._name:
+            check_finite(found, self._name)
         return found
 
 
@@ -118,9 +117,14 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 
-def measure(model: SentenceTransformer, sets: Iterable[PairSet], name: str = "") -> list[Array]:
-    """Return the cosine (B,) of the two texts of every pair, for every set; `name` is that of `Embedder`."""
-    embed = Embedder(model, name)
+def measure(
+    model: SentenceTransformer, sets: Iterable[PairSet], name: str = "", known: KnownVectors | None = None
+) -> list[Array]:
+    """Return the cosine (B,) of the two texts of every pair, for every set.
+
+    `name` and `known` are those of `Embedder`.
+    """
+    embed = Embedder(model, name, known)
     return [pair_similarity(pairs, embed) for pairs in sets]
 
 

@@ -17,6 +17,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from angle_train.data.guards import Guard
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import measure, word_overlap
 from angle_train.evaluation.statistics import (
     Array,
@@ -36,7 +38,7 @@ from angle_train.evaluation.statistics import (
 from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns, groups_of
 from angle_train.training.merging import blended
 from angle_train.training.processes import rank_zero
-from angle_train.training.trainer import restore
+from angle_train.training.trainer import VectorsByWeights, restore
 
 log = logging.getLogger("angle.fit")
 
@@ -179,11 +181,19 @@ def within_guards(
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What a training left: a model to put weights in, the backbone's (`merging.snapshot`), checkpoints."""
+    """What a training left.
+
+    Attributes:
+        model: What weights are put in.
+        backbone: The backbone's, see `merging.snapshot`.
+        directory: Has the checkpoints.
+        vectors: What weights made of texts; those that `within` returns are added.
+    """
 
     model: SentenceTransformer
     backbone: Mapping[str, Tensor]
     directory: Path
+    vectors: VectorsByWeights
 
     @rank_zero
     def within(
@@ -198,17 +208,25 @@ class Checkpoints:
             if not candidate.step or not candidate.available:
                 continue
             restore(self.model, self.directory, candidate.step)
-            allowed, losses[number] = within_guards(candidate, guards, self._measure)
+            measured = partial(self._measure, candidate.step)
+            if (candidate.step, candidate.share) not in self.vectors:
+                # A resumed run measured these earlier; it must embed the same texts together to end the same.
+                measured(candidate.share, dev)
+            allowed, losses[number] = within_guards(candidate, guards, measured)
             log.info("step %d%s: %s", allowed.step, allowed.mixed, worse_sentence(losses[number]))
             if allowed.share != candidate.share:
                 log.info("with less of the backbone it surely loses more than %g on a guard", guards.most)
-                allowed = replace(allowed, similarity=self._measure(allowed.share, dev))
+                allowed = replace(allowed, similarity=measured(allowed.share, dev))
             found[number] = allowed
+            for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
+                del self.vectors[key]
         return found, losses
 
-    def _measure(self, share: float, sets: Sequence[PairSet]) -> Columns:
+    def _measure(self, step: int, share: float, sets: Sequence[PairSet]) -> Columns:
+        """Return the similarities of sets under the model's weights, which are those of `step`."""
+        known = self.vectors.setdefault((step, share), KnownVectors())
         with blended(self.model, self.backbone, share):
-            return measure(self.model, sets)
+            return measure(self.model, sets, known=known)
 
 
 def worse_sentence(losses: Sequence[Loss]) -> str:

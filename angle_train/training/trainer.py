@@ -29,6 +29,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
@@ -101,6 +102,10 @@ class TrainOptions:
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
 
 
+VectorsByWeights = dict[tuple[int, float], KnownVectors]
+"""What weights made of texts, by the steps that led to the weights and the backbone's share in them."""
+
+
 class DevEvaluator(BaseEvaluator):
     """Measures the dev sets on the way, for the log and for `choosing`.
 
@@ -111,6 +116,9 @@ class DevEvaluator(BaseEvaluator):
         share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
             must be its weights, see `merging.snapshot`.
         told: Called in rank zero with the step and the similarities of each evaluation.
+
+    Attributes:
+        vectors: What weights that may be taken, the best and the last, made of the texts of the sets.
     """
 
     def __init__(
@@ -131,6 +139,8 @@ class DevEvaluator(BaseEvaluator):
         self._share = share
         self._told = told
         self._rows: dict[int, list[list[float]]] = {}
+        self.vectors: VectorsByWeights = {}
+        self._best, self._best_step = -math.inf, 0
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -142,8 +152,9 @@ class DevEvaluator(BaseEvaluator):
         the class.
         """
         prepared = model.__dict__.pop("forward", None)
+        known = KnownVectors()
         with blended(model, self.backbone, self._share):
-            columns = measure(model, self._sets)
+            columns = measure(model, self._sets, known=known)
         if prepared is not None:
             model.__dict__["forward"] = prepared
         rows = self._read()
@@ -154,7 +165,12 @@ class DevEvaluator(BaseEvaluator):
             write_jsonl(self._notes, found)
         if self._told is not None and is_first():
             self._told(steps, columns)
-        return {METRIC: mean_spearman(self._sets, columns)}
+        score = mean_spearman(self._sets, columns)
+        if score > self._best:
+            self._best, self._best_step = score, steps
+        self.vectors = {key: value for key, value in self.vectors.items() if key[0] == self._best_step}
+        self.vectors[steps, self._share] = known
+        return {METRIC: score}
 
     def _read(self) -> dict[int, list[list[float]]]:
         if self._notes is None or not self._notes.exists():

@@ -80,7 +80,7 @@ def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
 def trial(run: fitting.FitRun, before: dict[str, float] | None, shares: Sequence[float]) -> dict[str, Any]:
     """Train, and return the scores before it and those after it with each share of the backbone."""
     run, model, _ = fitting.load_model(run)
-    run = fitting.embed_texts_to_keep(run, model)
+    run = fitting.run_with_texts_to_keep(run, fitting.measure_base_model(run, model))
     sets = [*run.data.dev, *(guard.pairs for guard in run.data.guards if guard.kind != "own")]
     before, backbone = before or scores(model, sets), snapshot(model)
     begun = time.process_time()

