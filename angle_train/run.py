@@ -37,7 +37,7 @@ from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
-from angle_train.model.length import choose_length
+from angle_train.model.length import choose_length, choose_length_in_roles
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -46,6 +46,14 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     save_model,
+)
+from angle_train.model.roles import (
+    DOCUMENT,
+    pairs_have_roles,
+    roles_of,
+    router_of,
+    set_role_prompts,
+    tokens_read,
 )
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
@@ -64,7 +72,7 @@ from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.training.merging import blend, snapshot
-from angle_train.training.processes import connect_processes, rank_zero
+from angle_train.training.processes import connect_processes, process_count, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
 from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -123,6 +131,7 @@ class FitRun:
             self.tokens,
             self.options.device,
             training.seed,
+            roles_of(training),
         )
 
     def train(
@@ -237,15 +246,20 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     automatic = stated == AUTO
     run = replace(run, tokens=stated if isinstance(stated, int) else None)
     model = run.load()
+    run = in_roles(run, model)
     resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
     check_frozen(model, recipe.backbone.frozen_layers)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
-    if model.transformers_model is None or model.max_seq_length is None:
+    if model.transformers_model is None or tokens_read(model) is None:
         return run, model, {}
-    texts = [*run.data.train.text1, *run.data.train.text2]
-    found = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    train = run.data.train
+    percentile = 99.0 if automatic else 100.0
+    if train.roles:
+        found = choose_length_in_roles(model, train.text1, train.text2, percentile)
+    else:
+        found = choose_length(model, [*train.text1, *train.text2], recipe.training.prompt or None, percentile)
     if automatic:
         log.info(
             "max_seq_length %d: the longest training text has %d tokens",
@@ -259,16 +273,38 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
             "%.1f %% of the training texts are longer than %d tokens and are cut; raise --max-seq-length if "
             "the model allows more",
             100 * found.truncated,
-            model.max_seq_length,
+            tokens_read(model),
         )
-    return run, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
+    return run, model, {"lengths": asdict(found) | {"max_seq_length": tokens_read(model)}}
+
+
+def in_roles(run: FitRun, model: SentenceTransformer) -> FitRun:
+    """Return the run with pairs of queries and documents, if the user or the model says that they are."""
+    name = run.options.backbone
+    if not pairs_have_roles(model, roles_of(run.recipe.training), name):
+        return run
+    if run.options.teacher:
+        raise InputError("--teacher scores pairs without roles; leave it out, or --roles and the prompts")
+    if router_of(model) is not None and process_count() > 1:
+        raise InputError(f"{name} is asymmetric (Router) and trains in one process; run it without torchrun")
+    return replace(run, data=run.data.with_roles())
 
 
 def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
-    """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing."""
+    """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing.
+
+    It has the same prompts for queries and documents, so that both are measured in the same way.
+    """
     asked = run.recipe.backbone
     as_it_is = asked.pooling == CHECKPOINT and asked.quantization == "none" and not run.recipe.training.prompt
-    return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
+    return model if as_it_is else load_untuned(run, run.tokens)
+
+
+def load_untuned(run: FitRun, tokens: int | None) -> SentenceTransformer:
+    """Return the backbone as it is, with the run's prompts for queries and documents."""
+    model = load_backbone(run.options.backbone, tokens, run.options.device)
+    set_role_prompts(model, roles_of(run.recipe.training))
+    return model
 
 
 def embed_texts_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
@@ -281,7 +317,8 @@ def embed_texts_to_keep(run: FitRun, model: SentenceTransformer) -> FitRun:
 def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.float32]:
     """Return the embeddings (P, D) of the texts to keep under the base model."""
     texts = run.data.kept.texts if run.data.kept is not None else ()
-    return Embedder(base_model(run, model), BACKBONE)(texts)
+    embedder = Embedder(base_model(run, model), BACKBONE)
+    return embedder(texts, DOCUMENT if run.data.train.roles else "")
 
 
 @rank_zero
@@ -463,7 +500,7 @@ def save(
             save_model(model, folder / TUNED)
             # It reads as many tokens as when it was measured.
             tokens = report.details.get("lengths", {}).get("max_seq_length")
-            model = load_backbone(options.backbone, tokens, options.device)
+            model = load_untuned(run, tokens)
         write_text(folder / "recipe.toml", run.recipe.to_toml_text())
         report.write(folder / "report.json")
         save_model(model, folder)
