@@ -38,8 +38,9 @@ from angle_train.model.load import (
     prepare_for_training,
     save_model,
 )
-from angle_train.model.roles import pairs_have_roles, roles_of, router_of
+from angle_train.model.roles import roles_of, router_of
 from angle_train.purpose import choose_recipe
+from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
 from angle_train.training.arguments import Schedule
 from angle_train.training.passed import Passed, read_arguments
@@ -236,7 +237,7 @@ def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:
                 "SentenceTransformerTrainer, where router_mapping says which column goes where"
             )
         return job
-    if not pairs_have_roles(model, roles_of(job.recipe.training), name):
+    if not reads_roles(model, job.recipe.training, name):
         return job
     dev = [replace(pairs, roles=True) for pairs in job.dev]
     return job._replace(pairs=replace(job.pairs, roles=True), dev=dev)

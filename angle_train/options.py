@@ -179,10 +179,9 @@ class EncodeConfig:
     model: str = option("Model to embed with: directory or hub id.")
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding).")
-    role: Literal["query", "document"] | None = option(
+    as_: Literal["query", "document"] | None = option(
         "Embed the texts as query or document: with the model's prompt and route for these.",
         None,
-        flag="as",
         shown="neither",
     )
     text_field: str = option("Field with the text.", "text")

@@ -37,7 +37,6 @@ from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
-from angle_train.model.length import choose_length, choose_length_in_roles
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -47,18 +46,12 @@ from angle_train.model.load import (
     load_for_training,
     save_model,
 )
-from angle_train.model.roles import (
-    DOCUMENT,
-    pairs_have_roles,
-    roles_of,
-    router_of,
-    set_role_prompts,
-    tokens_read,
-)
+from angle_train.model.roles import AS_DOCUMENT, roles_of, set_role_prompts, tokens_read
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
 from angle_train.outcome import HeldOut, TuningResult, what_was_found
+from angle_train.reading import length_of_texts, reads_roles
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
@@ -72,7 +65,7 @@ from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
 from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
 from angle_train.training.merging import blend, snapshot
-from angle_train.training.processes import connect_processes, process_count, rank_zero
+from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
 from angle_train.training.teacher import teacher_identity
 from angle_train.training.trainer import DevEvaluator, Training, TrainOptions, restore, train
@@ -246,7 +239,8 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     automatic = stated == AUTO
     run = replace(run, tokens=stated if isinstance(stated, int) else None)
     model = run.load()
-    run = in_roles(run, model)
+    if reads_roles(model, recipe.training, run.options.backbone, teacher=bool(run.options.teacher)):
+        run = replace(run, data=run.data.with_roles())
     resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
     check_frozen(model, recipe.backbone.frozen_layers)
     width = model.get_embedding_dimension()
@@ -254,12 +248,7 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
         widths(recipe.objective, width)  # refuses before anything is measured
     if model.transformers_model is None or tokens_read(model) is None:
         return run, model, {}
-    train = run.data.train
-    percentile = 99.0 if automatic else 100.0
-    if train.roles:
-        found = choose_length_in_roles(model, train.text1, train.text2, percentile)
-    else:
-        found = choose_length(model, [*train.text1, *train.text2], recipe.training.prompt or None, percentile)
+    found = length_of_texts(model, run.data.train, recipe.training, 99.0 if automatic else 100.0)
     if automatic:
         log.info(
             "max_seq_length %d: the longest training text has %d tokens",
@@ -276,18 +265,6 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
             tokens_read(model),
         )
     return run, model, {"lengths": asdict(found) | {"max_seq_length": tokens_read(model)}}
-
-
-def in_roles(run: FitRun, model: SentenceTransformer) -> FitRun:
-    """Return the run with pairs of queries and documents, if the user or the model says that they are."""
-    name = run.options.backbone
-    if not pairs_have_roles(model, roles_of(run.recipe.training), name):
-        return run
-    if run.options.teacher:
-        raise InputError("--teacher scores pairs without roles; leave it out, or --roles and the prompts")
-    if router_of(model) is not None and process_count() > 1:
-        raise InputError(f"{name} is asymmetric (Router) and trains in one process; run it without torchrun")
-    return replace(run, data=run.data.with_roles())
 
 
 def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
@@ -318,7 +295,7 @@ def embed_by_base_model(run: FitRun, model: SentenceTransformer) -> NDArray[np.f
     """Return the embeddings (P, D) of the texts to keep under the base model."""
     texts = run.data.kept.texts if run.data.kept is not None else ()
     embedder = Embedder(base_model(run, model), BACKBONE)
-    return embedder(texts, DOCUMENT if run.data.train.roles else "")
+    return embedder(texts, AS_DOCUMENT if run.data.train.roles else "")
 
 
 @rank_zero

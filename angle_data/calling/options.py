@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
-from keyword import iskeyword
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
@@ -241,7 +240,7 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
                 values[name] = make(kinds[name], given)
             continue
         members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-        value: Any = given.pop(_parameter_name(name, look))
+        value: Any = given.pop(look.flag or name)
         if look.many:
             value = [value] if is_path(value) else value or []
             if isinstance(value, list | tuple):
@@ -276,22 +275,16 @@ def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Pa
         if look.read is not None:
             kind = list[str] | None if look.many else str | None
             default = None if look.many or not isinstance(default, str | int | float) else str(default)
-        # Without a --no-... too; or a word that no parameter of Python can have as its name.
-        plain = kind is bool or iskeyword(look.flag or "")
-        flag = (f"--{(look.flag or name).replace('_', '-')}",) if plain else ()
+        own_flag = kind is bool or name.endswith("_")  # without a --no-...; `as_` is --as
+        flag = (f"--{name.rstrip('_').replace('_', '-')}",) if own_flag else ()
         made = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
         if look.argument:
             made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
-        own.append(_parameter(_parameter_name(name, look), kind, default, made))
+        own.append(_parameter(look.flag or name, kind, default, made))
     empty = inspect.Parameter.empty
     yield from (parameter for parameter in inside if parameter.default is empty)
     yield from own
     yield from (parameter for parameter in inside if parameter.default is not empty)
-
-
-def _parameter_name(name: str, look: Option) -> str:
-    """Return what the parameter of an option is called: as its flag, where that is a name in Python."""
-    return name if look.flag is None or iskeyword(look.flag) else look.flag
 
 
 def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Parameter:

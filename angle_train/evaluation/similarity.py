@@ -16,9 +16,9 @@ from angle_train.evaluation.statistics import spearman
 from angle_train.model.admission import check_cosine
 from angle_train.model.load import load_backbone, quiet_libraries
 from angle_train.model.roles import (
-    DOCUMENT,
+    AS_DOCUMENT,
+    AS_QUERY,
     NO_ROLES,
-    QUERY,
     Role,
     RolePrompts,
     role_options,
@@ -81,11 +81,11 @@ class Embedder:
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of texts that are searched for; none is kept in memory."""
-        return self._embed(texts, QUERY)
+        return self._embed(texts, AS_QUERY)
 
     def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of texts that are searched in; none is kept in memory."""
-        return self._embed(texts, DOCUMENT)
+        return self._embed(texts, AS_DOCUMENT)
 
     @property
     def has_routes(self) -> bool:
@@ -139,7 +139,7 @@ def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     A file of vectors has one of each text, whatever its role.
     """
     if isinstance(encode, Embedder) and (pairs.roles or encode.has_routes):
-        return cosine_rows(encode(pairs.text1, QUERY), encode(pairs.text2, DOCUMENT))
+        return cosine_rows(encode(pairs.text1, AS_QUERY), encode(pairs.text2, AS_DOCUMENT))
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 

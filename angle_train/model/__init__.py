@@ -8,5 +8,4 @@ In reading order:
 `roles`: what tells a model that a text is a query or a document: prompts and routes.
 `adapters`: LoRA adapters and 4-bit weights.
 `length`: how many tokens of a text the model should read.
-`lines`: what is said of a model, once.
 """

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ from angle_train.model.adapters import (
     merge_adapters,
 )
 from angle_train.model.admission import admit, check_cosine
-from angle_train.model.lines import say_once
 from angle_train.model.pooling import is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
 from angle_train.model.roles import (
@@ -44,6 +44,8 @@ from angle_train.recipe import CHECKPOINT, BackboneConfig
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
+
+log = logging.getLogger("angle.backbones")
 
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # A row of what transformers logs of weights that it draws at random; without those that no embedding needs.
@@ -223,6 +225,12 @@ def _lacking() -> Iterator[list[str]]:
             yield names
     finally:
         logger.removeFilter(read)
+
+
+@cache
+def say_once(line: str, level: int = logging.INFO) -> None:
+    """Log a line, but not again in this process: a run loads its backbone several times."""
+    log.log(level, "%s", line)
 
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from angle_data.errors import InputError
-from angle_train.model.lines import say_once
 from angle_train.model.prompt import TEXT_SLOT, has_template
 from angle_train.recipe import TrainingConfig
 
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 Role = Literal["", "query", "document"]
 """What a text is to a search; empty where that is not said."""
 
-QUERY: Role = "query"
-DOCUMENT: Role = "document"
-PAIR: tuple[Role, Role] = (QUERY, DOCUMENT)
+AS_QUERY: Role = "query"
+AS_DOCUMENT: Role = "document"
+PAIR: tuple[Role, Role] = (AS_QUERY, AS_DOCUMENT)
 """What the two texts of a pair with roles are."""
 
 _PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -115,7 +114,7 @@ def role_options(model: SentenceTransformer, role: Role) -> dict[str, Any]:
     A text without a role takes the model's default route, or else is read as a document.
     """
     router = router_of(model)
-    task = role or (DOCUMENT if router is not None and router.default_route is None else "")
+    task = role or (AS_DOCUMENT if router is not None and router.default_route is None else "")
     return {"prompt": role_prompt(model, role)} | ({"task": task} if router is not None and task else {})
 
 
@@ -153,22 +152,6 @@ def set_role_prompts(model: SentenceTransformer, given: RolePrompts) -> None:
                 "that out"
             )
         model.prompts[role] = before or role_prompt(model, role) or ""
-
-
-def pairs_have_roles(model: SentenceTransformer, given: RolePrompts, name: str) -> bool:
-    """Return whether the pairs of a training have roles for a model, and log how they are read.
-
-    They have where the user says so and the model tells the roles apart, and always for a model with routes.
-    """
-    if not given.given and router_of(model) is None:
-        if tells_roles(model):
-            say_once(
-                f"{name} has prompts for queries and documents; the pairs are read without them: if text1 is "
-                "a query and text2 a document, give --roles"
-            )
-        return False
-    say_once(f"{name}: {roles_sentence(model)}")
-    return tells_roles(model)
 
 
 def roles_sentence(model: SentenceTransformer) -> str:

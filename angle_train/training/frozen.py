@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from angle_data.errors import InputError
-from angle_train.model.lines import say_once
+from angle_train.model.load import say_once
 from angle_train.training.activations import ActivationFile
 from angle_train.training.processes import process_number
 

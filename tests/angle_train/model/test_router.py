@@ -151,7 +151,7 @@ def test_what_needs_one_encoder_is_refused(router_dir, rows, tmp_path, values, s
 
 
 def test_several_processes_are_refused(router_dir, rows, monkeypatch):
-    monkeypatch.setattr("angle_train.run.process_count", lambda: 2)
+    monkeypatch.setattr("angle_train.reading.process_count", lambda: 2)
     with pytest.raises(InputError, match="trains in one process"):
         fit(now(rows), dev=rows, backbone=router_dir, out="unused", **FAST)
 
