@@ -19,6 +19,7 @@ In reading order:
 `keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `inputs`: the pairs of a run, read before anything heavy is loaded.
+`reading`: how the pairs of a training are read: as queries and documents, or both alike.
 `run`: one training run, from pairs to report.
 `outcome`: what tuning came to, between training and report.
 `hub`: a tuned model to the hub.

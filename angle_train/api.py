@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from angle_train.recipe import LabelKind, Recipe
     from angle_train.report.result import FitReport
 
-_EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device")
+_ROLES = ("roles", "query_prompt", "document_prompt")
+_EVAL_OPTIONS = ("judged", "split", "scale", "data_dir", "report", "device", *_ROLES)
 _SEARCH_FILES = ("corpus", "queries", "qrels")
 _WAYS = {  # what models are measured on, and the options that go with it
-    "pairs": ("judged", "split", "scale"),
-    "search": ("split",),
-    "qrels": (),
+    "pairs": ("judged", "split", "scale", *_ROLES),
+    "search": ("split", "query_prompt", "document_prompt"),
+    "qrels": ("query_prompt", "document_prompt"),
     "task": ("data_dir",),
 }
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
@@ -320,7 +321,8 @@ def evaluate(
         task: Name of a task or group, such as `sts`, or a list of names.
         baseline: Model, or file of its vectors, to compare the others with.
         **options: The command's others: `judged` (many pairs that a language model graded, the `pairs` among
-            them, as of `fit`), `split`, `scale`, `data_dir`, `device`, and
+            them, as of `fit`), `split`, `scale`, `data_dir`, `device`, `roles` (text1 is a query, text2 a
+            document), `query_prompt` and `document_prompt` (what stands before them), and
             `report="page.html"`, which also writes the page.
 
     Raises:
@@ -339,6 +341,7 @@ def evaluate(
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
     _check_choice(given, pairs=pairs is not None)
     from angle_train.evaluation.suite import evaluate as measure
+    from angle_train.evaluation.suite import role_prompts
     from angle_train.evaluation.task import Source
 
     base = given["baseline"]
@@ -347,14 +350,15 @@ def evaluate(
         given["pairs"] = sources(pairs, Path(folder), "pairs")
         given["judged"] = one_judged(given["judged"], Path(folder))
         tasks = _tasks(given)
-    found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
+    source = Source(given["data_dir"])
+    found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}
         from angle_train.report.eval_page import write_eval_page
         from angle_train.report.text import command_line, made_line
 
         places = ("pairs", "judged", "search", *_SEARCH_FILES)
-        names = ("model", "baseline", *places, "split", "scale", "task", "data_dir")
+        names = ("model", "baseline", *places, "split", "scale", "task", "data_dir", *_ROLES)
         command = command_line("angle-train eval", {name: given[name] for name in names}, moved=True)
         write_eval_page(given["report"], found, command, made_line(time.monotonic() - begun))
         logging.getLogger("angle.eval").info("report: %s", given["report"])
@@ -368,7 +372,8 @@ def _tasks(given: Mapping[str, Any]) -> Mapping[str, Task]:
     from angle_train.evaluation.task import expand_names, load_task
 
     if given["pairs"]:
-        return own_pairs(given["pairs"], given["split"], given["scale"], given["judged"])
+        roles = any(given[name] for name in _ROLES)
+        return own_pairs(given["pairs"], given["split"], given["scale"], given["judged"], roles=roles)
     if given["task"]:
         return {name: load_task(name) for name in expand_names(given["task"])}
     if given["search"]:
@@ -403,7 +408,7 @@ def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
     if not given["model"]:
         raise InputError("give at least one model")
     for name in dict.fromkeys(option for options in _WAYS.values() for option in options):
-        if given[name] is not None and name not in _WAYS[way]:
+        if given[name] not in (None, False) and name not in _WAYS[way]:
             others = " or ".join(f"--{other}" for other, options in _WAYS.items() if name in options)
             raise InputError(f"--{name.replace('_', '-')} goes with {others} only; leave it out")
     if report := given["report"]:

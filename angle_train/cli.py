@@ -27,6 +27,9 @@ _OF_RECIPE = (
     "max_seq_length",
     "precision",
     "seed",
+    "roles",
+    "query_prompt",
+    "document_prompt",
     "merge_back",
     "guard_loss",
 )
@@ -47,6 +50,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
     from angle_train.recipe import MERGE_BACK, parse_settings
 
     options = asdict(given)
+    options["roles"] = given.roles or None  # without the flag the recipe says
     named = {name: (f"--{name.replace('_', '-')}", options.pop(name)) for name in _OF_RECIPE}
     named[MERGE_BACK] = named.pop("merge_back")
     values: dict[str, Any] = parse_settings(options.pop("setting") or (), named)

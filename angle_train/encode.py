@@ -27,8 +27,9 @@ from angle_data.text import content_id
 from angle_train.data.sources import names_of
 from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import check_finite
-from angle_train.model.length import choose_length
+from angle_train.model.length import choose_length, choose_length_in_roles
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
+from angle_train.model.roles import AS_DOCUMENT, role_options, router_of, tokenizer_of
 from angle_train.options import EncodeConfig
 
 log = logging.getLogger("angle.encode")
@@ -66,6 +67,8 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
     if config.out.exists():
         log.info("%s exists and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
+    if config.as_ is None and router_of(model) is not None:
+        log.info("%s has routes for queries and documents; --as says which these texts are", config.model)
     _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
@@ -83,6 +86,7 @@ def encode_file(config: EncodeConfig) -> dict[str, Any]:
             if new := known.missing(texts):
                 encoded = model.encode(
                     new,
+                    **role_options(model, config.as_ or ""),
                     batch_size=config.batch_size,
                     normalize_embeddings=config.normalize,
                     show_progress_bar=False,
@@ -138,10 +142,14 @@ def read_ids_and_texts(
 
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
-    if model.transformers_model is None:
+    if model.transformers_model is None or tokenizer_of(model, config.as_ or "") is None:
         return
     sample = [text for _, text in islice(_rows(config), _SAMPLE)]
-    found = choose_length(model, sample, percentile=100)
+    if config.as_ is None:
+        found = choose_length(model, sample, percentile=100)
+    else:
+        queries, documents = ([], sample) if config.as_ == AS_DOCUMENT else (sample, [])
+        found = choose_length_in_roles(model, queries, documents, percentile=100)
     if found.truncated:
         log.info(
             "%.1f %% of the first %d distinct texts have more than %d tokens and are truncated",

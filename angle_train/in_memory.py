@@ -38,7 +38,9 @@ from angle_train.model.load import (
     prepare_for_training,
     save_model,
 )
+from angle_train.model.roles import roles_of, router_of
 from angle_train.purpose import choose_recipe
+from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
 from angle_train.training.arguments import Schedule
 from angle_train.training.passed import Passed, read_arguments
@@ -184,12 +186,14 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
     if is_path(model):
         check_device(device)
         path = os.path.expanduser(model)
-        return load_for_training(path, recipe.backbone, training.prompt, tokens, device, training.seed)
+        return load_for_training(
+            path, recipe.backbone, training.prompt, tokens, device, training.seed, roles_of(training)
+        )
     if not isinstance(model, SentenceTransformer):
         raise InputError(f"model: {type(model).__name__} is no SentenceTransformer; give one, or its folder")
     if recipe.backbone.quantization != "none":
         raise InputError("quantization is for models that are loaded; give the directory or id of the model")
-    prepare_for_training(model, "model", recipe.backbone, training.prompt, training.seed)
+    prepare_for_training(model, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
     if tokens is not None:
         model.max_seq_length = tokens
     return model
@@ -203,6 +207,7 @@ def _run(
         raise InputError(
             "loss was made for another model; make it for this one, or give a function of a model"
         )
+    job = _in_roles(job, model, asked)
     options = TrainOptions(
         callbacks=asked.keywords.get("callbacks", ()), settings=job.passed.settings, loss=asked.loss
     )
@@ -220,6 +225,22 @@ def _run(
         restore(model, checkpoints, best)
     merge_adapters(model)
     return TrainedModel(model, training.curve, training.steps, best)
+
+
+def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:
+    """Return the job with pairs of queries and documents, if the user or the model says that they are."""
+    name = str(asked.model) if is_path(asked.model) else "model"
+    if not isinstance(job.pairs, PairSet):
+        if router_of(model) is not None:
+            raise InputError(
+                f"{name} is asymmetric (Router): with a loss of your own, train it in a "
+                "SentenceTransformerTrainer, where router_mapping says which column goes where"
+            )
+        return job
+    if not reads_roles(model, job.recipe.training, name):
+        return job
+    dev = [replace(pairs, roles=True) for pairs in job.dev]
+    return job._replace(pairs=replace(job.pairs, roles=True), dev=dev)
 
 
 def _identity(model: SentenceTransformer) -> str:

@@ -67,6 +67,9 @@ class RecipeKeywords(TypedDict, total=False):
     gradient_accumulation: int | None
     max_grad_norm: float | None
     prompt: str | None
+    roles: bool | None
+    query_prompt: str | None
+    document_prompt: str | None
     average_with_backbone: float | None
     keep_general: bool | None
     keep_texts: int | None

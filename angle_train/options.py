@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from angle_data.calling.options import check_values, option
 from angle_data.tables import TABLE_KINDS
@@ -35,6 +35,13 @@ _judged = partial(
     None,
 )
 _drop_leaks = partial(option, "Leave out training pairs that are also dev or test pairs.", False)
+_query_prompt = partial(
+    option,
+    "Text before every query (text1), such as 'query: '; says that pairs are queries and documents.",
+    None,
+    shown="model's own",
+)
+_document_prompt = partial(option, "The same before every document (text2).", None, shown="model's own")
 _setting = partial(option, "Set any value of the recipe. Repeatable.", None, flag="set", metavar="KEY=VALUE")
 _of_recipe = partial(option, default=None, shown="recipe's")
 
@@ -95,6 +102,13 @@ class FitOptions:
     )
     precision: str | None = _of_recipe("auto, fp32, bf16 or fp16.")
     seed: int | None = _of_recipe("Random seed.")
+    roles: bool = option(
+        "text1 is a query, text2 a document: read each with the prompt that the model has for it.",
+        False,
+        shown="recipe's",
+    )
+    query_prompt: str | None = _query_prompt()
+    document_prompt: str | None = _document_prompt()
     merge_back: Any = _of_recipe("Share of the backbone in the final weights, below 1.", read=_toml)
     setting: list[str] | None = _setting()
     drop_leaks: bool = _drop_leaks()
@@ -141,6 +155,13 @@ class EvalOptions:
     data_dir: Path | None = option(
         "Folder with the task data, TASK/SPLIT.jsonl.gz.", None, shown="from the hub"
     )
+    roles: bool = option(
+        "In --pairs, text1 is a query and text2 a document: read each with the prompt that the model has for "
+        "it. Always so in a search.",
+        False,
+    )
+    query_prompt: str | None = _query_prompt()
+    document_prompt: str | None = _document_prompt()
     baseline: str | None = option("Model, or its vectors, to compare the others against.", None)
     split: str | None = option(
         "Rows of a file with a split column (default: all), or split of a dataset or qrels (default: test).",
@@ -158,6 +179,11 @@ class EncodeConfig:
     model: str = option("Model to embed with: directory or hub id.")
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")
     out: Path = option("Output file: .npy (one array, rows as in --texts) or .parquet (id, text, embedding).")
+    as_: Literal["query", "document"] | None = option(
+        "Embed the texts as query or document: with the model's prompt and route for these.",
+        None,
+        shown="neither",
+    )
     text_field: str = option("Field with the text.", "text")
     id_field: str | None = option("Field with the id.", None, shown="id, if there is one")
     batch_size: int = option("Texts per forward pass.", 32, ge=1)

@@ -195,6 +195,11 @@ class TrainingConfig:
         max_grad_norm: Gradients are scaled down to this norm.
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
+        roles: text1 is a query and text2 a document; each gets the prompt that the model has for it, see
+            `model.roles`. A prompt for either says so too.
+        query_prompt: Stands before every query, in training and later by `encode_query` of the saved model;
+            empty for what the model has.
+        document_prompt: As `query_prompt`, for documents.
         average_with_backbone: a in [0, 1); the final weights are (1-a)·tuned + a·backbone, which keeps
             more of what the backbone knew.
         keep_general: Whether general texts that come with the toolkit, and the user's own, keep their
@@ -227,6 +232,9 @@ class TrainingConfig:
     gradient_accumulation: _Count = 1
     max_grad_norm: _Above0 = 1.0
     prompt: str = ""
+    roles: bool = False
+    query_prompt: str = ""
+    document_prompt: str = ""
     average_with_backbone: _Below1 = 0.0
     keep_general: bool = False
     keep_texts: _Two = 8

@@ -38,7 +38,6 @@ from angle_train.evaluation.search import Ranking, search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure, pair_similarity
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
-from angle_train.model.length import choose_length
 from angle_train.model.load import (
     backbone_identity,
     check_device,
@@ -48,10 +47,12 @@ from angle_train.model.load import (
     load_for_training,
     save_model,
 )
+from angle_train.model.roles import AS_DOCUMENT, roles_of, set_role_prompts, tokens_read
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
 from angle_train.outcome import HeldOut, TuningResult, what_was_found
+from angle_train.reading import length_of_texts, reads_roles
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
@@ -140,6 +141,7 @@ class FitRun:
             self.tokens,
             self.options.device,
             training.seed,
+            roles_of(training),
         )
 
     def train(
@@ -254,15 +256,16 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     automatic = stated == AUTO
     run = replace(run, tokens=stated if isinstance(stated, int) else None)
     model = run.load()
+    if reads_roles(model, recipe.training, run.options.backbone, teacher=bool(run.options.teacher)):
+        run = replace(run, data=run.data.with_roles())
     resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
     check_frozen(model, recipe.backbone.frozen_layers)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
-    if model.transformers_model is None or model.max_seq_length is None:
+    if model.transformers_model is None or tokens_read(model) is None:
         return run, model, {}
-    texts = [*run.data.train.text1, *run.data.train.text2]
-    found = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    found = length_of_texts(model, run.data.train, recipe.training, 99.0 if automatic else 100.0)
     if automatic:
         log.info(
             "max_seq_length %d: the longest training text has %d tokens",
@@ -276,16 +279,26 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
             "%.1f %% of the training texts are longer than %d tokens and are cut; raise --max-seq-length if "
             "the model allows more",
             100 * found.truncated,
-            model.max_seq_length,
+            tokens_read(model),
         )
-    return run, model, {"lengths": asdict(found) | {"max_seq_length": model.max_seq_length}}
+    return run, model, {"lengths": asdict(found) | {"max_seq_length": tokens_read(model)}}
 
 
 def base_model(run: FitRun, model: SentenceTransformer) -> SentenceTransformer:
-    """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing."""
+    """Return the backbone before tuning: `model` itself, not trained yet, if the recipe changed nothing.
+
+    It has the same prompts for queries and documents, so that both are measured in the same way.
+    """
     asked = run.recipe.backbone
     as_it_is = asked.pooling == CHECKPOINT and asked.quantization == "none" and not run.recipe.training.prompt
-    return model if as_it_is else load_backbone(run.options.backbone, run.tokens, run.options.device)
+    return model if as_it_is else load_untuned(run, run.tokens)
+
+
+def load_untuned(run: FitRun, tokens: int | None) -> SentenceTransformer:
+    """Return the backbone as it is, with the run's prompts for queries and documents."""
+    model = load_backbone(run.options.backbone, tokens, run.options.device)
+    set_role_prompts(model, roles_of(run.recipe.training))
+    return model
 
 
 @rank_zero
@@ -295,7 +308,7 @@ def measure_base_model(run: FitRun, model: SentenceTransformer) -> BaseFigures:
     base = base_model(run, model)
     embed = Embedder(base, BACKBONE)  # one for all: no text is embedded twice
     return BaseFigures(
-        kept=None if data.kept is None else embed(data.kept.texts),
+        kept=None if data.kept is None else embed(data.kept.texts, AS_DOCUMENT if data.train.roles else ""),
         columns=[pair_similarity(pairs, embed) for _, pairs in data.evaluated],
         guards=[pair_similarity(guard.pairs, embed) for guard in data.guards],
         human=None if data.dev or data.human is None else pair_similarity(data.human, embed),
@@ -476,7 +489,7 @@ def save(
             save_model(model, folder / TUNED)
             # It reads as many tokens as when it was measured.
             tokens = report.details.get("lengths", {}).get("max_seq_length")
-            model = load_backbone(options.backbone, tokens, options.device)
+            model = load_untuned(run, tokens)
         write_text(folder / "recipe.toml", run.recipe.to_toml_text())
         report.write(folder / "report.json")
         save_model(model, folder)

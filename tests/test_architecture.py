@@ -63,6 +63,7 @@ TOP = {
         "in_memory": "runs",
         "given": "runs",
         "hub": "runs",
+        "reading": "runs",
         "keywords": "recipe",
         "encode": "runs",
         "options": "recipe",

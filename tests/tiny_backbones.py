@@ -38,6 +38,15 @@ def checkpoint(family: str, directory: Path, *, pad: bool = True) -> Path:
     elif family == "roberta":
         config = t.RobertaConfig(**_SMALL, **special, max_position_embeddings=ROBERTA_POSITIONS)
         model = t.RobertaModel(config)
+    elif family == "xlm-roberta":
+        config = t.XLMRobertaConfig(**_SMALL, **special, max_position_embeddings=ROBERTA_POSITIONS)
+        model = t.XLMRobertaModel(config)
+    elif family == "mpnet":
+        model = t.MPNetModel(t.MPNetConfig(**_SMALL, **special, max_position_embeddings=ROBERTA_POSITIONS))
+    elif family == "distilbert":
+        sizes = {"vocab_size": VOCABULARY, "dim": 32, "hidden_dim": 64, "n_layers": 3, "n_heads": 2}
+        config = t.DistilBertConfig(**sizes, max_position_embeddings=64, pad_token_id=1)
+        model = t.DistilBertModel(config)
     else:
         markers = {"cls_token_id": 0, "sep_token_id": 2, "local_attention": 16}
         config = t.ModernBertConfig(**_SMALL, **special, **markers, max_position_embeddings=8192)

@@ -275,7 +275,8 @@ def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Pa
         if look.read is not None:
             kind = list[str] | None if look.many else str | None
             default = None if look.many or not isinstance(default, str | int | float) else str(default)
-        flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
+        own_flag = kind is bool or name.endswith("_")  # without a --no-...; `as_` is --as
+        flag = (f"--{name.rstrip('_').replace('_', '-')}",) if own_flag else ()
         made = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
         if look.argument:
             made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +107,7 @@ def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) 
     taken, used = set(own), {key for pairs in elsewhere for key in pair_keys(pairs)}
     alone = [number for number, key in enumerate(keys) if key not in taken]
     rest = judged.take([number for number in alone if keys[number] not in used], judged.name)
+    rest = replace(rest, roles=graded.roles)
     if left := len(alone) - len(rest):
         log.info("%s: %s left out: they train or choose", judged.name, counted(left, "judged pair"))
     if not len(rest):

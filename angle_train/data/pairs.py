@@ -67,6 +67,7 @@ class PairSet:
             for), `degrees` (a sentence at a degree of similarity that it was asked for), `grades` (of pairs
             that it read), `human`, `teacher` (cosines of another model); `random` pairs were drawn. Empty
             where the data does not say; none if it nowhere does.
+        roles: Whether text1 is a query and text2 a document, and to be read as such.
     """
 
     name: str
@@ -77,6 +78,7 @@ class PairSet:
     source_ids: Sequence[str] | None = field(default=None, repr=False)
     scale: str = "0-1"
     supervision: Sequence[str] | None = field(default=None, repr=False)
+    roles: bool = False
 
     def __len__(self) -> int:
         return len(self.text1)
@@ -290,4 +292,5 @@ def join(sets: Sequence[PairSet]) -> PairSet:
             if any(s.supervision is not None for s in sets)
             else None
         ),
+        roles=all(s.roles for s in sets),
     )

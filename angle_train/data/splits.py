@@ -69,6 +69,22 @@ class RunData:
         judged = [(JUDGED, self.judged.rest)] if self.judged else []
         return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test), *judged]
 
+    def with_roles(self) -> RunData:
+        """Return the data with text1 a query and text2 a document in all pairs but those of guards."""
+
+        def in_roles(pairs: PairSet | None) -> PairSet | None:
+            return pairs and replace(pairs, roles=True)
+
+        return replace(
+            self,
+            train=replace(self.train, roles=True),
+            dev=[replace(pairs, roles=True) for pairs in self.dev],
+            test=[replace(pairs, roles=True) for pairs in self.test],
+            human=in_roles(self.human),
+            others=in_roles(self.others),
+            judged=self.judged and replace(self.judged, rest=replace(self.judged.rest, roles=True)),
+        )
+
 
 class LoadedPairs(NamedTuple):
     """The pairs of a run as they were given: `others`, `human` and `taught` train, see `RunData`."""

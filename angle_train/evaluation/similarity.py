@@ -16,6 +16,16 @@ from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.statistics import spearman
 from angle_train.model.admission import check_cosine
 from angle_train.model.load import load_backbone, quiet_libraries
+from angle_train.model.roles import (
+    AS_DOCUMENT,
+    AS_QUERY,
+    NO_ROLES,
+    Role,
+    RolePrompts,
+    role_options,
+    router_of,
+    set_role_prompts,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -47,9 +57,9 @@ def check_finite(embeddings: NDArray[np.float32], name: str) -> None:
 
 
 class Embedder:
-    """Embeds texts with one model, each text once, as far as memory allows (see `KnownVectors`).
+    """Embeds texts with one model, each text once in a role, as far as memory allows (see `KnownVectors`).
 
-    Embeddings are what `SentenceTransformer.encode` gives, with the model's own prompt.
+    Embeddings are what `SentenceTransformer.encode` gives, with the model's own prompt, or that of the role.
 
     Args:
         model: The model.
@@ -73,47 +83,60 @@ class Embedder:
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of texts that are searched for; none is kept in memory."""
-        return self._as("query", ("query",), texts)
+        return self._embed(texts, AS_QUERY)
 
     def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the embeddings (N, D) of texts that are searched in; none is kept in memory."""
-        return self._as("document", ("document", "passage", "corpus"), texts)
+        return self._embed(texts, AS_DOCUMENT)
 
-    def _as(self, role: str, prompts: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed in a role, as `encode_query` and `encode_document` do; an empty prompt is none."""
-        prompt = next((name for name in prompts if self._model.prompts.get(name)), None)
+    @property
+    def has_routes(self) -> bool:
+        """Whether queries and documents go through encoders of their own: then every pair has roles."""
+        return router_of(self._model) is not None
+
+    def _embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         with quiet_libraries():
             rows = self._model.encode(
-                list(texts), prompt_name=prompt, task=role, show_progress_bar=False, convert_to_numpy=True
+                list(texts),
+                **role_options(self._model, role),
+                show_progress_bar=False,
+                convert_to_numpy=True,
             )
         if self._name:
             check_finite(rows, self._name)
         return np.asarray(rows, dtype=np.float32)
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str], role: Role = "") -> NDArray[np.float32]:
         """Return the embeddings (N, D) of N texts in their order.
 
         Raises:
             DamagedModelError: Some embeddings are not finite.
         """
-        new = sorted(self._known.missing(texts))
+        new = sorted(self._known.missing(texts, role))
         if new:
-            with quiet_libraries():
-                rows = self._model.encode(new, show_progress_bar=False, convert_to_numpy=True)
-            self._known.add(new, rows.astype(np.float32, copy=False))
-        found = self._known.rows_of(texts)
-        if self._name:
-            check_finite(found, self._name)
-        return found
+            self._known.add(new, self._embed(new, role), role)
+        return self._known.rows_of(texts, role)
 
 
-def encoder_of(model: str, device: str | None = None) -> Encode:
-    """Return what gives texts their embeddings: a model, or a file of vectors, see `data.vectors`."""
-    return load_vectors(model) if is_vectors(model) else Embedder(load_backbone(model, device=device), model)
+def encoder_of(model: str, device: str | None = None, prompts: RolePrompts = NO_ROLES) -> Encode:
+    """Return what gives texts their embeddings: a model, or a file of vectors, see `data.vectors`.
+
+    A model is given the `prompts` of queries and documents.
+    """
+    if is_vectors(model):
+        return load_vectors(model)
+    loaded = load_backbone(model, device=device)
+    set_role_prompts(loaded, prompts)
+    return Embedder(loaded, model)
 
 
 def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
-    """Return the cosine (B,) of the two texts of every pair."""
+    """Return the cosine (B,) of the two texts of every pair.
+
+    A file of vectors has one of each text, whatever its role.
+    """
+    if isinstance(encode, Embedder) and (pairs.roles or encode.has_routes):
+        return cosine_rows(encode(pairs.text1, AS_QUERY), encode(pairs.text2, AS_DOCUMENT))
     return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 

@@ -40,6 +40,7 @@ from angle_train.evaluation.similarity import (
 )
 from angle_train.evaluation.statistics import Ranked
 from angle_train.evaluation.task import Source, Task
+from angle_train.model.roles import NO_ROLES, RolePrompts
 
 log = logging.getLogger("angle.evaluate")
 
@@ -91,18 +92,24 @@ class OwnSearch:
 
 
 def own_pairs(
-    sources: Sequence[str], split: str | None = None, scale: str | None = None, judged: str | None = None
+    sources: Sequence[str],
+    split: str | None = None,
+    scale: str | None = None,
+    judged: str | None = None,
+    *,
+    roles: bool = False,
 ) -> dict[str, OwnPairs]:
     """Return the tasks that sources of scored pairs are, see `data.pairs.load_pairs`, by names that differ.
 
     `split` names the rows of files, which need a `split` column then, or the split of datasets; default all
     rows, or test. `scale` is that of the scores, `LOW-HIGH`; default detected. `judged` are pairs that a
-    language model graded, see `data.judged.load_judged`; the one source must be a sample of them.
+    language model graded, see `data.judged.load_judged`; the one source must be a sample of them. `roles`
+    says that text1 is a query and text2 a document.
     """
     if judged and len(sources) > 1:
         raise InputError(ONE_SET.format("--pairs"))
     sets = [load_pairs(s, _split_of(s, split), scale, rows=split, split_needed=True) for s in sources]
-    sets = distinct_names(sets)
+    sets = [replace(pairs, roles=roles) for pairs in distinct_names(sets)]
     for pairs in sets:
         if len(pairs) < _FEW:
             log.warning("%s has only %d pairs: figures and intervals are unreliable", pairs.name, len(pairs))
@@ -112,6 +119,12 @@ def own_pairs(
         )
         for pairs in sets
     }
+
+
+def role_prompts(given: Mapping[str, Any]) -> RolePrompts:
+    """Return what an evaluation was told of queries and documents, by the names of its options."""
+    prompts = (given["query_prompt"] or "", given["document_prompt"] or "")
+    return RolePrompts(bool(given["roles"]), *prompts)
 
 
 def _split_of(source: str, split: str | None) -> str | None:
@@ -130,6 +143,7 @@ def evaluate(
     source: Source,
     baseline: str | None = None,
     device: str | None = None,
+    prompts: RolePrompts = NO_ROLES,
 ) -> Evaluation:
     """Measure models on tasks, and call them by `short_names`.
 
@@ -139,6 +153,7 @@ def evaluate(
         source: Where the tasks' data is; not asked for the user's own pairs.
         baseline: What the others are compared with, unless it is damaged.
         device: `cpu`, `cuda` …; default the best there is.
+        prompts: Of queries and documents, for all models.
 
     Raises:
         InputError: Nothing can be measured.
@@ -165,7 +180,7 @@ def evaluate(
         for model, called in names.items():
             left = {name: (tasks[name], data[name]) for name in data if name not in failed}  # under others
             try:
-                measured = dict(_outcomes(model, device, left, progress))
+                measured = dict(_outcomes(encoder_of(model, device, prompts), left, progress))
             except InputError as error:
                 fail(f"model {called}", error, names)
                 continue
@@ -181,10 +196,9 @@ def evaluate(
 
 
 def _outcomes(
-    model: str, device: str | None, tasks: Mapping[str, tuple[Task, Any]], progress: Progress
+    embed: Encode, tasks: Mapping[str, tuple[Task, Any]], progress: Progress
 ) -> Iterator[tuple[str, Outcome | InputError]]:
     """Yield what one model does on each task, or why it cannot be measured there; hold it only meanwhile."""
-    embed = encoder_of(model, device)
     for name, (task, found) in tasks.items():
         progress.advance()
         try:

@@ -2,9 +2,10 @@
 
 In reading order:
 `load`: loads a model as it is or as a recipe wants it trained, and finishes a trained one.
-`admission`: what a model must be: one route, tokens that it knows, compared by the cosine.
+`admission`: what a model must be: routes for queries and documents, tokens that it knows, the cosine.
 `pooling`: how token embeddings become one embedding of a text.
 `prompt`: what stands around every text, kept in the saved model.
+`roles`: what tells a model that a text is a query or a document: prompts and routes.
 `adapters`: LoRA adapters and 4-bit weights.
 `length`: how many tokens of a text the model should read.
 """

@@ -7,28 +7,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
+from angle_train.model.roles import PAIR, input_modules, router_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
 def admit(model: SentenceTransformer, name: str) -> None:
-    """Refuse a model with several routes, and watch for tokens that a model has no embedding of.
+    """Refuse routes that lead nowhere, and watch for tokens that a model has no embedding of.
 
     Raises:
-        InputError: It is asymmetric: queries and documents go through different encoders, of which everything
-            here would train and measure one.
+        InputError: It is asymmetric, and has no route for queries or for documents.
     """
-    from sentence_transformers.base.modules import Router
-
-    for module in model:
-        if isinstance(module, Router):
-            routes = " and ".join(module.sub_modules)
+    router = router_of(model)
+    for role in PAIR if router is not None else ():
+        try:
+            model.preprocess(["a"], task=role)
+        except ValueError:
+            routes = " and ".join(router.sub_modules) if router is not None else ""
             raise InputError(
-                f"{name} is asymmetric (Router, with routes {routes}): only one of them would be trained and "
-                "measured; train it with AngleLoss in a SentenceTransformerTrainer, or give a model with one"
-            )
-    _watch_tokens(model, name)
+                f"{name} is asymmetric (Router, with routes {routes}), and none takes texts as a {role}; its "
+                "routes must be query and document"
+            ) from None
+    for module in input_modules(model):
+        _watch_tokens(module, name)
 
 
 def check_cosine(model: SentenceTransformer, name: str) -> None:
@@ -48,19 +50,21 @@ def check_cosine(model: SentenceTransformer, name: str) -> None:
     )
 
 
-def _watch_tokens(model: SentenceTransformer, name: str) -> None:
-    """Let texts be refused that have tokens without an embedding.
+def _watch_tokens(module: Any, name: str) -> None:
+    """Let texts be refused that have tokens without an embedding, where a module tokenises for a transformer.
 
     Such tokens were added to a tokenizer alone; torch says no more than that an index is out of range.
     """
-    transformer = model.transformers_model
-    tokenizer: Any = getattr(model, "tokenizer", None)
-    if transformer is None or tokenizer is None:
+    from sentence_transformers.base.modules import Transformer
+
+    if not isinstance(module, Transformer) or module.tokenizer is None:
         return
-    rows = getattr(transformer.get_input_embeddings(), "num_embeddings", None)
-    first: Any = model[0]
-    if rows is not None and len(tokenizer) > rows and not isinstance(first.preprocess, partial):
-        first.preprocess = partial(_with_known_tokens, first.preprocess, tokenizer, rows, name)
+    tokenizer: Any = module.tokenizer
+    rows = getattr(module.model.get_input_embeddings(), "num_embeddings", None)
+    preprocess: Any = module.preprocess
+    if rows is not None and len(tokenizer) > rows and not isinstance(preprocess, partial):
+        watched: Any = module
+        watched.preprocess = partial(_with_known_tokens, preprocess, tokenizer, rows, name)
 
 
 def _with_known_tokens(

@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.text import stable_hash
 from angle_train.model.prompt import TEXT_SLOT, has_template
+from angle_train.model.roles import PAIR, Role, role_options, tokenizer_of, tokens_read
 
 _ROUND_TO = 8  # lengths that processors like
 _COUNTED_AT_ONCE = 1024
@@ -24,9 +25,13 @@ _SAMPLE = 2000  # of distinct texts: these decide
 _LONGEST = 100  # texts with the most characters, of which one has the most tokens, or nearly so
 
 
-def _tokens_around(model: SentenceTransformer, prompt: str | None) -> int:
-    """Return how many tokens an empty text has: markers, prompt and template."""
-    return int(model.preprocess([""], prompt=prompt)["input_ids"].shape[-1])
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Tokens of texts of one role, of the sample and of those with the most characters, and how many texts."""
+
+    sample: Sequence[int]
+    longest: Sequence[int]
+    distinct: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +59,63 @@ def choose_length(
     that are drawn by hash decide. `prompt` is what will be put around every text, as `prompt.set_prompt`
     takes it; default what the model has.
     """
-    distinct = set(texts)
-    sample = nsmallest(_SAMPLE, distinct, key=stable_hash)
-    long = nlargest(_LONGEST, distinct, key=lambda text: (len(text), text))
     if prompt is None:
         prompt = model.prompts.get(model.default_prompt_name or "")
     elif has_template(model):
         prompt = None
-    around = _tokens_around(model, (prompt or "").replace(TEXT_SLOT, ""))
-    lengths = [tokens + around for tokens in _token_counts(model, sample)]
-    longest = [tokens + around for tokens in _token_counts(model, long)]
-    ranked = sorted(lengths)
-    wanted = ranked[max(0, math.ceil(percentile / 100 * len(ranked)) - 1)]
-    if percentile == 100:
-        wanted = max(*longest, wanted)
-    chosen = -(-wanted // _ROUND_TO) * _ROUND_TO
-    if model.max_seq_length is not None:
-        chosen = min(chosen, model.max_seq_length)
-    truncated = sum(length > chosen for length in lengths) / len(lengths)
-    if not truncated:  # a few of many, which the sample missed
-        truncated = sum(length > chosen for length in longest) / len(distinct)
-    return LengthChoice(chosen, truncated, max(*longest, *lengths))
+    prompt = (prompt or "").replace(TEXT_SLOT, "")
+    options = role_options(model, "") | {"prompt": prompt}
+    return _chosen(model, [_counted(model, texts, options)], percentile)
 
 
-def _token_counts(model: SentenceTransformer, texts: Sequence[str]) -> list[int]:
+def choose_length_in_roles(
+    model: SentenceTransformer, queries: Iterable[str], documents: Iterable[str], percentile: float = 99.0
+) -> LengthChoice:
+    """Return the length that leaves all but the longest queries and documents whole, see `choose_length`.
+
+    Each has the prompt of its role, and is tokenised as its route does it; of each, 2,000 texts decide.
+    """
+    sides = zip(PAIR, (queries, documents), strict=True)
+    counted = [_counted(model, texts, role_options(model, role), role) for role, texts in sides]
+    return _chosen(model, counted, percentile)
+
+
+def _counted(
+    model: SentenceTransformer, texts: Iterable[str], options: Mapping[str, Any], role: Role = ""
+) -> _Counted:
+    """Count the tokens of texts of one role; of none where the role has no transformer to read them."""
+    tokenizer = tokenizer_of(model, role)
+    if tokenizer is None:
+        return _Counted([], [], 0)
+    around = int(model.preprocess([""], **options)["input_ids"].shape[-1])  # markers, prompt and template
+    distinct = set(texts)
+    sample = nsmallest(_SAMPLE, distinct, key=stable_hash)
+    long = nlargest(_LONGEST, distinct, key=lambda text: (len(text), text))
+    counts = ([around + tokens for tokens in _token_counts(tokenizer, part)] for part in (sample, long))
+    return _Counted(*counts, len(distinct))
+
+
+def _token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
     """Return how many tokens each text has, without markers, prompt and template."""
     counts: list[int] = []
     for start in range(0, len(texts), _COUNTED_AT_ONCE):
         part = list(texts[start : start + _COUNTED_AT_ONCE])
-        block: Mapping[str, Any] = model.tokenizer(part, add_special_tokens=False, verbose=False)
+        block: Mapping[str, Any] = tokenizer(part, add_special_tokens=False, verbose=False)
         counts += [len(ids) for ids in block["input_ids"]]
     return counts
+
+
+def _chosen(model: SentenceTransformer, counted: Sequence[_Counted], percentile: float) -> LengthChoice:
+    lengths = sorted(tokens for one in counted for tokens in one.sample)
+    longest = [tokens for one in counted for tokens in one.longest]
+    wanted = lengths[max(0, math.ceil(percentile / 100 * len(lengths)) - 1)]
+    if percentile == 100:
+        wanted = max(*longest, wanted)
+    chosen = -(-wanted // _ROUND_TO) * _ROUND_TO
+    most = tokens_read(model)
+    if most is not None:
+        chosen = min(chosen, most)
+    truncated = sum(length > chosen for length in lengths) / len(lengths)
+    if not truncated:  # a few of many, which the sample missed
+        truncated = sum(length > chosen for length in longest) / sum(one.distinct for one in counted)
+    return LengthChoice(chosen, truncated, max(*longest, *lengths))

@@ -31,10 +31,19 @@ from angle_train.model.adapters import (
 from angle_train.model.admission import admit, check_cosine
 from angle_train.model.pooling import is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
+from angle_train.model.roles import (
+    NO_ROLES,
+    RolePrompts,
+    input_modules,
+    router_of,
+    set_role_prompts,
+    transformers_of,
+)
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
 
 log = logging.getLogger("angle.backbones")
 
@@ -226,9 +235,25 @@ def say_once(line: str, level: int = logging.INFO) -> None:
 
 def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     """Supply what checkpoints leave out: a padding token, the pooling of a plain one."""
-    tokenizer: Any = getattr(model, "tokenizer", None)
-    if model.transformers_model is None or tokenizer is None:
+    from sentence_transformers.base.modules import Transformer
+
+    readers = [module for module in input_modules(model) if isinstance(module, Transformer)]
+    for reader in readers:
+        if reader.tokenizer is not None:
+            _complete_tokenizer(reader, name)
+    if not bare or not readers or readers[0].tokenizer is None:
         return
+    template = " and without its chat template" if use_plain_text(model) else ""
+    if not is_causal(model):
+        say_once(f"{name}: plain transformers checkpoint, read with mean pooling{template}")
+        return
+    set_pooling(model, "last-token")
+    say_once(f"{name}: causal language model, read with last-token pooling{template}")
+
+
+def _complete_tokenizer(reader: Transformer, name: str) -> None:
+    """Give a tokenizer a padding token, and refuse one that is missing or of another model."""
+    tokenizer: Any = reader.tokenizer
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no vocabulary: its tokenizer is missing; download or save it again")
     if tokenizer.pad_token is None:
@@ -238,20 +263,12 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
             )
         tokenizer.pad_token = tokenizer.eos_token
         say_once(f"{name}: no padding token, texts are padded with {tokenizer.eos_token}")
-    rows = getattr(model.transformers_model.get_input_embeddings(), "num_embeddings", None)
+    rows = getattr(reader.model.get_input_embeddings(), "num_embeddings", None)
     if rows is not None and tokenizer.vocab_size > rows:
         raise InputError(
             f"{name}: its tokenizer has {tokenizer.vocab_size} tokens, its weights hold embeddings for "
             f"{rows}; they belong to different models; download or save them again"
         )
-    if not bare:
-        return
-    template = " and without its chat template" if use_plain_text(model) else ""
-    if not is_causal(model):
-        say_once(f"{name}: plain transformers checkpoint, read with mean pooling{template}")
-        return
-    set_pooling(model, "last-token")
-    say_once(f"{name}: causal language model, read with last-token pooling{template}")
 
 
 def check_model_path(id_or_path: str) -> bool:
@@ -321,19 +338,33 @@ def check_model(id_or_path: str) -> bool:
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
     """Set the length, or the checkpoint's; RoBERTa and its kin never use the positions up to padding's."""
-    length = max_seq_length or model.max_seq_length
-    transformer = model.transformers_model
-    positions: int | None = getattr(getattr(transformer, "config", None), "max_position_embeddings", None)
-    for inner, module in transformer.named_modules() if transformer is not None else ():
-        if inner.endswith("position_embeddings") and hasattr(module, "num_embeddings"):
-            positions = module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-            break
-    if positions is not None and (length or 0) > positions:
-        if max_seq_length is not None:
-            raise InputError(f"{name} reads at most {positions} tokens; max_seq_length {length} is too long")
-        length = positions
-    if length != model.max_seq_length:
-        model.max_seq_length = length
+    for module in input_modules(model):
+        if getattr(getattr(type(module), "max_seq_length", None), "fset", module) is None:
+            continue  # it reads texts of any length, such as static embeddings
+        known: int | None = getattr(module, "max_seq_length", None)
+        length = max_seq_length or known
+        positions = _positions(module)
+        if positions is not None and (length or 0) > positions:
+            if max_seq_length is not None:
+                raise InputError(
+                    f"{name} reads at most {positions} tokens; max_seq_length {length} is too long"
+                )
+            length = positions
+        if length != known:
+            module.max_seq_length = length
+
+
+def _positions(module: Any) -> int | None:
+    """Return how many tokens the transformer that a module reads for has positions for, if it says."""
+    from sentence_transformers.base.modules import Transformer
+
+    if not isinstance(module, Transformer):
+        return None
+    for inner, part in module.model.named_modules():
+        if inner.endswith("position_embeddings") and hasattr(part, "num_embeddings"):
+            return int(part.num_embeddings) - (0 if part.padding_idx is None else part.padding_idx + 1)
+    found: int | None = getattr(module.model.config, "max_position_embeddings", None)
+    return found
 
 
 def load_for_training(
@@ -343,24 +374,31 @@ def load_for_training(
     max_seq_length: int | None = None,
     device: str | None = None,
     seed: int = 0,
+    roles: RolePrompts = NO_ROLES,
 ) -> SentenceTransformer:
-    """Load a backbone as `load_backbone` does and apply a recipe's prompt, pooling and adapters.
+    """Load a backbone as `load_backbone` does and apply a recipe's prompts, pooling and adapters.
 
-    `config` is the recipe's `[backbone]` section; `seed` decides what is random in new adapters.
+    `config` is the recipe's `[backbone]` section; `seed` decides what is random in new adapters; `roles` are
+    the prompts of queries and documents.
 
     Raises:
         InputError: As `load_backbone`, or the model cannot take something of `config`.
         MissingExtraError: Something that is needed is not installed.
     """
     model = load_backbone(id_or_path, max_seq_length, device, config)
-    prepare_for_training(model, id_or_path, config, prompt, seed)
+    prepare_for_training(model, id_or_path, config, prompt, seed, roles)
     return model
 
 
 def prepare_for_training(
-    model: SentenceTransformer, name: str, config: BackboneConfig, prompt: str = "", seed: int = 0
+    model: SentenceTransformer,
+    name: str,
+    config: BackboneConfig,
+    prompt: str = "",
+    seed: int = 0,
+    roles: RolePrompts = NO_ROLES,
 ) -> None:
-    """Apply a recipe's prompt, pooling and adapters to a model that is loaded; see `load_for_training`."""
+    """Apply a recipe's prompts, pooling and adapters to a model that is loaded; see `load_for_training`."""
     admit(model, name)
     check_cosine(model, name)
     transformer = model.transformers_model
@@ -369,6 +407,8 @@ def prepare_for_training(
         raise InputError(
             f"{name} is not a transformer ({modules}): fit cannot tune it; eval and encode can use it"
         )
+    if router_of(model) is not None:
+        _check_routes_train(model, name, config)
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
@@ -381,10 +421,26 @@ def prepare_for_training(
     if config.lora_rank:
         add_adapters(model, config, seed)
     if config.gradient_checkpointing:
-        if not transformer.supports_gradient_checkpointing:
-            raise InputError("this backbone does not support gradient_checkpointing; set it to false")
-        transformer.gradient_checkpointing_enable({"use_reentrant": False})
+        for encoder in transformers_of(model):
+            if not encoder.supports_gradient_checkpointing:
+                raise InputError("this backbone does not support gradient_checkpointing; set it to false")
+            encoder.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
+    set_role_prompts(model, roles)
+
+
+def _check_routes_train(model: SentenceTransformer, name: str, config: BackboneConfig) -> None:
+    """Raise an InputError for what is only done to a model of one encoder."""
+    asked = {
+        "lora_rank": config.lora_rank,
+        "frozen_layers": config.frozen_layers,
+        "pooling": config.pooling != CHECKPOINT,
+    }
+    for key in (key for key, given in asked.items() if given):
+        default = CHECKPOINT if key == "pooling" else 0
+        raise InputError(
+            f"{name} is asymmetric (Router): {key} is for models with one encoder; set {key} = {default}"
+        )
 
 
 def finish_training(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -25,6 +26,11 @@ LABEL_COLUMNS = ("score", "weight", "scale")
 # on one CPU core, measured. Half or twice as much changes the time by a few per cent.
 _PASS = 100
 _TOKENS_AROUND = 8  # the two special tokens of each text, in characters
+
+_Text = tuple[str, str]
+"""The role of a text, empty where it has none, and the text."""
+_Chunk = tuple[str, Sequence[str]]
+"""The role of the texts of a chunk, and the texts."""
 
 
 class EpochSampler(DefaultBatchSampler):
@@ -115,6 +121,9 @@ class PairCollator:
     swaps together with the rows, not what was drawn before: the data loader fetches ahead, and a resumed run
     would swap other pairs.
 
+    With `roles` text1 is a query and text2 a document: each text is read as what it is, a text that is both
+    counts as two, and no chunk holds texts of two roles. The texts to keep are documents then.
+
     With `kept` texts some more texts stand behind the N of the rows, and the label `table` (M, M) has the
     cosines that these are to keep.
 
@@ -126,6 +135,8 @@ class PairCollator:
         process: Number of this process, from 0.
         processes: How many processes encode a batch together.
         kept: Texts that are to keep their similarities.
+        roles: What `preprocess` is given for a `query` and for a `document`, in place of `prompt`; empty
+            where texts have no roles.
     """
 
     preprocess: Callable[..., Mapping[str, Tensor]]
@@ -135,6 +146,7 @@ class PairCollator:
     process: int = 0
     processes: int = 1
     kept: Kept | None = None
+    roles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -142,26 +154,29 @@ class PairCollator:
         config = self.recipe.training
         pairs = [(row["text1"], row["text2"]) for row in rows]
         generator = torch.Generator().manual_seed(stable_hash(repr((config.seed, pairs))))
+        sides = ("query", "document") if self.roles else ("", "")
+        ends = [((sides[0], a), (sides[1], b)) for a, b in pairs]
         if config.swap:
             flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()
-            pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
+            ends = [(b, a) if flip else (a, b) for (a, b), flip in zip(ends, flips, strict=True)]
         # Sorting by characters first and text second makes the order independent of the rows' order.
-        texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
-        labels = self._labels(rows, pairs, texts, generator)
+        distinct = {text for pair in ends for text in pair}
+        texts = sorted(distinct, key=lambda text: (text[0], len(text[1]), text[1]))
+        labels = self._labels(rows, ends, texts, generator)
         count = len(texts)
         if self.kept is not None:
-            seed = stable_hash(repr(("kept", config.seed, pairs)))
+            seed = stable_hash(repr(("kept", config.seed, [(a, b) for (_, a), (_, b) in ends])))
             places = self.kept.draw(config.keep_texts, torch.Generator().manual_seed(seed))
-            texts, labels["table"] = [*texts, *self.kept.at(places)], self.kept.table(places)
-        cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
-        shares = _shares(texts, count, self.processes, lambda own: cut(own, config.chunk_size))
+            texts = [*texts, *((sides[1], text) for text in self.kept.at(places))]
+            labels["table"] = self.kept.table(places)
+        shares = _shares(texts, count, self.processes, self._cut)
         batch: dict[str, Any] = {}
-        for number, part in enumerate(shares[self.process]):
-            chunk = self.preprocess(part, prompt=self.prompt)
+        for number, (role, part) in enumerate(shares[self.process]):
+            chunk = self.preprocess(part, **self.roles.get(role, {"prompt": self.prompt}))
             batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
         batch["label"] = labels
         if self.processes > 1:
-            counts = torch.tensor([sum(map(len, share)) for share in shares])
+            counts = torch.tensor([sum(len(part) for _, part in share) for share in shares])
             position = torch.arange(len(texts))
             before = counts.cumsum(0) - counts
             batch["label"] |= {
@@ -170,16 +185,23 @@ class PairCollator:
             }
         return batch
 
+    def _cut(self, texts: Sequence[_Text]) -> list[_Chunk]:
+        """Return the texts, sorted by role and length, in chunks of one role each."""
+        cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
+        by_role = groupby(texts, key=lambda text: text[0])
+        of_roles = ((role, [text for _, text in own]) for role, own in by_role)
+        return [(role, part) for role, own in of_roles for part in cut(own, self.recipe.training.chunk_size)]
+
     def _labels(
         self,
         rows: Sequence[Mapping[str, Any]],
-        pairs: Sequence[tuple[str, str]],
-        texts: Sequence[str],
+        pairs: Sequence[tuple[_Text, _Text]],
+        texts: Sequence[_Text],
         generator: torch.Generator,
     ) -> dict[str, Tensor]:
         index = {text: position for position, text in enumerate(texts)}
         identities: dict[str, int] = {}
-        identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for t in texts])
+        identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for _, t in texts])
         labelled = {
             "first": torch.tensor([index[a] for a, _ in pairs]),
             "second": torch.tensor([index[b] for _, b in pairs]),
@@ -193,8 +215,11 @@ class PairCollator:
 
 
 def _shares(
-    texts: Sequence[str], of_pairs: int, processes: int, cut: Callable[[Sequence[str]], list[Sequence[str]]]
-) -> list[list[Sequence[str]]]:
+    texts: Sequence[_Text],
+    of_pairs: int,
+    processes: int,
+    cut: Callable[[Sequence[_Text]], list[_Chunk]],
+) -> list[list[_Chunk]]:
     """Return the chunks of each process; it gets every n-th text, so that all have about as much to do.
 
     The first texts are those `of_pairs`, and no chunk holds both such and others.
@@ -208,4 +233,5 @@ def _shares(
         end = max(1, len(range(process, of_pairs, processes)))
         shares.append([*cut(own[:end]), *(cut(own[end:]) if own[end:] else ())])
     most = max(map(len, shares))
-    return [chunks + [chunks[-1][-1:]] * (most - len(chunks)) for chunks in shares]
+    padding = [(role, part[-1:]) for role, part in (chunks[-1] for chunks in shares)]
+    return [chunks + [extra] * (most - len(chunks)) for chunks, extra in zip(shares, padding, strict=True)]

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN
+from angle_train.model.roles import tokens_read
 from angle_train.report.page import render
 from angle_train.report.result import DataNote, FitReport
 from angle_train.report.text import results_table
@@ -47,7 +48,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
     found = [
         f"A Sentence Transformers model, {what} {report.details.get('base_model') or report.base}.",
         f"Embeddings of width {model.get_embedding_dimension()}, to be compared by their cosine; "
-        f"{model.max_seq_length} tokens of a text are read.",
+        f"{tokens_read(model)} tokens of a text are read.",
     ]
     roles = {"train": "Training data", "human": "Human-graded training data",
              "teacher": "Scored by a teacher, without labels",

@@ -33,6 +33,7 @@ from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
+from angle_train.model.roles import options_by_role, transformers_of
 from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
@@ -315,11 +316,10 @@ def _make_trainer(
 ) -> _Trainer:
     config = recipe.training
     if config.freeze_embeddings:
-        transformer: Any = model.transformers_model
-        transformer.get_input_embeddings().requires_grad_(False)
+        for transformer in transformers_of(model):
+            transformer.get_input_embeddings().requires_grad_(False)
     freeze_layers(model, recipe.backbone.frozen_layers)
     model = training_weights(model, resolve_precision(config.precision, model.device))
-    own = isinstance(pairs, PairSet)
     args = training_arguments(
         config,
         len(pairs),
@@ -337,7 +337,9 @@ def _make_trainer(
             loss=options.loss or CombinedLoss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, _collator(model, recipe, options.kept)) if own else None,
+            data_collator=cast(Any, _collator(model, recipe, options.kept, roles=pairs.roles))
+            if isinstance(pairs, PairSet)
+            else None,
             callbacks=list(options.callbacks),
         )
     if isinstance(pairs, PairSet):
@@ -356,7 +358,7 @@ def _columns(pairs: PairSet) -> Dataset:
     return Dataset.from_dict({name: list(values) for name, values in columns.items()})
 
 
-def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None) -> PairCollator:
+def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None, *, roles: bool) -> PairCollator:
     return PairCollator(
         model.preprocess,
         recipe,
@@ -365,6 +367,7 @@ def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None) -> 
         process=process_number(),
         processes=process_count(),
         kept=kept,
+        roles=options_by_role(model) if roles else {},
     )
 
 

@@ -1,4 +1,4 @@
-"""What a model must be: one route, tokens that it knows, compared by the cosine; adapters alone open too."""
+"""What a model must be: tokens that it knows, compared by the cosine; adapters alone open too."""
 
 import json
 import shutil
@@ -6,8 +6,7 @@ import shutil
 import pytest
 from peft import LoraConfig
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Normalize, Router, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.base.modules import Normalize
 from train_runs import moved, now
 
 from angle_data.errors import InputError
@@ -15,29 +14,6 @@ from angle_train import evaluate, fit, train
 from angle_train.model.load import backbone_identity, load_backbone
 
 FAST = {"loss": "graded", "epochs": 1, "batch_size": 16, "evals_per_epoch": 1, "device": "cpu"}
-
-
-@pytest.fixture
-def router_dir(tiny_model_dir, tmp_path):
-    """An asymmetric model: an encoder for queries and one for documents."""
-    routes = {
-        route: [Transformer(str(tiny_model_dir)), Pooling(32, "mean")] for route in ("query", "document")
-    }
-    model = SentenceTransformer(modules=[Router(routes, default_route="document")], device="cpu")
-    model.save_pretrained(str(tmp_path / "router"), create_model_card=False)
-    return tmp_path / "router"
-
-
-def test_an_asymmetric_model_is_refused_by_every_door(router_dir, rows, tmp_path):
-    said = r"router is asymmetric \(Router, with routes query and document\).*AngleLoss"
-    with pytest.raises(InputError, match=said):
-        fit(rows, backbone=router_dir, dev=rows, out=tmp_path / "out", **FAST)
-    with pytest.raises(InputError, match=said):
-        train(str(router_dir), rows, **FAST)
-    with pytest.raises(InputError, match="asymmetric"):
-        train(SentenceTransformer(str(router_dir), device="cpu"), rows, **FAST)
-    with pytest.raises(InputError, match=said):
-        evaluate(router_dir, pairs=rows)
 
 
 def saved(model, directory, **settings):
