@@ -123,10 +123,7 @@ def test_grades_that_another_export_wrote_are_not_replaced(records, tmp_path):
         ('[{"sentence1": "a", "sentence2": "b", "split": "dev", "score.responses": [6]}]', "0 to 5, got 6"),
         ('[{"sentence1": "a", "sentence2": "b", "split": "dev", "score.responses": ["x"]}]', "got 'x'"),
         ('[{"sentence1": "a", "sentence2": "b", "split": "dev", "score.responses": 4}]', "not as Argilla"),
-        (
-            '[{"fields": {"sentence1": "a", "sentence2": "b"}, "metadata": {"split": "dev"}, "responses": [1]}]',
-            "not as Argilla",
-        ),
+        (json.dumps([nested({"id": 1, "sentence1": "a", "sentence2": "b", "split": "dev"}, [7])]), "got 7"),
         ('[{"sentence1": "a", "sentence2": "b", "split": "dev"}]', "has a score; grade some"),
     ],
 )
