@@ -219,6 +219,9 @@ class Reader:
             small = ["--trials", "2", "--epochs", "1"]
             self.patch.setattr(sys, "argv", [*words[1:], *small])
             runpy.run_path(str(ROOT / words[1]), run_name="__main__")
+        elif words[:2] == ["python", "examples/export.py"]:
+            kind = words[2]  # what it does is tested in test_in_other_tools.py
+            assert words[2::2] == [kind, "runs/model", f"runs/{kind}", "my-test.csv"]
         else:
             assert words[:3] == ["python3", "-m", "venv"], f"a command that no test knows: {line}"
 
