@@ -48,7 +48,11 @@ def export_onnx(model: SentenceTransformer, out: Path) -> Encode:
     out.mkdir(parents=True, exist_ok=True)
     backend = model.tokenizer.backend_tokenizer
     backend.enable_truncation(model.max_seq_length)
-    backend.enable_padding(pad_id=model.tokenizer.pad_token_id, pad_token=model.tokenizer.pad_token)
+    backend.enable_padding(
+        direction=model.tokenizer.padding_side,
+        pad_id=model.tokenizer.pad_token_id,
+        pad_token=model.tokenizer.pad_token,
+    )
     backend.save(str(out / "tokenizer.json"))
     example = model.tokenizer(["a text", "another, longer text"], padding=True, return_tensors="pt")
     shape = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens")}
@@ -92,7 +96,7 @@ def export_static(model: SentenceTransformer, folder: Path, out: Path) -> Encode
     """Write a static model of a saved model; return what encodes with it."""
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-    width = model.get_sentence_embedding_dimension()
+    width = model.get_embedding_dimension()
     made = StaticEmbedding.from_distillation(str(folder), device="cpu", pca_dims=min(256, width or 256))
     SentenceTransformer(modules=[made], device="cpu").save_pretrained(str(out), create_model_card=False)
     return SentenceTransformer(str(out), device="cpu").encode
