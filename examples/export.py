@@ -5,8 +5,8 @@
 
 onnx: `model.onnx` (token ids and mask in, embeddings out) and `tokenizer.json`; onnxruntime and tokenizers
 serve it, without torch. Needs: pip install onnx onnxruntime onnxscript
-static: a Sentence Transformers model that adds up one vector for each token. It is hundreds of times faster
-and loses the order of the words. Needs: pip install "model2vec[distill]"
+static: a Sentence Transformers model that adds up one vector for each token. It runs no transformer, and does
+not see the order of the words. Needs: pip install "model2vec[distill]"
 
 Both print Spearman x 100 on --pairs for the model and for what was made of it.
 """
