@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.options import option, paths_option, with_options
 from angle_data.errors import InputError
+
+if TYPE_CHECKING:
+    from angle_data.look.grade import Drawn
 
 _SHOWN = 20
 _ON_A_PAGE = 500
@@ -60,7 +63,9 @@ class GradeConfig:
 
     data: Path | None = option(_DATA, None, metavar="DATASET|FILE", argument=True)  # noqa: RUF009
     n: int = option("Number of pairs to draw, at least 2.", 150)
-    out: Path | None = option("CSV to fill in; the page is the .html next to it.", None)  # noqa: RUF009
+    out: Path | None = option(  # noqa: RUF009
+        "CSV to fill in; the page is the .html next to it. A .jsonl: records for Argilla.", None
+    )
     dev_share: float = option("Share of the pairs to use as dev pairs.", 0.5)
     graded: tuple[Path, ...] = paths_option(
         "Pairs that you graded before, so that they are not drawn again: CSV. Repeatable.", ()
@@ -75,7 +80,7 @@ class GradeConfig:
         "Check labels: say duplicate, not or unsure. --finish then gives the error rate of the labels.", False
     )
     finish: Path | None = option(  # noqa: RUF009
-        "Filled-in CSV: write its dev and test pairs.", None
+        "Filled-in CSV, or .json exported by Argilla: write its dev and test pairs.", None
     )
 
 
@@ -94,8 +99,11 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
 
     In a spreadsheet: angle-data grade pairs --out my.csv --csv, then angle-data grade --finish my.csv
 
+    Together in Argilla: angle-data grade pairs --out my.jsonl, then angle-data grade --finish my.json
+
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
     """
+    from angle_data.look.argilla import finish_records
     from angle_data.look.grade import finish_grading
 
     if (
@@ -107,26 +115,39 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
     if config.verdict:
         return _verdicts(config)
     if config.finish is not None and data is None and out is None:
-        written = finish_grading(config.finish)
+        exported = config.finish.suffix.lower() == ".json"
+        written = finish_records(config.finish) if exported else finish_grading(config.finish)
         lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
         return written, "\n".join(lines)
     if config.finish is not None:
         raise InputError(_DRAW)
+    if out is not None and out.suffix.lower() == ".jsonl":
+        return _records(config)
     return _sheet(config) if config.csv else serve_sheet(config)
 
 
 def draw_sheet(config: GradeConfig) -> tuple[Any, str]:
     """Draw the pairs to grade into a new CSV; the same as `grade` does first, without grading."""
-    from angle_data.look.grade import draw_pairs, write_pairs
+    from angle_data.look.grade import write_pairs
 
-    data, out = config.data, config.out
-    if data is None or out is None:
-        raise InputError(_DRAW)
-    pairs, scores = draw_pairs(
-        data, n=config.n, seed=config.seed, dev_share=config.dev_share, graded=config.graded
-    )
+    data, out = _named(config)
+    pairs, scores = _draw(config, data)
     write_pairs(out, pairs)
     return {"pairs": len(pairs), "scores": scores, "sheet": out}, _drawn(config, len(pairs), scores)
+
+
+def _named(config: GradeConfig) -> tuple[Path, Path]:
+    """Return the data to draw pairs from and the file for them, which both must be given."""
+    if config.data is None or config.out is None:
+        raise InputError(_DRAW)
+    return config.data, config.out
+
+
+def _draw(config: GradeConfig, data: Path) -> tuple[Drawn, dict[str, int]]:
+    """Draw the pairs to grade; return them, and how many each fifth of the range of scores gave."""
+    from angle_data.look.grade import draw_pairs
+
+    return draw_pairs(data, n=config.n, seed=config.seed, dev_share=config.dev_share, graded=config.graded)
 
 
 def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
@@ -153,14 +174,10 @@ def serve_sheet(config: GradeConfig) -> tuple[Any, str]:
 
 def _sheet(config: GradeConfig) -> tuple[Any, str]:
     """Write a sheet to fill in, and a page that needs no server."""
-    from angle_data.look.grade import draw_pairs, purpose_of, split_file, write_grading
+    from angle_data.look.grade import purpose_of, split_file, write_grading
 
-    data, out = config.data, config.out
-    if data is None or out is None:
-        raise InputError(_DRAW)
-    pairs, scores = draw_pairs(
-        data, n=config.n, seed=config.seed, dev_share=config.dev_share, graded=config.graded
-    )
+    data, out = _named(config)
+    pairs, scores = _draw(config, data)
     page = write_grading(out, pairs, purpose=purpose_of(data))
     dev, test = (str(split_file(out, split)) for split in ("dev", "test"))
     lines = [
@@ -170,6 +187,21 @@ def _sheet(config: GradeConfig) -> tuple[Any, str]:
         _next(dev, test, judged=_judged(data)),
     ]
     return {"pairs": len(pairs), "scores": scores, "sheet": out, "page": page}, "\n".join(lines)
+
+
+def _records(config: GradeConfig) -> tuple[Any, str]:
+    """Write records to be graded in Argilla."""
+    from angle_data.look.argilla import QUESTION, write_records
+
+    data, out = _named(config)
+    pairs, scores = _draw(config, data)
+    write_records(out, pairs)
+    lines = [
+        _drawn(config, len(pairs), scores),
+        f"next    log {out} in Argilla: fields sentence1 and sentence2, metadata split, a rating {QUESTION}",
+        f"then    angle-data grade --finish {quote(str(out.with_suffix('.json')))}  (what Argilla exports)",
+    ]
+    return {"pairs": len(pairs), "scores": scores, "records": out}, "\n".join(lines)
 
 
 def _drawn(config: GradeConfig, count: int, scores: dict[str, int]) -> str:

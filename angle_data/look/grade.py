@@ -30,6 +30,7 @@ SHEET_COLUMNS = ("sentence1", "sentence2", "score")
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 Drawn = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
+Graded = dict[str, list[tuple[str, ...]]]  # by split: two texts each, and their grade
 
 
 def draw_pairs(
@@ -145,7 +146,11 @@ def finish_grading(sheet: Path, *, replace: bool = False) -> dict[str, int]:
 
     Pairs without a score are left out. No file that holds other grades is replaced, unless `replace` says so.
     """
-    graded = graded_pairs(sheet)
+    return write_graded(sheet, graded_pairs(sheet), replace=replace)
+
+
+def write_graded(sheet: Path, graded: Graded, *, replace: bool = False) -> dict[str, int]:
+    """Write graded pairs beside the file that they come from, see `finish_grading`."""
     if empty := [split for split, rows in graded.items() if not rows]:
         raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
     if not replace:
@@ -156,10 +161,10 @@ def finish_grading(sheet: Path, *, replace: bool = False) -> dict[str, int]:
     return {str(path): len(rows) for path, rows in written.items()}
 
 
-def graded_pairs(sheet: Path) -> dict[str, list[tuple[str, ...]]]:
+def graded_pairs(sheet: Path) -> Graded:
     """Return the pairs of a sheet that have a score (both texts and it), by split."""
     check_ending("--finish", sheet, ".csv")
-    graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SHEET_SPLITS}
+    graded: Graded = {split: [] for split in SHEET_SPLITS}
     for place, row in read_table(sheet, require=(*SHEET_COLUMNS, "split")):
         if not (score := row["score"].strip().replace(",", ".")):
             continue
