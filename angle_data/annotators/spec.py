@@ -104,8 +104,9 @@ class EngineConfig:
     """
 
     model: str = option(
-        "chatgpt, llama, chatglm, smollm2 (small, runs on this machine; for trying out, not for quality), or "
-        "any other name, which is passed unchanged to OpenAI or --base-url."
+        "A name that says where it is asked: gpt-4o-mini, claude-…, gemini-…, deepseek-…, mistral-…, "
+        "ollama/NAME, openrouter/NAME and others (docs/annotators.md); chatgpt, llama, chatglm, smollm2 "
+        "(small, runs on this machine; for trying out, not for quality); or any name, with --base-url."
     )
     engine: str = option(
         "auto, server (an API), batch (OpenAI Batch API, half the price), local (GGUF file, llama.cpp on "
@@ -126,7 +127,7 @@ class EngineConfig:
         many=True,
     )
     api_key_env: str | None = option(
-        "Environment variable with the API key.", None, shown="the public API's usual one"
+        "Environment variable with the API key.", None, shown="the service's own, such as OPENAI_API_KEY"
     )
     headers: Mapping[str, str] = option(
         "Further HTTP header, with its value in an environment variable: api-key=AZURE_OPENAI_API_KEY.",

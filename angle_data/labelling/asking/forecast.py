@@ -6,7 +6,7 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from angle_data.annotators.models import price_of
+from angle_data.annotators.models import price_of, said_of_service
 from angle_data.errors import CredentialsError
 from angle_data.labelling.asking.budget import guess_tokens, usd_of
 from angle_data.labelling.asking.collect import survey
@@ -106,6 +106,8 @@ def plan_all(job: Job) -> SessionPlan:
                 known_guess += guess_tokens(request, 0)
                 known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
         spent = journal.spent
+    if to_ask and spec.paid:
+        log.info(said_of_service(spec))
     try:
         prepare(spec, needed=to_ask > 0)
     except CredentialsError as error:
