@@ -106,12 +106,12 @@ def plan_all(job: Job) -> SessionPlan:
                 known_guess += guess_tokens(request, 0)
                 known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
         spent = journal.spent
-    if to_ask and spec.paid:
-        log.info(said_of_service(spec))
     try:
         prepare(spec, needed=to_ask > 0)
     except CredentialsError as error:
         log.warning("the run itself will end with: %s", error)
+    if to_ask and spec.paid:
+        log.info(said_of_service(spec))
     prompt, completion = round(guess.prompt), round(guess.completion)
     if known:
         prompt = round(guess.prompt * known_tokens.prompt / known_guess.prompt)
