@@ -135,7 +135,8 @@ def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
         if purpose == "topics":  # mined pairs did harm where opposites are kept apart (docs/labels.md)
             sections["mine"] = texts | {"out": "runs/mined.jsonl"}
             pairs = {"pairs": ["runs/mined.jsonl"]}
-        graded = {"runs": outs, "model": config.grader, "pairs_per_call": 10, "out": "runs/grades"}
+        graded = {"runs": outs, "model": config.grader, "purpose": purpose}
+        graded |= {"pairs_per_call": 10, "out": "runs/grades"}
         sections["llm-score"] = graded | pairs | service
         pairs = {"scores": ["runs/grades"]} | pairs
     sections["ensemble"] = {"runs": outs, **pairs, "purpose": purpose, "out": "runs/pairs"}
