@@ -56,6 +56,9 @@ def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], 
     return read
 
 
+read_price = _two(float, ",", "--price", "two prices, such as 0.15,0.60")
+
+
 def _fields(flag: str, example: str) -> Callable[[list[str]], dict[str, Any]]:
     """Return what reads each KEY=VALUE; a value that is no JSON (a number, true, a list …) is a string."""
 
@@ -177,7 +180,7 @@ class EngineConfig:
         None,
         metavar="IN,OUT",
         shown="the known price",
-        read=_two(float, ",", "--price", "two prices, such as 0.15,0.60"),
+        read=read_price,
     )
     prices: Path | None = option(  # noqa: RUF009 - makes a field
         "TOML file of additional prices, in the format of annotators/prices.toml.", None

@@ -78,7 +78,7 @@ def score(config: ScoreConfig) -> SessionResult:
 
 
 def prompt_path(config: ScoreConfig) -> Path:
-    """Return the prompt file of a grading run: the one given, a packaged one by its name or by the purpose."""
+    """Return the prompt file of a grading run: the one given, or a packaged one by name or purpose."""
     own = packaged_folder("prompts") / "score"
     if config.prompt is None:
         return own / _PROMPTS[config.purpose]
