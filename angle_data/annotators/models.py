@@ -144,7 +144,8 @@ def known_names() -> str:
 
 def said_of_service(spec: AnnotatorSpec) -> str:
     """Return where texts go, and which variable has the key, in one line."""
-    where = [f"{service_of(url) or 'a server'} ({url})" for url in spec.addresses]
+    named = ((url, service_of(url)) for url in spec.addresses)
+    where = [f"{service} ({url})" if service else url for url, service in named]
     variables = [variable for variable in (spec.api_key_env, *spec.headers.values()) if variable]
     key = f"the key in {' and '.join(variables)}" if variables else "no key"
     return f"texts go to {' and '.join(where)}, with {key}"

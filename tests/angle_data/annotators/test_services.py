@@ -217,8 +217,8 @@ def test_a_wrong_or_missing_key_names_the_variable(tmp_path, monkeypatch, caplog
         asked = config_of(tmp_path, server, model=f"{name}/m", base_urls=(), prompts="paper")
         with pytest.raises(CredentialsError, match=f"set the environment variable {variable}"):
             label(asked)
-        plan_label(asked)  # sends nothing, says where texts would go and what is missing
-        assert f"with the key in {variable}" in caplog.text
+        plan = plan_label(asked)  # sends nothing, says where texts would go and what is missing
+        assert f"texts go to {SERVICES[name]} ({server.url}), with the key in {variable}\n" in str(plan)
         assert f"set the environment variable {variable}" in caplog.text
         assert not server.seen
         monkeypatch.setenv(variable, "a-wrong-key-22")
