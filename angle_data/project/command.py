@@ -76,7 +76,7 @@ def _ask(name: str, proposed: str, columns: list[str], base_url: str | None) -> 
     """Return the answer to a question, which is asked again until it can be used."""
     import typer
 
-    from angle_data.project.start import check_model
+    from angle_data.project.start import check_can_ask
 
     if name == "purpose":
         return "opposites" if typer.confirm(QUESTIONS[name], default=None) else "topics"
@@ -87,7 +87,7 @@ def _ask(name: str, proposed: str, columns: list[str], base_url: str | None) -> 
             continue
         try:
             if name == "model":
-                check_model(answer, base_url)
+                check_can_ask(answer, base_url)
         except InputError as error:
             typer.echo(str(error), err=True)
         else:

@@ -22,7 +22,7 @@ from angle_data.project.steps import ASKING, Step, steps_of
 
 log = logging.getLogger("angle.project")
 
-Price = str | Sequence[float] | None
+PriceGiven = str | Sequence[float] | None
 """USD per million tokens of prompt and reply: `(0.15, 0.60)` or `"0.15,0.60"`."""
 _START_OPTIONS = [item.name for item in fields(StartConfig) if item.name not in ("texts", "yes")]
 _LEAST = 1e-9  # USD: a step that has nothing to ask goes through, any other stops at once
@@ -66,7 +66,7 @@ class Project:
         """The long commands of the project, in order."""
         return steps_of(self.sections, self.folder)
 
-    def pilot(self, n: int = 50, *, price: Price = None) -> list[api.Run]:
+    def pilot(self, n: int = 50, *, price: PriceGiven = None) -> list[api.Run]:
         """Have a model write for `n` texts first, and forecast tokens, cost, time and yield of all.
 
         `price` is as for `run`. Before the first request, every step is checked.
@@ -74,7 +74,7 @@ class Project:
         steps = ready(self.folder, self.steps, price=_text_of(price))
         return [self._take(step, pilot=n) for step in steps if step.command == "llm-label"]
 
-    def run(self, max_usd: float | None = None, *, price: Price = None) -> api.Pairs:
+    def run(self, max_usd: float | None = None, *, price: PriceGiven = None) -> api.Pairs:
         """Take every step up to the pairs to grade; stop before all runs together cost more than `max_usd`.
 
         Before the first request, the options of every step are checked. `price` (USD per million prompt and
@@ -133,7 +133,7 @@ class Project:
         return make(GradeConfig, with_defaults(grade, shared_options(self.sections.get("grade", {})) | more))
 
 
-def _text_of(price: Price) -> str | None:
+def _text_of(price: PriceGiven) -> str | None:
     """Return a price as an option has it."""
     return price if price is None or isinstance(price, str) else ",".join(f"{usd:g}" for usd in price)
 

@@ -121,7 +121,7 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     texts = TextFile(config.texts, text_field=config.text_field or "text")
     _check_texts(texts, config)
     for model in filter(None, (config.model, config.grader)):
-        check_model(model, config.base_url)
+        check_can_ask(model, config.base_url)
     folder = config.folder
     path = folder / PROJECT_FILE
     content = to_toml(sections_of(config))
@@ -133,7 +133,7 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     return folder, texts.count
 
 
-def check_model(model: str, base_url: str | None) -> None:
+def check_can_ask(model: str, base_url: str | None) -> None:
     """Raise an `InputError` about a name that does not say where to ask, or that cannot be asked here."""
     from angle_data.annotators.choice import choose_annotator
     from angle_data.annotators.spec import EngineConfig
@@ -166,9 +166,8 @@ def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
         if purpose == "topics":  # mined pairs did harm where opposites are kept apart (docs/labels.md)
             sections["mine"] = texts | {"out": "runs/mined.jsonl"}
             pairs = {"pairs": ["runs/mined.jsonl"]}
-        graded = {"runs": outs, "model": config.grader, "purpose": purpose}
-        graded |= {"pairs_per_call": 10, "out": "runs/grades"}
-        sections["llm-score"] = graded | pairs | service
+        graded = {"runs": outs, "model": config.grader, "purpose": purpose, "pairs_per_call": 10}
+        sections["llm-score"] = graded | {"out": "runs/grades"} | pairs | service
         pairs = {"scores": ["runs/grades"]} | pairs
     sections["ensemble"] = {"runs": outs, **pairs, "purpose": purpose, "out": "runs/pairs"}
     sections["grade"] = {"data": "runs/pairs", "n": 150, "dev_share": _DEV_SHARE, "out": "grades.csv"}
