@@ -35,7 +35,9 @@ class LabelConfig:
     """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
-    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
+    texts: Path = option(  # noqa: RUF009
+        f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line); - for stdin; hub:ID for a data set of the hub."
+    )
     out: Path = option(_OUT, shown="runs/MODEL")  # noqa: RUF009
     size: int | None = option(
         "Sentences to request per text and polarity.", None, shown="2, or 3 queries", ge=1

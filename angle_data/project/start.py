@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.options import check_values, option
+from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.http import is_http
 from angle_data.jsonl import write_text
+from angle_data.labelling.arriving import STDIN, as_file
 from angle_data.labelling.texts import TextFile
 from angle_data.records import PURPOSES
-from angle_data.tables import TABLE_KINDS, base_name, number_of, read_texts
+from angle_data.tables import TABLE_KINDS, base_name, number_of, read_table
 
 _BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 MODEL = "gpt-4o-mini"
@@ -41,7 +44,10 @@ class StartConfig:
     """What `start` needs; None of the first three is a question, or with `yes` what is proposed."""
 
     texts: Path = option(  # noqa: RUF009
-        f"Your texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", metavar="FILE", argument=True
+        f"Your texts: {TABLE_KINDS}, or .txt[.gz] (one per line); - for stdin; hub:ID for a data set of the "
+        "hub. What is in no file is kept in the project.",
+        metavar="FILE",
+        argument=True,
     )
     text_field: str | None = option("Field or column with the text.", None, shown="asked")
     purpose: str | None = option(
@@ -84,6 +90,8 @@ class StartConfig:
     @property
     def folder(self) -> Path:
         """Where the project is."""
+        if self.out is None and self.texts == STDIN:
+            raise InputError("texts from stdin have no name for the project: give --out DIR")
         return self.out if self.out is not None else Path(base_name(self.texts).removesuffix(".txt"))
 
 
@@ -92,11 +100,16 @@ def proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
 
     The column with the longest texts is the likeliest to hold them.
     """
+    with TemporaryDirectory() as aside:
+        return _proposals(as_file(texts, Path(aside)))
+
+
+def _proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
     proposed = {"text_field": "text", "purpose": PURPOSES[0], "model": MODEL}
     if texts.name.lower().removesuffix(".gz").endswith(".txt"):
         return proposed, []
     lengths: dict[str, int] = {}
-    for _, row in islice(read_texts(texts, "text", "id", [], ""), _LOOKED_AT):
+    for _, row in islice(read_table(texts), _LOOKED_AT):
         for name, cell in row.items():
             is_text = isinstance(cell, str) and math.isnan(number_of(cell))
             lengths[name] = lengths.get(name, 0) + (len(cell) if is_text else 0)
@@ -118,17 +131,19 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
         InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, or the
             folder holds something else.
     """
-    texts = TextFile(config.texts, text_field=config.text_field or "text")
-    _check_texts(texts, config)
+    with TemporaryDirectory() as aside:
+        texts = TextFile(as_file(config.texts, Path(aside)), text_field=config.text_field or "text")
+        _check_texts(texts, config)
     for model in filter(None, (config.model, config.grader)):
         check_can_ask(model, config.base_url)
     folder = config.folder
     path = folder / PROJECT_FILE
-    content = to_toml(sections_of(config))
-    if path.exists() and path.read_text(encoding="utf-8") != content:
-        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     if not path.exists() and config.out is None and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is no project; give --out {folder} if it is to be one")
+    file = as_file(config.texts, folder / IN_MEMORY)
+    content = to_toml(sections_of(replace(config, texts=file, out=folder)))
+    if path.exists() and path.read_text(encoding="utf-8") != content:
+        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     write_text(path, content)
     return folder, texts.count
 
