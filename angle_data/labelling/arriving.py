@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.hub_data import HUB_PREFIX, load_hub_dataset
 from angle_data.jsonl import dumps, write_text
+from angle_data.tables import HUB_PREFIX, load_hub_dataset
 from angle_data.text import whole_characters
 
 log = logging.getLogger("angle.labelling")

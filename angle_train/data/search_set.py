@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.hub_data import HUB_PREFIX, load_hub_dataset
-from angle_data.tables import identity_of, number_of, text_of
+from angle_data.tables import HUB_PREFIX, identity_of, load_hub_dataset, number_of, text_of
 from angle_data.text import counted
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import Item, names_of, read_rows

@@ -17,10 +17,19 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.folders import splits_of
-from angle_data.hub_data import HUB_PREFIX, load_hub_dataset
 from angle_data.jsonl import loads
 from angle_data.records import PURPOSES
-from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, Rows, is_table, number_of, read_table, text_of
+from angle_data.tables import (
+    HUB_PREFIX,
+    TABLE_KINDS,
+    TEXT_COLUMNS,
+    Rows,
+    is_table,
+    load_hub_dataset,
+    number_of,
+    read_table,
+    text_of,
+)
 
 log = logging.getLogger("angle.pairs")
 
