@@ -137,7 +137,8 @@ def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
     Args:
         texts: A list of strings, or of dictionaries with `text` and perhaps `id`; a `datasets.Dataset`; or
             the path of a file.
-        model: `chatgpt`, `llama`, `chatglm`, or any other name of a model.
+        model: A name that says where it is asked (`gpt-4o-mini`, `claude-…`, `ollama/NAME` …), `chatgpt`,
+            `llama`, `chatglm`, or with `base_url` any name.
         out: The run folder; the same call goes on where it stopped.
         **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="contrast"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,

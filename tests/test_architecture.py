@@ -38,7 +38,7 @@ ROOMS = {
     "angle_data.look": "",
     "angle_data.cli": "ensembling gis labelling look project",
     "angle_data.api": "annotators ensembling labelling labelling.asking",
-    "angle_data.project": "api ensembling labelling look",
+    "angle_data.project": "annotators api ensembling labelling look",
     "angle_train.recipe": "",
     "angle_train.objective": "recipe",
     "angle_train.data": "recipe",

@@ -34,6 +34,7 @@ from angle_data.annotators.base import (
 )
 from angle_data.annotators.batch_service import BatchService, request_line
 from angle_data.annotators.batch_state import BatchState, Part
+from angle_data.annotators.models import said_of_service
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Form, request_body, service_headers
 from angle_data.errors import AnnotatorError, InputError, StoppedError
@@ -105,6 +106,7 @@ class OpenAIBatch(Annotator):
             StoppedError: Batches are being worked on; the same command fetches them later.
             AnnotatorError: The service refused a batch.
         """
+        log.info(said_of_service(self._spec))
         self._state = BatchState(self._run)
         self._state.begin()
         self._full = self._state.full  # there was no room for a batch

@@ -17,7 +17,14 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from angle_data.annotators.base import Annotator
-from angle_data.annotators.models import MODELS, ModelAlias, service_of
+from angle_data.annotators.models import (
+    MODELS,
+    ModelAlias,
+    Service,
+    known_names,
+    service_named,
+    service_of,
+)
 from angle_data.annotators.spec import DEFAULT_URL, LOADED, AnnotatorSpec, EngineConfig
 from angle_data.annotators.transport import CHAT_PATH
 from angle_data.errors import InputError
@@ -52,11 +59,11 @@ _API_VERSION = re.compile(r"api-version=[\w.-]{1,40}")  # Azure's, which is no s
 def choose_annotator(config: EngineConfig, run: Path | None = None) -> AnnotatorSpec:
     """Decide what is asked, where and how, for the run folder `run`.
 
-    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set, and
-    so is any name that is no alias, no folder and no `owner/name` of the hub.
+    Without `base_urls`, the model's name says which service is asked, see `_named_address`.
 
     Raises:
-        InputError: An unknown engine, or an option that is missing or does not fit the engine.
+        InputError: An unknown engine, a name that says not where to ask, or an option that is missing or does
+            not fit the engine.
     """
     if not config.model.strip():
         raise InputError(f"--model is empty; give {', '.join(MODELS)} or another name")
@@ -93,8 +100,8 @@ def _auto(config: EngineConfig, alias: ModelAlias | None) -> str:
     if not config.base_urls and _checkpoint(config, alias).endswith(".gguf"):
         return "local"
     # find_spec, not the package's metadata: the CPU build of vLLM is published under another name.
-    is_served = config.base_urls or _is_public(config, alias)
-    return "server" if is_served or find_spec("vllm") is None else "offline"
+    can_load = _is_loadable(config, alias) and find_spec("vllm") is not None
+    return "offline" if can_load and not config.base_urls else "server"
 
 
 def _recorded(config: EngineConfig) -> dict[str, Any]:
@@ -127,17 +134,8 @@ def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
 
 def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict[str, Any]:
     """Return what is asked of a model behind an API, and where."""
-    base_urls = config.base_urls
-    if not base_urls:
-        if not _is_public(config, alias):
-            raise InputError(
-                f"model {config.model!r} has no public address: start `vllm serve "
-                f"{_checkpoint(config, alias)}` and pass --base-url http://localhost:8000/v1, or load it "
-                f"here with --engine offline ({install_command('vllm')}), a GGUF file with --engine local"
-            )
-        # Resolved here, so that the rules for a key and a price hold for it.
-        base_urls = (url,) if (url := os.environ.get("OPENAI_BASE_URL", "").strip()) else ()
-    base_urls = tuple(map(_checked_address, base_urls))
+    # An address is resolved here, so that the rules for a key and a price hold for it.
+    base_urls = tuple(map(_checked_address, config.base_urls or _named_address(config, alias)))
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     services = {service_of(url) for url in base_urls or (DEFAULT_URL,)}
@@ -146,16 +144,62 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict
         raise InputError(
             "the --base-url of one run must be services of one kind; use separate runs for GLM and others"
         )
-    if engine == "batch" and (len(base_urls) > 1 or "glm" in dialects):
-        raise InputError("--engine batch works with one --base-url that has OpenAI's Batch API")
     # The key of a public service goes there alone.
     service = services.pop() if len(services) == 1 else None
+    if engine == "batch" and (len(base_urls) > 1 or not (service is None or service.batch)):
+        other = f"; {service} is asked with --engine server" if service else ""
+        raise InputError(f"--engine batch works with one --base-url that has OpenAI's Batch API{other}")
+    checkpoint = _checkpoint(config, alias, urlsplit(base_urls[0]).hostname if base_urls else None)
     return {
-        "checkpoint": _checkpoint(config, alias, urlsplit(base_urls[0]).hostname if base_urls else None),
+        "checkpoint": service.own_name(checkpoint) if service and alias is None else checkpoint,
         "base_urls": base_urls,
-        "api_key_env": config.api_key_env or (service.api_key_env if service else None),
         "dialect": dialects.pop(),
-    }
+    } | _credentials(config, service)
+
+
+def _credentials(config: EngineConfig, service: Service | None) -> dict[str, Any]:
+    """Return the variable of the key, or the header that carries it; what the user names comes first."""
+    if service is None or config.api_key_env or (service.header and config.headers):
+        return {}
+    if service.header is None:
+        return {"api_key_env": service.api_key_env}
+    return {"headers": {service.header: service.api_key_env}}
+
+
+def _named_address(config: EngineConfig, alias: ModelAlias | None) -> tuple[str, ...]:
+    """Return the address that a model's name says; none for OpenAI's usual one.
+
+    OPENAI_BASE_URL stands for OpenAI's address. Where it names another service, it takes every name but a
+    folder's and one that opens with the name of a service (`anthropic/`). A name that says nothing is asked
+    nowhere: no text may go to a service by mistake.
+
+    Raises:
+        InputError: The name says not where to ask.
+    """
+    name = _checkpoint(config, alias)
+    if _is_loadable(config, alias):
+        raise InputError(
+            f"model {config.model!r} has no public address: start `vllm serve {name}` and pass --base-url "
+            f"http://localhost:8000/v1, or load it here with --engine offline ({install_command('vllm')}), "
+            "a GGUF file with --engine local"
+        )
+    service = service_named(name) if alias is None else service_of(DEFAULT_URL)
+    if service == service_of(DEFAULT_URL):
+        return (url,) if (url := _environment_address()) else ()
+    if _is_elsewhere(url := _environment_address()) and not (service and name.startswith(service.prefix)):
+        return (url,)
+    if service is None:
+        raise InputError(
+            f"--model {config.model!r} does not say where to ask, and no text is sent by guess: give "
+            f"--base-url (for OpenAI {DEFAULT_URL}), --engine local or offline to load it here, or a name "
+            f"that is known: {known_names()}"
+        )
+    if service.address is None:
+        raise InputError(
+            f"--model {config.model!r}: {service} has an address for each user; give it, as in --base-url "
+            f"{service.address_like} (the key is read from {service.api_key_env})"
+        )
+    return (service.address,)
 
 
 def _checked_address(url: str) -> str:
@@ -177,17 +221,26 @@ def _checkpoint(config: EngineConfig, alias: ModelAlias | None, host: str | None
     return config.checkpoint or (alias.hosted.get(host, alias.checkpoint) if alias else config.model)
 
 
-def _is_public(config: EngineConfig, alias: ModelAlias | None) -> bool:
-    """Whether OpenAI serves a model, and not the user.
+def _is_loadable(config: EngineConfig, alias: ModelAlias | None) -> bool:
+    """Whether a model is one that the user serves or loads, and no service's.
 
-    A name that is no alias is OpenAI's, unless it is a folder, or `owner/name` as models have it on the hub;
-    where OPENAI_BASE_URL names another service, that form is taken for one of its models.
+    A name that is no alias is so if it is a folder, or `owner/name` as models have it on the hub; where
+    OPENAI_BASE_URL names another service than OpenAI's, that form is taken for one of its models.
     """
     if alias is not None:
-        return alias.public
+        return not alias.public
     name = _checkpoint(config, alias)
-    hub = "/" in name and not os.environ.get("OPENAI_BASE_URL", "").strip()
-    return not (hub or Path(name).is_dir())
+    is_on_hub = "/" in name and service_named(name) is None and not _is_elsewhere(_environment_address())
+    return is_on_hub or Path(name).is_dir()
+
+
+def _environment_address() -> str:
+    return os.environ.get("OPENAI_BASE_URL", "").strip()
+
+
+def _is_elsewhere(url: str) -> bool:
+    """Return whether an address is given, and not OpenAI's own."""
+    return bool(url) and urlsplit(url).hostname != urlsplit(DEFAULT_URL).hostname
 
 
 def load_annotator(spec: AnnotatorSpec) -> Annotator:

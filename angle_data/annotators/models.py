@@ -1,6 +1,7 @@
 """What is known of models by their names: short names, services, prices, and what a model refuses.
 
-Prices stand in prices.toml beside this file; `--prices` and `--price` come before them.
+Services stand in services.toml beside this file, prices in prices.toml; `--base-url`, and `--prices` and
+`--price`, come before them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from angle_data.annotators.spec import DEFAULT_URL, AnnotatorSpec, Dialect
+from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import InputError
 from angle_data.records import undated
 
@@ -36,23 +38,56 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A public API: what it understands, and its key's usual variable."""
+    """A service that speaks OpenAI's protocol; services.toml says what each field means.
 
-    dialect: Dialect
-    api_key_env: str
+    `key` in the file is `api_key_env` here, and `prefix` the name of the table with a slash.
+    """
+
+    prefix: str
+    name: str
+    address: str | None = None
+    address_like: str | None = None
+    api_key_env: str | None = None
+    header: str | None = None
+    models: str = ""
+    such_as: tuple[str, ...] = ()
+    hosts: str | None = None
+    port: int | None = None
+    strict: bool = False
+    dialect: Dialect = "openai"
+    batch: bool = False
+    free: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_at(self, url: str) -> bool:
+        """Return whether an address is this service's; one that is not encrypted is so by its port alone."""
+        parts = urlsplit(url)
+        if self.port is not None:
+            return parts.port == self.port
+        host = parts.hostname or ""
+        own = host.endswith(self.hosts) if self.hosts else host == urlsplit(self.address or "").hostname
+        return own and parts.scheme == "https"
+
+    def has(self, model: str) -> bool:
+        """Return whether a name is one of this service's models."""
+        rest = model.removeprefix(self.prefix)
+        if rest and rest != model and not self.strict:
+            return True
+        return re.fullmatch(self.models, rest) is not None
+
+    def own_name(self, model: str) -> str:
+        """Return a name as the service knows it."""
+        return model.removeprefix(self.prefix)
 
 
 _PRICES = Path(__file__).with_name("prices.toml")
+_SERVICES = Path(__file__).with_name("services.toml")
 # Not gpt-35-turbo, which is Azure's name of an old one.
 _REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)")
 
 _GLM = "open.bigmodel.cn"
-
-SERVICES: dict[str | None, Service] = {
-    urlsplit(DEFAULT_URL).hostname: Service("openai", "OPENAI_API_KEY"),
-    _GLM: Service("glm", "ZHIPUAI_API_KEY"),
-}
-"""Host name -> service, for the addresses that the toolkit knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +114,41 @@ MODELS: dict[str, ModelAlias] = {
 """smollm2 is for trying out, not for quality: 135 million weights in 93 MB, Apache-2.0."""
 
 
+@cache
+def services() -> tuple[Service, ...]:
+    """Return the services that the toolkit knows, in the order of services.toml."""
+    tables: dict[str, dict[str, Any]] = tomllib.loads(_SERVICES.read_text(encoding="utf-8"))
+    found = []
+    for name, table in tables.items():
+        such_as = tuple(table.pop("such_as", ()))
+        found.append(Service(f"{name}/", such_as=such_as, api_key_env=table.pop("key", None), **table))
+    return tuple(found)
+
+
 def service_of(url: str) -> Service | None:
     """Return the known service behind an address, None for one of the user's own or one not encrypted."""
-    parts = urlsplit(url)
-    return SERVICES.get(parts.hostname) if parts.scheme == "https" else None
+    return next((service for service in services() if service.is_at(url)), None)
+
+
+def service_named(model: str) -> Service | None:
+    """Return the service that a model's name belongs to, None for a name that belongs to none."""
+    return next((service for service in services() if service.has(model)), None)
+
+
+def known_names() -> str:
+    """Return which names say by themselves where they are asked, for a message."""
+    names = [name for service in services() for name in service.such_as]
+    prefixes = [f"{service.prefix}NAME" for service in services() if not service.strict]
+    return ", ".join([*names, *prefixes])
+
+
+def said_of_service(spec: AnnotatorSpec) -> str:
+    """Return where texts go, and which variable has the key, in one line."""
+    named = ((url, service_of(url)) for url in spec.addresses)
+    where = [f"{service} ({url})" if service else url for url, service in named]
+    variables = [variable for variable in (spec.api_key_env, *spec.headers.values()) if variable]
+    key = f"the key in {' and '.join(variables)}" if variables else "no key"
+    return f"texts go to {' and '.join(where)}, with {key}"
 
 
 def is_reasoning(checkpoint: str) -> bool:
@@ -110,6 +176,8 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
             if (price := table.get(key)) is not None:
                 factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
                 return Price(price.input * factor, price.output * factor)
+    if (service := service_of(spec.addresses[0])) is not None and service.free:
+        return Price(0.0, 0.0)
     if spec.max_usd is not None:
         raise InputError(
             f"--max-usd needs a price, and that of {spec.checkpoint!r} at {spec.addresses[0]} is not known: "

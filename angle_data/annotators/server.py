@@ -43,6 +43,7 @@ from angle_data.annotators.base import (
 )
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
+from angle_data.annotators.models import said_of_service
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     CHECK_ADDRESS,
@@ -105,6 +106,7 @@ class OpenAIServer(Annotator):
         """
         self._stop = asyncio.Event()
         spec = self._spec
+        log.info(said_of_service(spec))
         addresses = [
             Endpoint(
                 address,

@@ -56,6 +56,9 @@ def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], 
     return read
 
 
+read_price = _two(float, ",", "--price", "two prices, such as 0.15,0.60")
+
+
 def _fields(flag: str, example: str) -> Callable[[list[str]], dict[str, Any]]:
     """Return what reads each KEY=VALUE; a value that is no JSON (a number, true, a list …) is a string."""
 
@@ -104,8 +107,9 @@ class EngineConfig:
     """
 
     model: str = option(
-        "chatgpt, llama, chatglm, smollm2 (small, runs on this machine; for trying out, not for quality), or "
-        "any other name, which is passed unchanged to OpenAI or --base-url."
+        "A name that says where it is asked: gpt-4o-mini, claude-…, gemini-…, deepseek-…, mistral-…, "
+        "ollama/NAME, openrouter/NAME and others (docs/annotators.md); chatgpt, llama, chatglm, smollm2 "
+        "(small, runs on this machine; for trying out, not for quality); or any name, with --base-url."
     )
     engine: str = option(
         "auto, server (an API), batch (OpenAI Batch API, half the price), local (GGUF file, llama.cpp on "
@@ -126,7 +130,7 @@ class EngineConfig:
         many=True,
     )
     api_key_env: str | None = option(
-        "Environment variable with the API key.", None, shown="the public API's usual one"
+        "Environment variable with the API key.", None, shown="the service's own, such as OPENAI_API_KEY"
     )
     headers: Mapping[str, str] = option(
         "Further HTTP header, with its value in an environment variable: api-key=AZURE_OPENAI_API_KEY.",
@@ -176,7 +180,7 @@ class EngineConfig:
         None,
         metavar="IN,OUT",
         shown="the known price",
-        read=_two(float, ",", "--price", "two prices, such as 0.15,0.60"),
+        read=read_price,
     )
     prices: Path | None = option(  # noqa: RUF009 - makes a field
         "TOML file of additional prices, in the format of annotators/prices.toml.", None

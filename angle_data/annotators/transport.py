@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 from angle_data.annotators.answers import error_words, service_error
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.messages import message_of_events
-from angle_data.annotators.models import is_reasoning, service_of
-from angle_data.annotators.spec import AnnotatorSpec, Dialect
+from angle_data.annotators.models import is_reasoning, service_of, services
+from angle_data.annotators.spec import DEFAULT_URL, AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError
 from angle_data.http import (
     BadAnswer,
@@ -107,7 +107,8 @@ class Form:
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
         # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
-        own = spec.engine == "server" and service_of(spec.addresses[0]) is None
+        service = service_of(spec.addresses[0])
+        own = spec.engine == "server" and (service is None or service.free)
         held_to = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
             return cls(held_to)
@@ -223,7 +224,8 @@ def api_key(spec: AnnotatorSpec) -> str:
 def service_headers(spec: AnnotatorSpec) -> dict[str, str]:
     """Return the headers of every call of a service: key, account, and those of --header.
 
-    Without --api-key-env, --header says who is asking.
+    Without --api-key-env, --header says who is asking. The account is OpenAI's: other services that the
+    toolkit knows are not told of it.
 
     Raises:
         CredentialsError: A variable with a key or a value is not set.
@@ -232,7 +234,8 @@ def service_headers(spec: AnnotatorSpec) -> dict[str, str]:
     headers = {}
     if spec.api_key_env is not None or not own:
         headers["Authorization"] = f"Bearer {api_key(spec)}"
-    if spec.api_key_env is not None and spec.dialect == "openai":
+    service = service_of(spec.addresses[0])
+    if spec.api_key_env is not None and (service is None or service.address == DEFAULT_URL):
         values = {name: os.environ.get(variable, "").strip() for name, variable in _OF_ACCOUNT.items()}
         headers |= {name: value for name, value in values.items() if value}
     given = {name.casefold() for name in own}
@@ -243,9 +246,11 @@ def _own_headers(spec: AnnotatorSpec) -> dict[str, str]:
     values = {name: os.environ.get(variable, "").strip() for name, variable in spec.headers.items()}
     for name, value in values.items():
         if not (value and value.isascii() and value.isprintable()):
-            raise CredentialsError(
-                f"--header {name}: its environment variable is not set, or holds no header"
-            )
+            # A variable that the user named is not shown: it may well be the key itself.
+            variable = spec.headers[name]
+            known = any(variable == service.api_key_env for service in services())
+            which = f"the environment variable {variable}" if known else "its environment variable"
+            raise CredentialsError(f"--header {name}: {which} is not set, or holds no header")
     return values
 
 
@@ -258,7 +263,12 @@ def url_at(address: str, path: str) -> str:
 def credentials_error(spec: AnnotatorSpec, address: str, status: int, said: str) -> CredentialsError:
     """Return the error for a 401 or 403, about the key or the country, the project, the model."""
     fix = f"check the key in {spec.api_key_env} and the rights of its project"
-    if spec.api_key_env is None:
+    if spec.api_key_env is None and spec.headers:
+        fix = "check the key in the variable of --header"
+        service = service_of(address)
+        if service and service.api_key_env in spec.headers.values():
+            fix = f"check the key in {service.api_key_env} and that it is of this resource"
+    elif spec.api_key_env is None:
         fix = "if it wants an API key, name its variable with --api-key-env (in a project: api-key-env below"
         fix += " [llm-label] in angle.toml)"
     return CredentialsError(f"{address} refuses access (HTTP {status}): {said}; {fix}")

@@ -14,7 +14,7 @@ from angle_data.jsonl import dumps, write_text
 from angle_data.text import whole_characters
 
 IN_MEMORY = ".angle"
-"""The folder inside an output folder that holds what was given as rows in memory."""
+"""The folder inside an output folder that holds what was given as rows in memory, or came from elsewhere."""
 
 
 def sources(value: Any, folder: Path, name: str, text_field: str | None = None) -> list[str]:

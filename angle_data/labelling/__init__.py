@@ -15,6 +15,7 @@ In reading order:
 - `negatives`: of queries, passages that look as if they answered them and do not, for training a search
 - `vectors`: embeddings that `angle-train encode` wrote, for `mine`
 - `texts`: the rows of a file as texts or as pairs
+- `arriving`: texts from stdin or the hub, as a file
 - `prompts`: prompt files and their placeholders
 - `asking/`: one session of asking, with its journal and limits
 - `replies/`: what a raw reply says

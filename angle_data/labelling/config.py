@@ -11,7 +11,7 @@ from pathlib import Path
 from angle_data.annotators.spec import EngineConfig
 from angle_data.calling.options import check_values, option, paths_option
 from angle_data.errors import InputError
-from angle_data.records import Polarity
+from angle_data.records import PURPOSES, Polarity
 from angle_data.tables import TABLE_KINDS
 
 POLARITIES: dict[str, tuple[Polarity, ...]] = {
@@ -35,7 +35,9 @@ class LabelConfig:
     """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret."""
 
     engine: EngineConfig
-    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line).")  # noqa: RUF009
+    texts: Path = option(  # noqa: RUF009
+        f"Texts: {TABLE_KINDS}, or .txt[.gz] (one per line); - for stdin; hub:ID for a data set of the hub."
+    )
     out: Path = option(_OUT, shown="runs/MODEL")  # noqa: RUF009
     size: int | None = option(
         "Sentences to request per text and polarity.", None, shown="2, or 3 queries", ge=1
@@ -84,11 +86,19 @@ class ScoreConfig:
         ge=1,
         le=_MAX_PAIRS_PER_CALL,
     )
-    prompt: Path | None = option(  # noqa: RUF009
-        "answers (does one text answer the other, a query?), or a text file with your own prompt; {pairs} "
-        "stands for the pairs.",
+    purpose: str | None = option(
+        "What the grades are for, as in ensemble. opposites: opposites must be kept apart and get 1 at most. "
+        "topics: they are about the same subject and get 2. search: does one text, a passage, answer the "
+        "other, a query?",
         None,
-        shown="how much the texts agree in meaning",
+        metavar="|".join(PURPOSES),
+        shown="as topics",
+    )
+    prompt: Path | None = option(  # noqa: RUF009
+        "Your own prompt in a text file, in place of the one of --purpose; {pairs} stands for the pairs. "
+        "answers is that of --purpose search.",
+        None,
+        shown="by --purpose",
     )
     limit: int | None = option("Use at most this many pairs, from the start.", None, ge=1)
     pilot: int | None = option(_PILOT.format("pairs"), None, ge=1)
@@ -99,6 +109,10 @@ class ScoreConfig:
 
     def __post_init__(self) -> None:
         check_values(self)
+        if self.purpose not in (None, *PURPOSES):
+            raise InputError(f"--purpose must be one of {', '.join(PURPOSES)}, got {self.purpose!r}")
+        if self.purpose is not None and self.prompt is not None:
+            raise InputError("--purpose and --prompt both choose the prompt; leave one out")
 
 
 @dataclass(frozen=True, slots=True)

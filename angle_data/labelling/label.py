@@ -16,8 +16,10 @@ from typing import Any, Literal
 from angle_data.annotators.answers import answer_of, words_of
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.choice import choose_annotator
+from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.arriving import as_file
 from angle_data.labelling.asking.budget import READ_IN_PART, is_read_in_part
 from angle_data.labelling.asking.job import Job, Tally
 from angle_data.labelling.asking.journal import Journal, refusal_of
@@ -78,7 +80,10 @@ class LabelJob(Job):
         elif self._of_queries:
             self._asked = ("query",)
         self.texts = TextFile(
-            config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
+            as_file(config.texts, config.out / IN_MEMORY),
+            text_field=config.text_field,
+            id_field=config.id_field,
+            limit=config.limit,
         )
         if config.pilot is not None:
             ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))

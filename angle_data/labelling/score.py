@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from heapq import nsmallest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from angle_data.annotators.answers import answer_of, words_of
@@ -45,6 +46,8 @@ log = logging.getLogger("angle.labelling")
 _CHARS_PER_GRADE = 30
 _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
+_PROMPTS = {None: "pairs.txt", "opposites": "opposites.txt", "topics": "pairs.txt", "search": "answers.txt"}
+# What the grades are for -> the packaged prompt; all on the scale of `records.MEANINGS`, but for queries.
 _FEWEST_AGAIN = 20  # second questions that even a short run may ask
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH = 20
@@ -74,6 +77,15 @@ def score(config: ScoreConfig) -> SessionResult:
     return ask_all(ScoreJob(config))
 
 
+def prompt_path(config: ScoreConfig) -> Path:
+    """Return the prompt file of a grading run: the one given, or a packaged one by name or purpose."""
+    own = packaged_folder("prompts") / "score"
+    if config.prompt is None:
+        return own / _PROMPTS[config.purpose]
+    known = own / f"{config.prompt}.txt"
+    return known if known.is_file() and not config.prompt.exists() else config.prompt
+
+
 class ScoreJob(Job):
     """The requests of a grading run, one for each call, and the grades that follow from the replies."""
 
@@ -81,10 +93,7 @@ class ScoreJob(Job):
     asks_again = True
 
     def __init__(self, config: ScoreConfig) -> None:
-        own = packaged_folder("prompts") / "score"
-        path = config.prompt or own / "pairs.txt"
-        known = own / f"{path}.txt"
-        self._prompt = load_prompt(known if known.is_file() and not path.exists() else path, {"pairs"})
+        self._prompt = load_prompt(prompt_path(config), {"pairs"})
         self.config = config
         self._files = [*map(candidates_file, config.runs), *config.pairs]
         if not self._files:
@@ -138,7 +147,10 @@ class ScoreJob(Job):
             "pairs": self._files[0] if len(self._files) == 1 else self._files,
             "limit": config.limit,
             "pairs_per_call": config.pairs_per_call,
-            "prompt": {"name": str(config.prompt or "score/pairs.txt"), "sha256": self._prompt.sha256},
+            "prompt": {
+                "name": str(config.prompt or f"score/{_PROMPTS[config.purpose]}"),
+                "sha256": self._prompt.sha256,
+            },
         }
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:

@@ -8,6 +8,7 @@ In reading order:
 - `command`: the commands `angle-data start`, `pilot`, `run` and `status`
 - `start`: three answers to an `angle.toml`
 - `steps`: the sections of `angle.toml` as long commands, in their order
+- `checking`: whether all of them can be taken, before the first request
 - `project`: a folder whose steps can be taken, from a terminal or in Python
 - `status`: what a folder has, what was spent, what comes next
 """

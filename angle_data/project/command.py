@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from angle_data.annotators.spec import read_price
 from angle_data.calling.defaults import command_words
 from angle_data.calling.options import check_values, option, with_options
 from angle_data.errors import InputError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from angle_data.project.project import Project
 
 _FOLDER = "Folder of the project."
+_PRICE = "USD per million prompt and reply tokens, of models whose price is not known."
 
 
 @with_options(StartConfig)
@@ -61,7 +63,8 @@ def _answered(config: StartConfig) -> StartConfig:
         line = command_words(f"angle-data start {quote(str(config.texts))}", given)
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise InputError(f"no terminal to ask in: give {flags}, as in `{line}`, or --yes for just that")
-    return answered(config, {name: _ask(name, proposed[name], columns) for name in missing})
+    given = {name: _ask(name, proposed[name], columns, config.base_url) for name in missing}
+    return answered(config, given)
 
 
 def in_terminal() -> bool:
@@ -69,16 +72,25 @@ def in_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _ask(name: str, proposed: str, columns: list[str]) -> str:
-    """Return the answer to a question."""
+def _ask(name: str, proposed: str, columns: list[str], base_url: str | None) -> str:
+    """Return the answer to a question, which is asked again until it can be used."""
     import typer
+
+    from angle_data.project.start import check_can_ask
 
     if name == "purpose":
         return "opposites" if typer.confirm(QUESTIONS[name], default=None) else "topics"
     said = f" ({', '.join(columns)})" if name == "text_field" else ""
     while True:
         answer: str = typer.prompt(QUESTIONS[name] + said, default=proposed)
-        if name != "text_field" or answer in columns:
+        if name == "text_field" and answer not in columns:
+            continue
+        try:
+            if name == "model":
+                check_can_ask(answer, base_url)
+        except InputError as error:
+            typer.echo(str(error), err=True)
+        else:
             return answer
 
 
@@ -88,6 +100,9 @@ class PilotConfig:
 
     project: Path = option(_FOLDER, Path(), shown="the current one")  # noqa: RUF009
     n: int = option("Texts to ask about first.", 50, ge=1)
+    price: tuple[float, float] | None = option(
+        _PRICE, None, metavar="IN,OUT", shown="the known price", read=read_price
+    )
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -97,12 +112,13 @@ class PilotConfig:
 def pilot(config: PilotConfig) -> tuple[dict[str, Any], str]:
     """Ask about fifty texts first: forecast tokens, cost, time and yield of all, and show ten pairs to read.
 
-    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml.
+    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml. The options of
+    every step are checked before the first request.
 
     Example: angle-data pilot
     """
     project = _open(config.project)
-    runs = project.pilot(config.n)
+    runs = project.pilot(config.n, price=config.price)
     lines = [f"{run}\n" for run in runs]
     return {"runs": [dict(run.counts) for run in runs]}, "\n".join([*lines, _next(project)])
 
@@ -115,6 +131,9 @@ class RunConfig:
     max_usd: float | None = option(
         "Stop before all runs of the project together cost more than this (exit 75).", None, gt=0
     )
+    price: tuple[float, float] | None = option(
+        _PRICE, None, metavar="IN,OUT", shown="the known price", read=read_price
+    )
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -124,13 +143,14 @@ class RunConfig:
 def run(config: RunConfig) -> tuple[dict[str, Any], str]:
     """Label all texts, have a second model grade (if one is named), make pairs, and draw some to grade.
 
-    Each step stands for a long command, which is said, and takes its options from angle.toml. Stopped at any
-    point, the same command goes on; nothing is asked, or paid for, twice.
+    Each step stands for a long command, which is said, and takes its options from angle.toml. They are
+    checked, those of all steps, before the first request. Stopped at any point, the same command goes on;
+    nothing is asked, or paid for, twice.
 
     Example: angle-data run --max-usd 2
     """
     project = _open(config.project)
-    pairs = project.run(config.max_usd)
+    pairs = project.run(config.max_usd, price=config.price)
     counts = {name: sum(kinds.values()) for name, kinds in pairs.summary.pairs.items()}
     return {"pairs": counts, "dataset": pairs.path}, str(project.status())
 
@@ -145,6 +165,9 @@ class StatusConfig:
 @with_options(StatusConfig)
 def status(config: StatusConfig) -> tuple[dict[str, Any], str]:
     """Say where a project is: what is done, what was spent, what is missing, and the next command.
+
+    A line `mend` names each wrong value in angle.toml, and each file, model or key that is missing. Nothing
+    is sent.
 
     Example: angle-data status
     """

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import chdir
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from angle_data import api
 from angle_data.calling.defaults import PROJECT_FILE, read_sections, shared_options
+from angle_data.calling.notebook import check_names
 from angle_data.calling.options import make, path_of, with_defaults
 from angle_data.errors import InputError
 from angle_data.look.command import GradeConfig, draw_sheet, grade
+from angle_data.project.checking import problems, ready
 from angle_data.project.start import StartConfig, answered, proposals, write_project
 from angle_data.project.status import ProjectStatus, spent_usd, status_of
 from angle_data.project.steps import ASKING, Step, steps_of
 
 log = logging.getLogger("angle.project")
 
+PriceGiven = str | Sequence[float] | None
+"""USD per million tokens of prompt and reply: `(0.15, 0.60)` or `"0.15,0.60"`."""
+_START_OPTIONS = [item.name for item in fields(StartConfig) if item.name not in ("texts", "yes")]
 _LEAST = 1e-9  # USD: a step that has nothing to ask goes through, any other stops at once
 
 
@@ -42,8 +47,9 @@ class Project:
         Args:
             texts: The file.
             **options: Those of the command: `text_field`, `purpose`, `model` (what is not given is as
-                proposed), `grader`, `base_url`, `price`, `backbone`, `out`.
+                proposed), `grader`, `base_url`, `price`, `backbone`, `out`. Another one is a `TypeError`.
         """
+        check_names("Project.start", options, _START_OPTIONS)
         if options.get("out") is not None:
             options["out"] = path_of(options["out"])
         config = StartConfig(path_of(texts), **options | {"yes": True})
@@ -60,17 +66,24 @@ class Project:
         """The long commands of the project, in order."""
         return steps_of(self.sections, self.folder)
 
-    def pilot(self, n: int = 50) -> list[api.Run]:
-        """Have a model write for `n` texts first, and forecast tokens, cost, time and yield of all."""
-        return [self._take(step, pilot=n) for step in self.steps if step.command == "llm-label"]
+    def pilot(self, n: int = 50, *, price: PriceGiven = None) -> list[api.Run]:
+        """Have a model write for `n` texts first, and forecast tokens, cost, time and yield of all.
 
-    def run(self, max_usd: float | None = None) -> api.Pairs:
+        `price` is as for `run`. Before the first request, every step is checked.
+        """
+        steps = ready(self.folder, self.steps, price=_text_of(price))
+        return [self._take(step, pilot=n) for step in steps if step.command == "llm-label"]
+
+    def run(self, max_usd: float | None = None, *, price: PriceGiven = None) -> api.Pairs:
         """Take every step up to the pairs to grade; stop before all runs together cost more than `max_usd`.
+
+        Before the first request, the options of every step are checked. `price` (USD per million prompt and
+        reply tokens, as in `(0.15, 0.60)`) is that of models whose price is not known.
 
         Returns the pairs to train on.
         """
         results = {}
-        for step in self.steps:
+        for step in ready(self.folder, self.steps, price=_text_of(price), max_usd=max_usd):
             result = self._take(step, **self._budget(step, max_usd))
             log.info("%s", result)
             results[step.command] = result
@@ -90,7 +103,8 @@ class Project:
 
     def status(self) -> ProjectStatus:
         """Return what the folder has, what was spent, and what comes next."""
-        return status_of(self.folder, self.sections, self.steps)
+        steps = self.steps
+        return status_of(self.folder, self.sections, steps, problems(self.folder, steps))
 
     def options_of(self, command: str) -> dict[str, Any]:
         """Return the options of a command, such as `fit`; its paths are relative to the folder."""
@@ -117,6 +131,11 @@ class Project:
 
     def _grade_config(self, more: dict[str, Any]) -> GradeConfig:
         return make(GradeConfig, with_defaults(grade, shared_options(self.sections.get("grade", {})) | more))
+
+
+def _text_of(price: PriceGiven) -> str | None:
+    """Return a price as an option has it."""
+    return price if price is None or isinstance(price, str) else ",".join(f"{usd:g}" for usd in price)
 
 
 def _draw(**options: Any) -> str:

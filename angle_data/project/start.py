@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.options import check_values, option
+from angle_data.calling.rows import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.http import is_http
 from angle_data.jsonl import write_text
+from angle_data.labelling.arriving import STDIN, as_file
 from angle_data.labelling.texts import TextFile
 from angle_data.records import PURPOSES
-from angle_data.tables import TABLE_KINDS, base_name, read_texts
+from angle_data.tables import TABLE_KINDS, base_name, number_of, read_table
 
 _BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 MODEL = "gpt-4o-mini"
 QUESTIONS = {
     "text_field": "Which column holds the text",
     "purpose": "Must opposites be kept apart, so that who looks for 'scaled up' does not get 'scaled down'?\n"
-    "  yes: opposites    no, this is for search or duplicates: topics",
+    "  yes: opposites    no, related texts belong together, as for duplicates or search among them: topics",
     "model": "Which model writes the training sentences",
 }
 """What `start` must know, by the option that answers it."""
@@ -40,13 +44,18 @@ class StartConfig:
     """What `start` needs; None of the first three is a question, or with `yes` what is proposed."""
 
     texts: Path = option(  # noqa: RUF009
-        f"Your texts: {TABLE_KINDS}, or .txt[.gz] (one per line).", metavar="FILE", argument=True
+        f"Your texts: {TABLE_KINDS}, or .txt[.gz] (one per line); - for stdin; hub:ID for a data set of the "
+        "hub. What is in no file is kept in the project.",
+        metavar="FILE",
+        argument=True,
     )
     text_field: str | None = option("Field or column with the text.", None, shown="asked")
     purpose: str | None = option(
-        "opposites (they must be kept apart) or topics (search, duplicates).",
+        "opposites (they must be kept apart) or topics (related texts belong together, as for duplicates or "
+        "search among them). The third purpose, search, is for queries and the passages that answer them, "
+        "which other commands make: docs/search.md.",
         None,
-        metavar="|".join(PURPOSES),
+        metavar="|".join(_PROMPTS),
         shown="asked",
     )
     model: str | None = option("Model that writes the training sentences.", None, shown="asked")
@@ -66,8 +75,13 @@ class StartConfig:
 
     def __post_init__(self) -> None:
         check_values(self)
-        if self.purpose not in (None, *PURPOSES):
-            raise InputError(f"--purpose must be {' or '.join(PURPOSES)}, got {self.purpose!r}")
+        if self.purpose in PURPOSES and self.purpose not in _PROMPTS:
+            raise InputError(
+                "--purpose search is for queries and the passages that answer them, which a project does not "
+                "make: give topics for search among your texts, or take the commands of docs/search.md"
+            )
+        if self.purpose not in (None, *_PROMPTS):
+            raise InputError(f"--purpose must be {' or '.join(_PROMPTS)}, got {self.purpose!r}")
         if self.base_url is not None and not is_http(self.base_url):
             raise InputError(
                 f"--base-url {self.base_url!r} is not an address; give one, as in http://localhost:8000/v1"
@@ -76,6 +90,8 @@ class StartConfig:
     @property
     def folder(self) -> Path:
         """Where the project is."""
+        if self.out is None and self.texts == STDIN:
+            raise InputError("texts from stdin have no name for the project: give --out DIR")
         return self.out if self.out is not None else Path(base_name(self.texts).removesuffix(".txt"))
 
 
@@ -84,13 +100,19 @@ def proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
 
     The column with the longest texts is the likeliest to hold them.
     """
+    with TemporaryDirectory() as aside:
+        return _proposals(as_file(texts, Path(aside)))
+
+
+def _proposals(texts: Path) -> tuple[dict[str, str], list[str]]:
     proposed = {"text_field": "text", "purpose": PURPOSES[0], "model": MODEL}
     if texts.name.lower().removesuffix(".gz").endswith(".txt"):
         return proposed, []
     lengths: dict[str, int] = {}
-    for _, row in islice(read_texts(texts, "text", "id", [], ""), _LOOKED_AT):
+    for _, row in islice(read_table(texts), _LOOKED_AT):
         for name, cell in row.items():
-            lengths[name] = lengths.get(name, 0) + (len(cell) if isinstance(cell, str) else 0)
+            is_text = isinstance(cell, str) and math.isnan(number_of(cell))
+            lengths[name] = lengths.get(name, 0) + (len(cell) if is_text else 0)
     if not lengths:
         raise InputError(f"{texts} holds no rows; give a file with at least one")
     return proposed | {"text_field": max(lengths, key=lambda name: lengths[name])}, list(lengths)
@@ -106,18 +128,42 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     """Write the angle.toml of a project with all answers; return its folder and the number of its texts.
 
     Raises:
-        InputError: The texts cannot be read, or the folder holds something else.
+        InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, or the
+            folder holds something else.
     """
-    texts = TextFile(config.texts, text_field=config.text_field or "text")
+    with TemporaryDirectory() as aside:
+        texts = TextFile(as_file(config.texts, Path(aside)), text_field=config.text_field or "text")
+        _check_texts(texts, config)
+    for model in filter(None, (config.model, config.grader)):
+        check_can_ask(model, config.base_url)
     folder = config.folder
     path = folder / PROJECT_FILE
-    content = to_toml(sections_of(config))
-    if path.exists() and path.read_text(encoding="utf-8") != content:
-        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     if not path.exists() and config.out is None and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is no project; give --out {folder} if it is to be one")
+    file = as_file(config.texts, folder / IN_MEMORY)
+    content = to_toml(sections_of(replace(config, texts=file, out=folder)))
+    if path.exists() and path.read_text(encoding="utf-8") != content:
+        raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     write_text(path, content)
     return folder, texts.count
+
+
+def check_can_ask(model: str, base_url: str | None) -> None:
+    """Raise an `InputError` about a name that does not say where to ask, or that cannot be asked here."""
+    from angle_data.annotators.choice import choose_annotator
+    from angle_data.annotators.spec import EngineConfig
+
+    choose_annotator(EngineConfig(model, base_urls=(base_url,) if base_url else ()))
+
+
+def _check_texts(texts: TextFile, config: StartConfig) -> None:
+    """Raise an `InputError` about a column of numbers, such as ids."""
+    first = [text.text for text in islice(texts, _LOOKED_AT)]
+    if all(not math.isnan(number_of(text)) for text in first):
+        raise InputError(
+            f"{config.texts}: column {config.text_field!r} holds numbers ({', '.join(first[:3])} …) and no "
+            "texts; name the column with the texts: --text-field"
+        )
 
 
 def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
@@ -135,8 +181,8 @@ def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
         if purpose == "topics":  # mined pairs did harm where opposites are kept apart (docs/labels.md)
             sections["mine"] = texts | {"out": "runs/mined.jsonl"}
             pairs = {"pairs": ["runs/mined.jsonl"]}
-        graded = {"runs": outs, "model": config.grader, "pairs_per_call": 10, "out": "runs/grades"}
-        sections["llm-score"] = graded | pairs | service
+        graded = {"runs": outs, "model": config.grader, "purpose": purpose, "pairs_per_call": 10}
+        sections["llm-score"] = graded | {"out": "runs/grades"} | pairs | service
         pairs = {"scores": ["runs/grades"]} | pairs
     sections["ensemble"] = {"runs": outs, **pairs, "purpose": purpose, "out": "runs/pairs"}
     sections["grade"] = {"data": "runs/pairs", "n": 150, "dev_share": _DEV_SHARE, "out": "grades.csv"}

@@ -35,13 +35,17 @@ class ProjectStatus:
         return "\n".join(f"{name:<10} {said}" for name, said in rows)
 
 
-def status_of(folder: Path, sections: Mapping[str, Options], steps: Sequence[Step]) -> ProjectStatus:
-    """Return where a project is; `steps` are those of its `sections`."""
+def status_of(
+    folder: Path, sections: Mapping[str, Options], steps: Sequence[Step], problems: Sequence[str] = ()
+) -> ProjectStatus:
+    """Return where a project is; `steps` are those of its `sections`, `problems` what is in their way."""
     rows = [_row_of(folder, step) for step in steps]
     model = Path(shared_options(sections.get("fit", {})).get("out", "model"))
     rows.append(("model", _model(folder, model)))
     usd = sum(spent_usd(folder / step.out) for step in steps if step.command in ASKING)
-    return ProjectStatus(rows, usd, _next(folder, steps, model))
+    rows += [("mend", problem) for problem in problems]
+    then = _next(folder, steps, model)
+    return ProjectStatus(rows, usd, f"mend that, then {then}" if problems else then)
 
 
 def spent_usd(run: Path) -> float:
@@ -91,6 +95,21 @@ def _model(folder: Path, out: Path) -> str:
     return f"{out}: {headline}" if headline else "not trained"
 
 
+def _kept(run: Mapping[str, Any]) -> int:
+    """Return how much of use a run holds, by its run.json."""
+    return int((run.get("counts") or {}).get("kept") or 0)
+
+
+def _useless(folder: Path, steps: Sequence[Step]) -> Path | None:
+    """Return the first run that was answered, and of whose answers none was of use."""
+    for step in steps:
+        run = read_run_file(folder / step.out) if step.command in ASKING else {}
+        counts = run.get("counts") or {}
+        if counts.get("requests", 0) > counts.get("unanswered", 0) and not _kept(run):
+            return step.out
+    return None
+
+
 def _json(path: Path) -> dict[str, Any]:
     """Return the object in a file; nothing where there is none, or it cannot be read."""
     try:
@@ -103,7 +122,12 @@ def _json(path: Path) -> dict[str, Any]:
 def _next(folder: Path, steps: Sequence[Step], model: Path) -> str:
     """Return the command that comes next."""
     runs = [read_run_file(folder / step.out) for step in steps if step.command in ASKING]
-    if not any(runs):
+    if (useless := _useless(folder, steps)) is not None:
+        return (
+            f"angle-data show {useless}; no reply there was of use: name another model in angle.toml, move "
+            f"{useless} away, and take angle-data pilot again"
+        )
+    if not any(_kept(run) for run in runs):
         return "angle-data pilot"
     made = all((folder / step.out).exists() for step in steps)
     if not made or not all(run.get("finished") for run in runs):

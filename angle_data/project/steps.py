@@ -34,10 +34,19 @@ _ARGUMENTS = {"mine": "runs", "llm-score": "runs", "ensemble": "runs", "grade": 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A long command of a project: its name and its options, by the names that functions have for them."""
+    """A long command of a project: its name and its options, by the names that functions have for them.
+
+    `run` is the name of the run, where its section has several.
+    """
 
     command: str
     options: Options
+    run: str = ""
+
+    @property
+    def section(self) -> str:
+        """The section of `angle.toml` that it comes from."""
+        return f"[{self.command}{f'.{self.run}' if self.run else ''}]"
 
     @property
     def out(self) -> Path:
@@ -70,7 +79,7 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
             check_known(options, known.keys() - NOT_OPTIONS, place)
             if missing := [name for name in [*needed, "out"] if name not in {*options, *NOT_OPTIONS}]:
                 raise InputError(f"{place} lacks {missing[0].replace('_', '-')}; add it")
-            steps.append(Step(command, options))
+            steps.append(Step(command, options, name))
     if not steps:
         raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
     return steps

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.tables import TEXT_COLUMNS, base_name, identity_of
+from angle_data.tables import HUB_PREFIX, TEXT_COLUMNS, base_name, identity_of
 from angle_data.text import counted, normalise
 from angle_train.data.scores import inference_classes, scale_of, scores_of_classes
 from angle_train.data.sources import (
-    HUB_PREFIX,
     SCORES,
     Item,
     is_dataset,

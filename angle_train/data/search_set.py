@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.tables import identity_of, number_of, text_of
+from angle_data.tables import HUB_PREFIX, identity_of, load_hub_dataset, number_of, text_of
 from angle_data.text import counted
 from angle_train.data.pairs import PairSet
-from angle_train.data.sources import HUB_PREFIX, Item, load_hub_dataset, names_of, read_rows
+from angle_train.data.sources import Item, names_of, read_rows
 
 log = logging.getLogger("angle.search")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,12 +19,19 @@ from angle_data.errors import InputError
 from angle_data.folders import splits_of
 from angle_data.jsonl import loads
 from angle_data.records import PURPOSES
-from angle_data.tables import TABLE_KINDS, TEXT_COLUMNS, Rows, is_table, number_of, read_table, text_of
+from angle_data.tables import (
+    HUB_PREFIX,
+    TABLE_KINDS,
+    TEXT_COLUMNS,
+    Rows,
+    is_table,
+    load_hub_dataset,
+    number_of,
+    read_table,
+    text_of,
+)
 
 log = logging.getLogger("angle.pairs")
-
-HUB_PREFIX = "hub:"
-TOKEN_REFUSED = "the hub refuses the access token (401); check HF_TOKEN, or log in with `hf auth login`"
 
 Row = Mapping[str, Any]
 Item = tuple[str, dict[str, Any]]
@@ -111,40 +117,6 @@ def labels_usd(spec: str) -> float:
     except (OSError, ValueError, LookupError, TypeError):
         return 0.0
     return float(sum(costs))
-
-
-def load_hub_dataset(
-    dataset_id: str,
-    split: str | None,
-    *,
-    config: str | None = None,
-    revision: str | None = None,
-    instead: str = "",
-) -> Any:
-    """Return a split of a dataset on the hub, or all splits by name.
-
-    The library downloads every split in any case, once. What cannot be loaded is an InputError: why, as far
-    as that is known, and what the user can do `instead`. `config` names a part that has splits of its own,
-    `revision` a branch, tag or commit.
-    """
-    from datasets import load_dataset
-    from datasets.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    # It warns of every attempt, and tries for half a minute before the error below.
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    try:
-        return load_dataset(dataset_id, config, split=split, revision=revision)
-    except Exception as error:  # noqa: BLE001 - the hub's HTTP library has errors of its own kinds
-        part = f" (split {split})" if split else ""
-        message = " ".join(str(error).split())
-        reason = message.split(". ")[0][:200] or type(error).__name__
-        cause = (
-            f"{reason}; check the id, the split, HF_ENDPOINT if it is set, and that the hub can be reached"
-        )
-        if re.search(r"\b401 (Client Error|Unauthorized)", message):
-            cause = TOKEN_REFUSED
-        raise InputError(f"hub:{dataset_id}{part} cannot be loaded: {cause}{instead}") from None
 
 
 def names_of(row: Row) -> str:

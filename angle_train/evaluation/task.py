@@ -14,8 +14,7 @@ from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from angle_data.errors import InputError
-from angle_data.tables import read_table
-from angle_train.data.sources import load_hub_dataset
+from angle_data.tables import load_hub_dataset, read_table
 from angle_train.evaluation.compare import Outcome
 from angle_train.evaluation.similarity import Encode
 

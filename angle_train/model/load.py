@@ -306,7 +306,7 @@ def check_model(id_or_path: str) -> bool:
     from huggingface_hub import HfApi, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
-    from angle_train.data.sources import TOKEN_REFUSED
+    from angle_data.tables import TOKEN_REFUSED
 
     # Short names are Sentence Transformers' own models, too. One request each: loading would otherwise retry
     # every file of the model for minutes without a network.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.data.sources import load_hub_dataset
+from angle_data.tables import load_hub_dataset
 from angle_train.evaluation.compare import Outcome
 from angle_train.evaluation.similarity import Encode, cosine_blocks, unit_rows
 from angle_train.evaluation.statistics import mean_of

@@ -6,7 +6,7 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from angle_data.annotators.models import price_of
+from angle_data.annotators.models import price_of, said_of_service
 from angle_data.errors import CredentialsError
 from angle_data.labelling.asking.budget import guess_tokens, usd_of
 from angle_data.labelling.asking.collect import survey
@@ -30,7 +30,7 @@ class SessionPlan:
     names the source of the token counts. `most_again` bounds the further requests about what the first leave
     open. `usd` is None when no price is known or the model is not `paid`.
     `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of the
-    input that are not asked about, by reason.
+    input that are not asked about, by reason. `where` says in words where texts go; nothing if nowhere.
     """
 
     model: str
@@ -46,6 +46,7 @@ class SessionPlan:
     paid: bool
     most_again: int
     passed_over: dict[str, int]
+    where: str = ""
 
     @property
     def to_ask(self) -> int:
@@ -61,8 +62,9 @@ class SessionPlan:
 
     def __str__(self) -> str:
         """Show it to people."""
-        about = ("model", "counted_by", "paid", "usd", "spent_usd", "most_again")
-        lines = [as_table({name: count for name, count in self.counts.items() if name not in about})]
+        about = ("model", "counted_by", "paid", "usd", "spent_usd", "most_again", "where")
+        lines = [self.where] if self.where else []
+        lines.append(as_table({name: count for name, count in self.counts.items() if name not in about}))
         if self.usd is not None:
             spent = f" ({self.spent_usd:.4f} USD spent so far)" if self.spent_usd else ""
             lines.append(f"about {self.usd:.4f} USD{spent}")
@@ -128,4 +130,5 @@ def plan_all(job: Job) -> SessionPlan:
         paid=spec.paid,
         most_again=job.most_again,
         passed_over=job.passed_over,
+        where=said_of_service(spec) if spec.paid else "",
     )

@@ -129,7 +129,7 @@ def test_wrong_choices(monkeypatch, model, options, message):
 
 
 @pytest.mark.parametrize("options", [{}, {"checkpoint": "gpt-x"}, {"engine": "server"}, {"engine": "batch"}])
-def test_a_name_that_is_no_alias_goes_to_openai_as_it_is(options, monkeypatch):
+def test_a_name_of_openais_goes_there_as_it_is(options, monkeypatch):
     spec = choose("gpt-x", **options)
     assert (spec.checkpoint, spec.base_urls, spec.api_key_env) == ("gpt-x", (), "OPENAI_API_KEY")
     # `owner/name` is a model of the hub, or one of another service where the environment names one.
@@ -194,13 +194,13 @@ def test_a_table_of_ones_own_comes_before_ours(tmp_path):
     table.write_text('mine = [1, 2]\n"gpt-4o-mini" = [9, 9]\n["h"]\nmine = [3.0, 4.0]\n')
     assert price("gpt-4o-mini-2024-07-18", prices=table) == Price(9.0, 9.0)
     assert price("gpt-4o", prices=table) == price("gpt-4o")
-    assert price("mine", prices=table) == Price(1.0, 2.0)
+    assert price("mine", prices=table, base_urls=(OPENAI,)) == Price(1.0, 2.0)
     assert price("mine", prices=table, base_urls=("http://h:80/v1",)) == Price(3.0, 4.0)
-    assert price("mine", prices=table, engine="batch") == Price(0.5, 1.0)
+    assert price("mine", prices=table, engine="batch", base_urls=(OPENAI,)) == Price(0.5, 1.0)
     for content, said in [("mine = 3", "'mine' needs two prices"), ("x = [", "TOML"), (None, "--prices")]:
         table.write_text(content) if content else table.unlink()
         with pytest.raises(InputError, match=said):
-            price("mine", prices=table)
+            price("mine", prices=table, base_urls=(OPENAI,))
 
 
 REASONING = ("o1", "o3-mini", "o4-mini", "gpt-5-2025-08-07", "openai/gpt-5.1")

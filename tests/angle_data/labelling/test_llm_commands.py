@@ -137,14 +137,14 @@ def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
 @pytest.mark.parametrize("where", ["", "--base-url http://127.0.0.1:9/v1"])
 def test_a_dry_run_sends_nothing_and_says_what_is_missing_for_a_price(label, monkeypatch, where):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = label(f"--model some-model --dry-run {where}")
+    done = label(f"--model gpt-unheard --dry-run {where}")
     assert done.returncode == 0, done.stderr
-    unknown = "cost unknown: no price is listed for some-model; give --price IN,OUT"
+    unknown = "cost unknown: no price is listed for gpt-unheard; give --price IN,OUT"
     assert done.stdout.splitlines()[-2] == unknown
     assert ("OPENAI_API_KEY" in done.stderr) == (not where)
 
 
-BATCH = "--model m --engine batch --engine-option a=1"
+BATCH = "--model gpt-m --engine batch --engine-option a=1"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
@@ -19,6 +20,7 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.pilot import pilot
 from angle_data.labelling.score import plan_score, score
 from angle_data.labelling.texts import PairFile
+from angle_data.records import MEANINGS, OPPOSITES
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -503,3 +505,33 @@ def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
         assert counts["requests"] == 2 + 4
         assert run_json(tmp_path)["finished"] is True
         assert score(settings).counts["asked"] == 0
+
+
+def test_the_purpose_chooses_the_prompt_and_all_prompts_have_one_scale(tmp_path):
+    """Opposites get the grade that the page for people gives them; nothing stated is asked as before."""
+    write_pairs(tmp_path / "pairs.jsonl", range(1))
+    said = {}
+    with FakeOpenAI(grader) as server:
+        for purpose in OPPOSITES:
+            out = tmp_path / str(purpose)
+            score(replace(config(tmp_path, server, purpose=purpose), out=out))
+            said[purpose] = server.seen[-1].prompt
+            name = json.loads((out / "run.json").read_text())["prompt"]["name"]
+            assert name == f"score/{'opposites' if purpose == 'opposites' else 'pairs'}.txt"
+        score(replace(config(tmp_path, server, purpose="search"), out=tmp_path / "search"))
+        assert "search query" in server.seen[-1].prompt
+    for prompt in said.values():
+        for grade, meaning in enumerate(MEANINGS):
+            assert f"\n{grade}: {meaning}" in prompt
+    line = next(line for line in said["opposites"].splitlines() if line.startswith("1: "))
+    assert "denies or reverses" in line
+    assert OPPOSITES["opposites"].rstrip(".") in said["opposites"]
+    assert said["topics"] == said[None] != said["opposites"]
+    assert "2: the same subject, yet a different statement about it; also when one denies" in said["topics"]
+
+
+def test_what_the_grades_are_for_is_checked(tmp_path):
+    with pytest.raises(InputError, match="--purpose must be one of opposites, topics, search, got 'x'"):
+        ScoreConfig(EngineConfig("m"), tmp_path, purpose="x")
+    with pytest.raises(InputError, match="--purpose and --prompt both choose the prompt"):
+        ScoreConfig(EngineConfig("m"), tmp_path, purpose="topics", prompt=Path("answers"))

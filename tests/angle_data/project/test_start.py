@@ -38,11 +38,11 @@ def asked(*answers):
 
 
 def test_three_answers_are_enough(notes):
-    done = asked("", "n", "my-model")
+    done = asked("", "n", "gpt-mine")
     assert done.exit_code == 0, done.output
     found = toml()
     assert found["llm-label"]["text-field"] == "note"  # what is proposed: the column of the longest texts
-    assert found["llm-label"]["model"] == "my-model"
+    assert found["llm-label"]["model"] == "gpt-mine"
     assert found["llm-label"]["texts"] == "../notes.csv"
     assert found["ensemble"]["purpose"] == "topics"
     assert "cd notes && angle-data pilot" in done.output
@@ -58,28 +58,28 @@ def test_opposites_and_another_column_and_a_slip(notes):
 
 
 def test_without_a_terminal_one_line_has_the_complete_command(notes):
-    done = run_here(main, "start", "notes.csv", "--model", "m x")
+    done = run_here(main, "start", "notes.csv", "--model", "gpt-m x")
     assert done.returncode == 1
-    line = "angle-data start notes.csv --text-field note --purpose opposites --model 'm x'"
+    line = "angle-data start notes.csv --text-field note --purpose opposites --model 'gpt-m x'"
     assert f"give --text-field, --purpose, as in `{line}`" in done.stderr
     assert not Path("notes").exists()
-    assert CliRunner().invoke(app, ["start", "notes.csv", "--model", "m x", "--yes"]).exit_code == 0
-    assert toml()["llm-label"]["model"] == "m x"
+    assert CliRunner().invoke(app, ["start", "notes.csv", "--model", "gpt-m x", "--yes"]).exit_code == 0
+    assert toml()["llm-label"]["model"] == "gpt-m x"
 
 
 def test_a_text_file_has_no_columns_and_a_project_says_so_in_python_too(notes):
     Path("lines.txt").write_text("One line.\nAnother.\n")
-    done = run_here(main, "start", "lines.txt", "--purpose", "topics", "--model", "m")
+    done = run_here(main, "start", "lines.txt", "--purpose", "topics", "--model", "gpt-m")
     assert done.returncode == 0, done.stderr
     assert "2 of lines.txt" in done.stdout
-    project = Project.start("notes.csv", purpose="topics", model="m", grader="g", out="with")
+    project = Project.start("notes.csv", purpose="topics", model="gpt-m", grader="gpt-g", out="with")
     assert [step.command for step in project.steps] == ["llm-label", "mine", "llm-score", "ensemble", "grade"]
     assert "angle-data pilot" in repr(project)
 
 
 def test_every_option_of_angle_toml_is_one_of_its_command(notes):
     """The file is nothing but options: both programs know every section and every name in it."""
-    Project.start("notes.csv", purpose="topics", grader="g", base_url="http://a/v1", price="1,2")
+    Project.start("notes.csv", purpose="topics", grader="gpt-g", base_url="http://a/v1", price="1,2")
     commands = {}
     for each in (app, train_app):
         commands |= typer.main.get_command(each).commands
@@ -93,11 +93,11 @@ def test_every_option_of_angle_toml_is_one_of_its_command(notes):
 
 
 def test_the_same_answers_again_change_nothing_and_others_are_refused(notes):
-    options = {"purpose": "topics", "model": "m"}
+    options = {"purpose": "topics", "model": "gpt-m"}
     Project.start("notes.csv", **options)
     Project.start("notes.csv", **options)
     with pytest.raises(InputError, match=r"angle.toml exists, with other options; edit it"):
-        Project.start("notes.csv", purpose="opposites", model="m")
+        Project.start("notes.csv", purpose="opposites", model="gpt-m")
     Path("full").mkdir()
     Path("full.csv").write_text("text\nA note.\n")
     Path("full/other").write_text("")
@@ -122,7 +122,7 @@ def test_files_that_hold_no_texts(notes, name, content, said):
 
 
 def test_a_slip_in_angle_toml_is_named(notes):
-    Project.start("notes.csv", purpose="topics", model="m")
+    Project.start("notes.csv", purpose="topics", model="gpt-m")
     path = Path("notes/angle.toml")
     whole = path.read_text()
     for slip, said in (
@@ -133,7 +133,7 @@ def test_a_slip_in_angle_toml_is_named(notes):
         done = run_here(main, "run", "--project", "notes")
         assert done.returncode == 1
         assert said in done.stderr, done.stderr
-    path.write_text(whole.replace('model = "m"\n', ""))
+    path.write_text(whole.replace('model = "gpt-m"\n', ""))
     assert "[llm-label.degrees] lacks model" in run_here(main, "run", "--project", "notes").stderr
     path.write_text(whole.replace('texts = "../notes.csv"\n', ""))
     assert "[llm-label.degrees] lacks texts" in run_here(main, "run", "--project", "notes").stderr
@@ -146,7 +146,7 @@ def test_a_slip_in_angle_toml_is_named(notes):
     ("slip", "meant"), [("grades", "grade"), ("llm_label", "llm-label"), ("fits", "fit")]
 )
 def test_a_misspelt_section_is_named_and_not_left_out(notes, slip, meant):
-    path = Project.start("notes.csv", purpose="topics", model="m").folder / "angle.toml"
+    path = Project.start("notes.csv", purpose="topics", model="gpt-m").folder / "angle.toml"
     path.write_text(path.read_text().replace(f"[{meant}", f"[{slip}"))
     done = run_here(main, "status", "--project", "notes")
     assert done.returncode == 1
@@ -154,7 +154,7 @@ def test_a_misspelt_section_is_named_and_not_left_out(notes, slip, meant):
 
 
 def test_sections_of_other_commands_may_stand_in_angle_toml(notes):
-    path = Project.start("notes.csv", purpose="topics", model="m").folder / "angle.toml"
+    path = Project.start("notes.csv", purpose="topics", model="gpt-m").folder / "angle.toml"
     others = ("run", "pilot", "status", "show", "probe", "gis", "eval", "encode")
     path.write_text(path.read_text() + "".join(f"[{name}]\n" for name in others))
     assert run_here(main, "status", "--project", "notes").returncode == 0

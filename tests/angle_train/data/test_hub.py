@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 from angle_data.errors import InputError
-from angle_train.data.sources import TOKEN_REFUSED, load_hub_dataset
+from angle_data.tables import TOKEN_REFUSED, load_hub_dataset
 from angle_train.model.load import load_backbone
 
 
