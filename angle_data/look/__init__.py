@@ -7,5 +7,6 @@ In reading order:
 - `show`: counts and a sample on the terminal, as JSON, and on the page `show.html`; fills a page
 - `grade`: pairs over the range of scores for people to grade, on the page `grade.html` or in a CSV
 - `serve`: that page from a small server on this machine, which saves every grade
+- `agreement`: how far two people agree who graded the same pairs
 - `verdict`: a random sample of labelled pairs on the same page, and the error rate that verdicts give
 """
