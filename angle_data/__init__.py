@@ -36,19 +36,7 @@ if TYPE_CHECKING:
     from angle_data.api import Pairs, Rows, Run, Shown, ensemble, grade, label, mine, score, show
     from angle_data.project.project import Project
 
-__all__ = [
-    "Pairs",
-    "Project",
-    "Rows",
-    "Run",
-    "Shown",
-    "ensemble",
-    "grade",
-    "label",
-    "mine",
-    "score",
-    "show",
-]
+__all__ = ["Pairs", "Project", "Rows", "Run", "Shown", "ensemble", "grade", "label", "mine", "score", "show"]
 
 
 def __getattr__(name: str) -> Any:
