@@ -46,6 +46,7 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     save_model,
+    telling_name,
 )
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
@@ -227,6 +228,8 @@ def facts_of(run: FitRun, reason: str) -> dict[str, Any]:
         facts["reason"] = reason
     if known := hub_id(run.options.backbone):
         facts["base_model"] = known
+    elif named := telling_name(run.options.backbone):
+        facts["base_name"] = named
     return facts
 
 

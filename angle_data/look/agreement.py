@@ -40,9 +40,9 @@ class Agreement:
             "unknown, for all grades of one are equal" if self.spearman is None else f"{self.spearman:.2f}"
         )
         lines = [
-            f"both     graded {counted(self.pairs, 'pair')}: Spearman {known}, {self.apart:.1f} apart on average, "
-            f"{100 * self.near:.0f} % at most one apart",
-            "         No model can be expected to follow one person's grades better than another person does.",
+            f"both     graded {counted(self.pairs, 'pair')}: Spearman {known}, {self.apart:.1f} apart on "
+            f"average, {100 * self.near:.0f} % at most one apart",
+            "         Expect of no model to follow one person's grades better than another person does.",
         ]
         for one, other, first, second in self.farthest:
             lines.append(f"differ   {first:g} and {second:g}: {one} | {other}")
@@ -50,7 +50,7 @@ class Agreement:
 
 
 def agreement_of(sheet: Path, second: Path) -> Agreement:
-    """Return how far the grades in two filled sheets agree; pairs are the same in either order of their texts.
+    """Return how far two filled sheets agree; a pair is the same in either order of its texts.
 
     Raises:
         InputError: A sheet cannot be read, or fewer than `FEWEST` pairs are graded in both.

@@ -32,7 +32,7 @@ def test_two_people_are_compared_on_what_both_graded_in_either_order_of_the_text
     assert found.apart == pytest.approx(3 / 11)
     assert found.near == pytest.approx(10 / 11)
     assert found.farthest == [("one 10", "other 10", 4.0, 1.0)]
-    # 1 - 6 Σd²/(n(n²-1)) does not hold with ties; this is the figure of scipy.stats.spearmanr of the eleven grades.
+    # The figure of scipy.stats.spearmanr for these eleven grades, of which some are equal.
     assert found.spearman == pytest.approx(0.8365, abs=1e-4)
     assert "graded 11 pairs: Spearman 0.84, 0.3 apart on average, 91 % at most one apart" in str(found)
     assert "4 and 1: one 10 | other 10" in str(found)
@@ -49,7 +49,7 @@ def test_one_who_gives_a_single_grade_ranks_nothing(tmp_path):
 def test_a_sheet_of_other_pairs_is_refused(tmp_path):
     mine = sheet(tmp_path / "my.csv", [0, 1, 2, 3, 4, 5] * 2)
     few = sheet(tmp_path / "few.csv", [None] * 9 + [1, 2, 3])
-    with pytest.raises(InputError, match="3 pairs .* let the second person grade a copy"):
+    with pytest.raises(InputError, match=r"3 pairs .* let the second person grade a copy"):
         agreement_of(mine, few)
 
 
@@ -59,7 +59,8 @@ def test_the_command_says_it_and_writes_the_first_persons_pairs(tmp_path):
     done = run_here(main, "grade", "--finish", mine, "--second", theirs)
     assert done.returncode == 0, done.stderr
     assert "both     graded 12 pairs" in done.stdout
-    assert {row["score"] for row in csv.DictReader((tmp_path / "my-dev.csv").read_text().splitlines())} == {"0", "2", "4"}
+    dev = csv.DictReader((tmp_path / "my-dev.csv").read_text().splitlines())
+    assert {row["score"] for row in dev} == {"0", "2", "4"}
     found = json.loads(run_here(main, "grade", "--finish", mine, "--second", theirs, "--json").stdout)
     assert found["agreement"]["pairs"] == 12
     alone = run_here(main, "grade", "--second", theirs)
