@@ -212,9 +212,9 @@ def fit(
     with first_process_logs():
         log.info("reading the pairs")
     if push_to_hub is not None:
-        from angle_train.hub import make_repository
+        from angle_train.hub import check_repository
 
-        make_repository(push_to_hub)
+        check_repository(push_to_hub)
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()

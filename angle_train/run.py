@@ -76,6 +76,10 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
+WITHOUT_TEST_PAIRS = (
+    "warning: --require-better without --test pairs: the pairs that choose the weights also decide whether "
+    "these are better, so a gain is flattered; give --test pairs"
+)
 _REPEATED = (
     *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test"),
     *("test_search", "judged"),
@@ -162,6 +166,8 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
         facts = facts_of(run, reason)
         if data.test:
             log.info("%s", power_sentence(max(map(len, data.test)), judged=data.judged is not None))
+        elif options.require_better and not data.searches:
+            log.warning("%s", WITHOUT_TEST_PAIRS)
         run, model, lengths = load_model(run)
         run = claim(embed_texts_to_keep(run, model), held)
         before, guards = measure_base_model(run, model)

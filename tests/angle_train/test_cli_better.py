@@ -93,6 +93,9 @@ def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):
     for test in ("too.jsonl", None):  # without test pairs those that chose must show it
         code, _, err = fit(f"out-{test}", test, "--require-better", dev="now.jsonl")
         assert code == 0, err
+        warned = "warning: --require-better without --test pairs" in err
+        assert warned == (test is None)
+        assert not warned or err.index("--require-better without") < err.index("step 0")
         assert not same_weights(tmp_path / f"out-{test}", tiny_model_dir)
 
 
