@@ -91,9 +91,10 @@ class Fitted:
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
-        lines = [self.report.verdict.advice, *self.report.verdict.evidence]
+        verdict = self.report.verdict
+        lines = [verdict.advice, *filter(None, [verdict.worse, verdict.next]), *verdict.evidence]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.verdict.headline, lines, self.report.results, [end])
+        return _html(verdict.headline, lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)

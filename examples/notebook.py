@@ -142,4 +142,4 @@ for name, place in [("before", get_model_path()), ("after", tuned if tuned.is_di
 # ## Where one is, and what comes next
 
 # %%
-project.status()
+print(project.status())
