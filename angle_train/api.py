@@ -23,7 +23,7 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.given import check_inputs, checked_backbone, given_pairs, one_judged, several
+from angle_train.given import check_inputs, checked_backbone, given_pairs, models_of, one_judged, several
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
@@ -314,7 +314,8 @@ def evaluate(
     The command `angle-train eval`.
 
     Args:
-        model: Directory or hub id, what `fit` returned, a file of vectors, or a list of these.
+        model: Directory or hub id, what `fit` returned, a model in memory, a file of vectors, or a list of
+            these.
         pairs: Scored pairs, as for `fit`; either these, or `search`, or `task`.
         search: A folder in BEIR's layout, `hub:ID`, or a list of these; or the files `corpus`, `queries` and
             `qrels`.
@@ -334,20 +335,25 @@ def evaluate(
     check_names("evaluate", options, ["pairs", "search", "task", "baseline", *_EVAL_OPTIONS, *_SEARCH_FILES])
     given: dict[str, Any] = dict.fromkeys((*_EVAL_OPTIONS, *_SEARCH_FILES)) | options
     given |= {name: str(path_of(given[name])) for name in _SEARCH_FILES if given[name] is not None}
-    given |= {"model": several(model), "task": several(task)}
-    given["search"] = several(search)
-    given["baseline"] = several(baseline)[0] if baseline is not None else None
+    given |= {"task": several(task), "search": several(search)}
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
-    _check_choice(given, pairs=pairs is not None)
+    with tempfile.TemporaryDirectory() as folder:
+        given["model"] = models_of(model, Path(folder))
+        given["baseline"] = next(iter(models_of(baseline, Path(folder))), None)
+        _check_choice(given, pairs=pairs is not None)
+        return _measured(given, pairs, Path(folder), begun)
+
+
+def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> Evaluated:
+    """Return what the models did on what was asked for; `folder` takes what was given in memory."""
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.task import Source
 
     base = given["baseline"]
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
-    with tempfile.TemporaryDirectory() as folder:
-        given["pairs"] = sources(pairs, Path(folder), "pairs")
-        given["judged"] = one_judged(given["judged"], Path(folder))
-        tasks = _tasks(given)
+    given["pairs"] = sources(pairs, folder, "pairs")
+    given["judged"] = one_judged(given["judged"], folder)
+    tasks = _tasks(given)
     found = measure(given["model"], tasks, Source(given["data_dir"]), base, given["device"])
     if given["report"]:
         given |= {"task": list(tasks)} if given["task"] else {}

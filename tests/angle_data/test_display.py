@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 from grading import grader
@@ -72,3 +73,8 @@ def test_grade_is_a_function(pairs, tmp_path):
     with (tmp_path / "my-dev.csv").open() as stream:
         assert len(list(csv.DictReader(stream))) == again[str(tmp_path / "my-dev.csv")]
     assert {"grade", "show", "Shown"} <= set(angle_data.__all__)
+
+
+def test_the_card_of_the_pairs_names_writers_and_prompts(pairs):
+    card = (pairs[1].path / "dataset" / "README.md").read_text()
+    assert re.search(r"^- annotator-b \(recorded-\w+\), prompts structured: 80 candidates$", card, re.M)

@@ -126,9 +126,14 @@ def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, r
         evaluate(tiny_model_dir, pairs=rows[:30], **options)
 
 
-def test_a_model_in_memory_is_not_taken_for_a_path(tiny_model, rows):
-    with pytest.raises(InputError, match="SentenceTransformer is neither a path nor a name"):
-        evaluate(tiny_model, pairs=rows)
+def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_dir, rows):
+    found = evaluate([tiny_model, tiny_model_dir], pairs=rows[:30], baseline=tiny_model_dir, device="cpu")
+    figures = [row["score"] for row in found.figures if row["model"] != "word overlap"]
+    assert len(figures) == 2
+    assert figures[0] == pytest.approx(figures[1])
+    assert found.figures[-1]["model"].startswith("in-memory") or "in-memory" in repr(found)
+    with pytest.raises(InputError, match="int is neither a path nor a name"):
+        evaluate(7, pairs=rows)
 
 
 def test_a_model_in_memory_is_fitted_and_stays_as_it_was(tiny_model, tiny_model_dir, rows, tmp_path):
