@@ -213,7 +213,8 @@ class _Facts:
         if not self.losses or self.same or self.choice.get("refused"):
             return ""
         said = worse_sentence(self.losses)
-        return said if self.kept == TUNED else f"With the tuned weights: {said[0].lower()}{said[1:]}"
+        whose = "What got worse" if self.kept == TUNED else "What got worse with the tuned weights"
+        return said.replace("What got worse", whose, 1)
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
@@ -227,6 +228,8 @@ class _Facts:
             return ""
         if self.learned:
             return "Next: fit again with --drop-leaks, or with test pairs that share none with the training"
+        if measured_items(self.judged) != "pairs":  # of searches nobody knows how many queries would do
+            return ""
         if self.unsure:
             return grade_more(self.compared)
         return (

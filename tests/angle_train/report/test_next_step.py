@@ -8,6 +8,7 @@ from report_examples import BETTER, WORSE, report, result
 from angle_train.evaluation.power import share_found
 from angle_train.report.next_step import grade_more, more_pairs
 from angle_train.report.right_shares import RightShares
+from angle_train.report.text import advice
 from angle_train.training.guards import Loss
 
 PROMISING = (0.10, -0.04, 0.24)
@@ -70,11 +71,21 @@ def test_weights_that_changed_nothing_are_called_the_same_model():
     assert said.next.startswith("Next: see whether anything was to be learned")
 
 
+def test_an_evaluation_calls_equal_rankings_the_same_model_too():
+    alike = result("set", "other", 0.5, (0.0, 0.0, 0.0))
+    said = advice([alike], "base")
+    assert said == "The same model as base, or one that ranks all 200 pairs alike: keep base."
+    assert advice([alike, alike], "base").startswith(
+        "The same model as base, or one that ranks everything alike"
+    )
+    assert "same model" not in advice([alike, result("set", "other", 0.5, BETTER)], "base")
+
+
 def test_what_the_tuned_weights_would_lose_is_said_where_the_backbone_stays_too():
     loss = Loss("labelled", "news", 90, before=0.8, after=0.7, loss=0.1, low=0.05, high=0.15)
     guards = {"most": 3.0, "losses": [asdict(loss)]}
     said = kept(PROMISING, guards=guards)
-    assert said.worse.startswith("With the tuned weights: what got worse: news")
+    assert said.worse.startswith("What got worse with the tuned weights: news")
     tuned = report(BETTER, details={"guards": guards}).verdict
     assert tuned.worse.startswith("What got worse: news")
 
