@@ -9,7 +9,7 @@ from pathlib import Path
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but loaded late
 
 from angle_data.errors import InputError
 from angle_train.training.processes import rank_zero
