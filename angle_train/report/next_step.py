@@ -16,12 +16,22 @@ _GAIN, _OFTEN = 0.10, 0.8  # a gain worth a new model, and how often it is to be
 _MOST = 3_000  # pairs: nobody grades more by hand
 # 50 counted like 101 beside 300 of a good grader, see docs/graded-pairs.md.
 _JUDGED = "; a language model's grades beside yours (--judged) may spare you half of that"
+TOO_SMALL = (
+    "Next: the gain is too small to be shown with pairs that one can grade by hand; label more texts, or "
+    "have another model write (angle-data llm-label), and fit again"
+)
+_FEWEST = 10  # more pairs: an interval is no more exact than that
 _TO_BE_SURE = NormalDist().inv_cdf(0.975)
 
 
-def promising(compared: Sequence[Result]) -> list[Result]:
-    """Return the results whose gain is above 0, and not shown only because there are few pairs."""
+def gaining(compared: Sequence[Result]) -> list[Result]:
+    """Return the results whose gain is above 0, and not shown."""
     return [result for result in open_results(compared) if result.gain.delta > 0]
+
+
+def promising(compared: Sequence[Result]) -> list[Result]:
+    """Return those whose gain would be shown by as many pairs as people can grade."""
+    return [result for result in gaining(compared) if more_pairs(result) <= _MOST]
 
 
 def more_pairs(result: Result) -> int:
@@ -31,17 +41,13 @@ def more_pairs(result: Result) -> int:
     """
     error = result.gain.half / _TO_BE_SURE
     wanted = _TO_BE_SURE + NormalDist().inv_cdf(_OFTEN)
-    return math.ceil(result.count * ((wanted * error / result.gain.delta) ** 2 - 1))
+    needed = result.count * (wanted * error / result.gain.delta) ** 2
+    return max(_FEWEST, math.ceil(needed - result.count))
 
 
 def grade_more(compared: Sequence[Result]) -> str:
-    """Return how many pairs to grade to be sure of a gain that was found; of several sets the nearest one."""
+    """Return how many pairs to grade to be sure of a `promising` gain; of several sets the nearest one."""
     more, name = min((more_pairs(result), result.pairs) for result in promising(compared))
-    if more > _MOST:
-        return (
-            "Next: the gain is too small to be shown with pairs that one can grade by hand; label more "
-            "texts, or have another model write (angle-data llm-label), and fit again"
-        )
     of = f" of {name}" if len(compared) > 1 else ""
     count = two_digits(more)
     return (

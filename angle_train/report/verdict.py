@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_train.data.leaks import Leak
 from angle_train.evaluation.compare import Result
-from angle_train.report.next_step import grade_more, grade_test_pairs, promising
+from angle_train.report.next_step import TOO_SMALL, gaining, grade_more, grade_test_pairs, promising
 from angle_train.report.right_shares import (
     RightShares,
     misled_sentence,
@@ -209,10 +209,14 @@ class _Facts:
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     def worse(self) -> str:
-        """Return what the tuned weights lose elsewhere; nothing where the advice says it."""
-        if not self.losses or self.same or self.choice.get("refused"):
+        """Return what the tuned weights lose elsewhere; nothing where the advice says it.
+
+        That it is not known is said only of weights that were taken.
+        """
+        known = self.losses if self.kept == TUNED else [loss for loss in self.losses if loss.refuses]
+        if not known or self.same or self.choice.get("refused"):
             return ""
-        said = worse_sentence(self.losses)
+        said = worse_sentence(known)
         whose = "What got worse" if self.kept == TUNED else "What got worse with the tuned weights"
         return said.replace("What got worse", whose, 1)
 
@@ -232,6 +236,8 @@ class _Facts:
             return ""
         if self.unsure:
             return grade_more(self.compared)
+        if gaining(self.compared) and "worse" not in {result.gain.verdict for result in self.compared}:
+            return TOO_SMALL
         return (
             "Next: read the losses in the report, which show what the training pairs taught; more grades are "
             "unlikely to turn this into a gain"

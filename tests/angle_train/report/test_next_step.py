@@ -60,8 +60,9 @@ def test_of_several_sets_the_nearest_is_named_and_a_tiny_gain_is_not_worth_the_g
     far, near = (result(name, "tuned", 0.5, (gain, gain - 0.14, gain + 0.14)) for name, gain in
                  (("far", 0.05), ("near", 0.10)))  # fmt: skip
     assert "more test pairs of near" in grade_more([far, near])
-    tiny = result("set", "tuned", 0.5, (0.01, -0.13, 0.15))
-    assert "too small to be shown" in grade_more([tiny])
+    tiny = kept((0.01, -0.13, 0.15))
+    assert "too small to be shown" in tiny.next
+    assert "too few grades" not in tiny.headline
 
 
 def test_weights_that_changed_nothing_are_called_the_same_model():
@@ -94,3 +95,13 @@ def test_a_leaky_test_set_is_no_reason_to_grade():
     leak = {"role": "test", "name": "set0", "origin": "training", "count": 200, "pairs": 50, "texts": 0.9}
     said = kept(BETTER, leaks=[leak])
     assert "--drop-leaks" in said.next
+
+
+def test_that_nothing_is_known_of_a_loss_is_said_of_weights_that_were_taken_only():
+    """Pairs without labels alone refuse nothing."""
+    loss = Loss(
+        "own", "your own texts", 90, before=1.0, after=0.9, loss=0.1, low=0.05, high=0.15, refuses=False
+    )
+    guards = {"most": 3.0, "losses": [asdict(loss)]}
+    assert kept(PROMISING, guards=guards).worse == ""
+    assert "not known" in report(BETTER, details={"guards": guards}).verdict.worse
