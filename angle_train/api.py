@@ -23,7 +23,14 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.given import check_inputs, checked_backbone, given_pairs, models_of, one_judged, several
+from angle_train.given import (
+    check_inputs,
+    checked_backbone,
+    given_pairs,
+    paths_of_models,
+    one_judged,
+    several,
+)
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
@@ -338,8 +345,8 @@ def evaluate(
     given |= {"task": several(task), "search": several(search)}
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
     with tempfile.TemporaryDirectory() as folder:
-        given["model"] = models_of(model, Path(folder))
-        given["baseline"] = next(iter(models_of(baseline, Path(folder))), None)
+        given["model"] = paths_of_models(model, Path(folder))
+        given["baseline"] = next(iter(paths_of_models(baseline, Path(folder))), None)
         _check_choice(given, pairs=pairs is not None)
         return _measured(given, pairs, Path(folder), begun)
 

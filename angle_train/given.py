@@ -43,7 +43,7 @@ def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | Non
     return name
 
 
-def models_of(value: Any, folder: Path) -> list[str]:
+def paths_of_models(value: Any, folder: Path) -> list[str]:
     """Return one model or several as paths or ids; models in memory are saved in `folder`."""
     found = value if isinstance(value, list | tuple) else [value]
     return [_model_of(item, folder) for item in found if item is not None]
