@@ -27,8 +27,8 @@ from angle_train.given import (
     check_inputs,
     checked_backbone,
     given_pairs,
-    paths_of_models,
     one_judged,
+    paths_of_models,
     several,
 )
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
