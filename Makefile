@@ -1,4 +1,4 @@
-# make demo · make test · make check · make local · make vllm · make protocol · make bench
+# make demo · make test · make check · make docs · make notebook · make local · make vllm · make protocol · make bench
 # PYTHON=python3.12 picks the interpreter, WORKERS=4 how many test files run at a time
 PYTHON ?= python3
 VENV ?= .venv
@@ -25,6 +25,11 @@ test: $(STAMP)
 .PHONY: docs
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# make notebook: examples/notebook.ipynb of examples/notebook.py, executed; some minutes.
+.PHONY: notebook
+notebook: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python docs/notebook.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -33,10 +33,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from angle_data.api import Pairs, Rows, Run, ensemble, label, mine, score
+    from angle_data.api import Pairs, Rows, Run, Shown, ensemble, grade, label, mine, score, show
     from angle_data.project.project import Project
 
-__all__ = ["Pairs", "Project", "Rows", "Run", "ensemble", "label", "mine", "score"]
+__all__ = ["Pairs", "Project", "Rows", "Run", "Shown", "ensemble", "grade", "label", "mine", "score", "show"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from angle_data.calling.as_html import SHOWN_ROWS, table_html
 from angle_data.calling.notebook import beside_loop, check_names
 from angle_data.calling.options import Config, make, path_of, with_defaults
 from angle_data.calling.rows import IN_MEMORY, sources
@@ -47,6 +49,10 @@ class Rows:
         from datasets import Dataset
 
         return Dataset.from_list(list(self))
+
+    def _repr_html_(self) -> str:
+        shown = list(islice(self, SHOWN_ROWS))
+        return table_html([f"{self.path}: {len(shown):,} of {len(self):,} rows"], shown)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,6 +97,14 @@ class Run:
         forecast = "" if self.forecast is None else f"\n{self.forecast}"
         return f"Run {self.path} ({self.model}): {', '.join(shown)}{forecast}"
 
+    def _repr_html_(self) -> str:
+        grades = self.grades()
+        rows = grades if grades.path.is_file() else self.candidates()
+        names = ("text1", "text2", "score") if rows is grades else ("polarity", "source", "text")
+        found = islice(rows, SHOWN_ROWS) if rows.path.is_file() else ()
+        shown = [{name: row.get(name) for name in names} for row in found]
+        return table_html(repr(self).splitlines(), shown)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pairs:
@@ -129,6 +143,50 @@ class Pairs:
             f"Pairs {self.path}: {', '.join(splits)}; of {summary.candidates:,} candidates {summary.kept:,} "
             f"kept ({summary.flipped:,} flipped) and {dropped:,} rejected"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("text1", "text2", "score", "polarity", "models")
+        split = next(iter(self.to_dataset().values()))
+        rows = split.select(range(min(len(split), SHOWN_ROWS)))
+        return table_html([repr(self)], ({name: row[name] for name in names if name in row} for row in rows))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shown:
+    """What `show` found; shows itself on a terminal and in a notebook.
+
+    Attributes:
+        counts: All counts by kind (`kept`, `flipped`, `rejected`), each with those of its reasons.
+        items: The sample: dictionaries with `kind`, `group`, `text1`, `text2` and more.
+        found: What the command prints with `--json`.
+    """
+
+    found: Mapping[str, Any]
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """All counts by kind."""
+        counts: Mapping[str, Any] = self.found["kinds"]
+        return counts
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The sample."""
+        items: list[dict[str, Any]] = self.found["items"]
+        return items
+
+    def __repr__(self) -> str:
+        from angle_data.look.show import as_text
+
+        return as_text(dict(self.found))
+
+    def _repr_html_(self) -> str:
+        said = [self.found["title"]]
+        for kind, row in self.counts.items():
+            parts = ", ".join(f"{part} {count:,}" for part, count in row["of"].items())
+            said.append(f"{kind} {row['count']:,}" + (f": {parts}" if parts else ""))
+        names = ("kind", "group", "marks", "text1", "text2")
+        return table_html(said, ({name: item[name] for name in names} for item in self.items))
 
 
 def label(texts: Any, *, model: str, out: Any, **options: Any) -> Run:
@@ -226,6 +284,49 @@ def mine(texts: Any = None, *, out: Any, **options: Any) -> Rows:
     with _made(MineConfig, "mine", command, {**options, "out": out, "texts": texts}) as config:
         draw(config)
         return Rows(config.out)
+
+
+def show(data: Any, **options: Any) -> Shown:
+    """Look at a run or a data set before training: all counts and a sample, the command `angle-data show`.
+
+    Args:
+        data: What `label`, `score`, `mine` or `ensemble` returned, or a path.
+        **options: Those of the command: `n=20`, `reason="echo"`, `annotator="gpt-4o"`, `seed=0`,
+            `html="pairs.html"`, which also writes the page.
+    """
+    from angle_data.look.command import ShowConfig, run_show
+    from angle_data.look.command import show as command
+
+    known = with_defaults(command, {})
+    check_names("show", options, known)
+    found, _ = run_show(make(ShowConfig, known | options | {"data": data}))
+    return Shown(found)
+
+
+def grade(data: Any = None, *, out: Any = None, finish: Any = None, **options: Any) -> dict[str, Any]:
+    """Draw pairs and grade them on a page that opens in the browser: the command `angle-data grade`.
+
+    The call returns when the page is finished there; the same call goes on with the grades so far.
+
+    Args:
+        data: What `ensemble` or `score` returned, or the path of a data set.
+        out: The CSV that holds the grades.
+        finish: In place of both, a CSV that was filled in elsewhere: its dev and test pairs are written.
+        **options: Those of the command: `n=150`, `dev_share=0.5`, `seed=0`, `csv=True` (serve nothing),
+            `no_browser=True`, `graded=["earlier.csv"]`, `second="theirs.csv"` …
+
+    Returns:
+        What the command prints with `--json`: how many pairs are graded, and the `files` for `fit`; with
+        `finish` the number of pairs by file, and `agreement` where there is a `second` grader.
+    """
+    from angle_data.look.command import GradeConfig, run_grade
+    from angle_data.look.command import grade as command
+
+    known = with_defaults(command, {})
+    check_names("grade", options, known)
+    given = known | options | {"data": data, "out": out, "finish": finish}
+    found: dict[str, Any] = run_grade(make(GradeConfig, given))[0]
+    return found
 
 
 @contextmanager

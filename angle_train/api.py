@@ -23,7 +23,14 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
-from angle_train.given import check_inputs, checked_backbone, given_pairs, one_judged, several
+from angle_train.given import (
+    check_inputs,
+    checked_backbone,
+    given_pairs,
+    one_judged,
+    paths_of_models,
+    several,
+)
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
 
@@ -92,9 +99,10 @@ class Fitted:
         return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
 
     def _repr_html_(self) -> str:
-        lines = [self.report.verdict.advice, *self.report.verdict.evidence]
+        verdict = self.report.verdict
+        lines = [verdict.advice, *filter(None, [verdict.worse, verdict.next]), *verdict.evidence]
         end = f"model: {self.path}, report: {self.path / 'report.html'}"
-        return _html(self.report.verdict.headline, lines, self.report.results, [end])
+        return _html(verdict.headline, lines, self.report.results, [end])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -213,9 +221,9 @@ def fit(
     with first_process_logs():
         log.info("reading the pairs")
     if push_to_hub is not None:
-        from angle_train.hub import make_repository
+        from angle_train.hub import check_repository
 
-        make_repository(push_to_hub)
+        check_repository(push_to_hub)
     files: dict[str, Any] = {
         name: sources(value, out / HIDDEN, "train" if name == "data" else name)
         for name, value in given.items()
@@ -314,7 +322,8 @@ def evaluate(
     The command `angle-train eval`.
 
     Args:
-        model: Directory or hub id, what `fit` returned, a file of vectors, or a list of these.
+        model: Directory or hub id, what `fit` returned, a model in memory, a file of vectors, or a list of
+            these.
         pairs: Scored pairs, as for `fit`; either these, or `search`, or `task`.
         search: A folder in BEIR's layout, `hub:ID`, or a list of these; or the files `corpus`, `queries` and
             `qrels`.
@@ -335,21 +344,26 @@ def evaluate(
     check_names("evaluate", options, ["pairs", "search", "task", "baseline", *_EVAL_OPTIONS, *_SEARCH_FILES])
     given: dict[str, Any] = dict.fromkeys((*_EVAL_OPTIONS, *_SEARCH_FILES)) | options
     given |= {name: str(path_of(given[name])) for name in _SEARCH_FILES if given[name] is not None}
-    given |= {"model": several(model), "task": several(task)}
-    given["search"] = several(search)
-    given["baseline"] = several(baseline)[0] if baseline is not None else None
+    given |= {"task": several(task), "search": several(search)}
     given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
-    _check_choice(given, pairs=pairs is not None)
+    with tempfile.TemporaryDirectory() as folder:
+        given["model"] = paths_of_models(model, Path(folder))
+        given["baseline"] = next(iter(paths_of_models(baseline, Path(folder))), None)
+        _check_choice(given, pairs=pairs is not None)
+        return _measured(given, pairs, Path(folder), begun)
+
+
+def _measured(given: dict[str, Any], pairs: Any, folder: Path, begun: float) -> Evaluated:
+    """Return what the models did on what was asked for; `folder` takes what was given in memory."""
     from angle_train.evaluation.suite import evaluate as measure
     from angle_train.evaluation.suite import role_prompts
     from angle_train.evaluation.task import Source
 
     base = given["baseline"]
     check_inputs([pairs], [], [*given["model"], *([base] if base else [])])
-    with tempfile.TemporaryDirectory() as folder:
-        given["pairs"] = sources(pairs, Path(folder), "pairs")
-        given["judged"] = one_judged(given["judged"], Path(folder))
-        tasks = _tasks(given)
+    given["pairs"] = sources(pairs, folder, "pairs")
+    given["judged"] = one_judged(given["judged"], folder)
+    tasks = _tasks(given)
     source = Source(given["data_dir"])
     found = measure(given["model"], tasks, source, base, given["device"], role_prompts(given))
     if given["report"]:

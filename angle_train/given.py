@@ -43,6 +43,20 @@ def checked_backbone(backbone: Any, given: Mapping[str, Any], teacher: str | Non
     return name
 
 
+def paths_of_models(value: Any, folder: Path) -> list[str]:
+    """Return one model or several as paths or ids; models in memory are saved in `folder`."""
+    found = value if isinstance(value, list | tuple) else [value]
+    return [_model_of(item, folder) for item in found if item is not None]
+
+
+def _model_of(model: Any, folder: Path) -> str:
+    if not hasattr(model, "save_pretrained"):
+        return several(model)[0]
+    from angle_train.model.load import kept_in
+
+    return kept_in(folder, model)
+
+
 def check_inputs(pairs: Iterable[Any], models: Iterable[str], embedders: Iterable[str] = ()) -> None:
     """Raise an InputError unless pairs and models exist, before slow imports; the hub is asked for models.
 

@@ -7,10 +7,12 @@ scores pairs loads it.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.keep import load_to_keep
+from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import load_searches
 from angle_train.data.splits import RunData, assign_uses, load_sets, with_judged
 from angle_train.options import FitOptions
@@ -19,6 +21,9 @@ from angle_train.training.presets import settle
 from angle_train.training.processes import first_process_logs
 
 log = logging.getLogger("angle.fit")
+
+_NUMBER = re.compile(r"\s*[-+]?\d[\d.,eE+-]*\s*")
+_LOOKED_AT = 200
 
 
 def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
@@ -39,6 +44,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
             given = with_teacher(given, options, searched)
         recipe = settle(options.recipe, given.training)
         data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
+        for pairs in (data.train, *data.dev, *data.test):
+            warn_of_numbers(pairs)
         if options.judged:
             data = with_judged(data, options.judged)
         guarded, own = own_texts(data.train)
@@ -47,3 +54,16 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
         guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe
+
+
+def warn_of_numbers(pairs: PairSet) -> None:
+    """Warn if the texts of a set of pairs are numbers, as where a column of ids was taken for the texts."""
+    for side, texts in (("first", pairs.text1), ("second", pairs.text2)):
+        seen = texts[:_LOOKED_AT]
+        if len(seen) and all(map(_NUMBER.fullmatch, seen)):
+            log.warning(
+                "warning: %s: the %s texts are numbers, such as %r; check which columns hold the texts",
+                pairs.name,
+                side,
+                seen[0],
+            )

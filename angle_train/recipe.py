@@ -333,7 +333,26 @@ def _problem(details: Sequence[Mapping[str, Any]]) -> str:
     if detail["type"] == "value_error":
         return f"[{key}] {said}"
     also = " (fit --merge-back)" if key == MERGE_BACK else ""
+    if detail["type"] == "bool_type":
+        said = "write true or false"
     return f"{'.'.join(place)}{also}: {said}, got {detail['input']!r}"
+
+
+def checked_objective(values: Mapping[str, Any], names: Mapping[str, str]) -> ObjectiveConfig:
+    """Return an objective of values that a caller knows by other `names`.
+
+    Raises:
+        ValueError: A value is illegal: one line that has the caller's name for it.
+    """
+    try:
+        return ObjectiveConfig(**values)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        said = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        key = str(detail["loc"][0]) if detail["loc"] else ""
+        place = f"{names.get(key, key)} " if key else ""
+        got = f", got {detail['input']!r}" if key else ""
+        raise ValueError(f"AngleLoss: {place}{said}{got}") from None
 
 
 def parse_settings(
@@ -347,7 +366,8 @@ def parse_settings(
         options: By key, the option of that value's own and what was given with it, None for nothing.
 
     Raises:
-        InputError: A setting has no `=`, names a section that is not the key's, or is given as an option too.
+        InputError: A setting has no `=`, names a section that is not the key's, or is given as an option too;
+            or an option has an illegal value.
     """
     values: dict[str, object] = {}
     for setting in settings:
@@ -363,7 +383,19 @@ def parse_settings(
     given = {key: both for key, both in (options or {}).items() if both[1] is not None}
     for key in values.keys() & given.keys():
         raise InputError(f"{key} is given twice: leave out {given[key][0]} or --set {key}")
+    for key, (flag, value) in given.items():
+        _check_option(key, flag, value)
     return values | {key: value for key, (_, value) in given.items()}
+
+
+def _check_option(key: str, flag: str, value: object) -> None:
+    """Raise an `InputError` by the option's own name if its value is illegal whatever else is given."""
+    try:
+        Recipe().with_overrides({key: value})
+    except InputError as error:
+        place, _, said = str(error).partition(": ")
+        if place.startswith(f"{_SECTION_OF[key]}.{key}"):
+            raise InputError(f"{flag}: {said.replace('Input should be', 'must be')}") from None
 
 
 def toml_value(text: str) -> object:

@@ -46,6 +46,7 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     save_model,
+    telling_name,
 )
 from angle_train.model.roles import AS_DOCUMENT, roles_of, set_role_prompts, tokens_read
 from angle_train.objective.kept import Kept, kept_of
@@ -77,6 +78,10 @@ log = logging.getLogger("angle.fit")
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
+WITHOUT_TEST_PAIRS = (
+    "warning: --require-better without --test pairs: the pairs that choose the weights also decide whether "
+    "these are better, so a gain is flattered; give --test pairs"
+)
 _REPEATED = (
     *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test"),
     *("test_search", "judged"),
@@ -180,6 +185,8 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
         facts = facts_of(run, reason)
         if data.test:
             log.info("%s", power_sentence(max(map(len, data.test)), judged=data.judged is not None))
+        elif options.require_better and not data.searches:
+            log.warning("%s", WITHOUT_TEST_PAIRS)
         run, model, lengths = load_model(run)
         run = claim(run, held)
         before = measure_base_model(run, model)
@@ -246,6 +253,8 @@ def facts_of(run: FitRun, reason: str) -> dict[str, Any]:
         facts["reason"] = reason
     if known := hub_id(run.options.backbone):
         facts["base_model"] = known
+    elif named := telling_name(run.options.backbone):
+        facts["base_name"] = named
     return facts
 
 

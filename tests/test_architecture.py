@@ -37,7 +37,7 @@ ROOMS = {
     "angle_data.gis": "gis.ask gis.build gis.comments gis.crawl publish",
     "angle_data.look": "",
     "angle_data.cli": "ensembling gis labelling look project",
-    "angle_data.api": "annotators ensembling labelling labelling.asking",
+    "angle_data.api": "annotators ensembling labelling labelling.asking look",
     "angle_data.project": "annotators api ensembling labelling look",
     "angle_train.recipe": "",
     "angle_train.objective": "recipe",
@@ -74,7 +74,7 @@ TOP = {
 SAME_NAMES = {
     "each module's logger, each program's app": {"log", "app", "main"},
     "a function of the documented API, and the step of that name that it runs": {
-        "ensemble", "evaluate", "fit", "label", "mine", "score", "train",
+        "ensemble", "evaluate", "fit", "grade", "label", "mine", "score", "show", "train",
     },
     "of the documented API; inside: the same folder, the same rows": {"Run", "Rows"},
     "the reason codes of a room": {"REASONS"},

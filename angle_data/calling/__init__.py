@@ -11,4 +11,5 @@ In reading order:
 - `interrupts`: what Ctrl-C, SIGTERM and SIGHUP do
 - `notebook`: a command as a function, beside a running event loop
 - `rows`: rows in memory as the files that a command reads
+- `as_html`: rows as a small table for notebooks
 """

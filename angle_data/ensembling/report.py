@@ -208,9 +208,12 @@ def make_card(
 
 
 def _made_by(run: Run) -> str:
+    """Return a line on a run: who wrote, from which prompts, and how much."""
     checkpoint = f" ({run.facts['checkpoint']})" if "checkpoint" in run.facts else ""
+    prompts = run.facts.get("prompts")
+    asked = f", prompts {prompts['name']}" if isinstance(prompts, dict) and "name" in prompts else ""
     unfinished = ", unfinished" if "finished" in run.facts else ""
-    return f"{run.model}{checkpoint}: {len(run.candidates)} candidates{unfinished}"
+    return f"{run.model}{checkpoint}{asked}: {len(run.candidates)} candidates{unfinished}"
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

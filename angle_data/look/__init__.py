@@ -8,5 +8,6 @@ In reading order:
 - `grade`: pairs over the range of scores for people to grade, on the page `grade.html` or in a CSV
 - `argilla`: such pairs as records for Argilla, and the grades that people gave there
 - `serve`: that page from a small server on this machine, which saves every grade
+- `agreement`: how far two people agree who graded the same pairs
 - `verdict`: a random sample of labelled pairs on the same page, and the error rate that verdicts give
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,11 @@ def show(config: ShowConfig) -> tuple[dict[str, Any], str]:
 
     As a page: angle-data show pairs --html pairs.html
     """
+    return run_show(config)
+
+
+def run_show(config: ShowConfig) -> tuple[dict[str, Any], str]:
+    """Return the counts and the sample, and both as text; write the page if one is asked for."""
     from angle_data.look.show import as_text, check_ending, look, write_page
 
     html = config.html
@@ -82,6 +87,9 @@ class GradeConfig:
     finish: Path | None = option(  # noqa: RUF009
         "Filled-in CSV, or .json exported by Argilla: write its dev and test pairs.", None
     )
+    second: Path | None = option(  # noqa: RUF009
+        "With --finish: the same CSV filled in by a second person. How far do the two agree?", None
+    )
 
 
 @with_options(GradeConfig)
@@ -102,28 +110,50 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
     Together in Argilla: angle-data grade pairs --out my.jsonl, then angle-data grade --finish my.json
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
-    """
-    from angle_data.look.argilla import finish_records
-    from angle_data.look.grade import finish_grading
 
+
+    Two people: each grades a copy of the CSV, then angle-data grade --finish my.csv --second theirs.csv
+    """
+    return run_grade(config)
+
+
+def run_grade(config: GradeConfig) -> tuple[Any, str]:
+    """Take the way that the options ask for; return what came of it, as data and as text."""
     if (
         config.finish is not None and Path(PROJECT_FILE).is_file()
     ):  # whose data set and sheet are not meant then
         config = replace(config, out=None, data=config.data if config.verdict else None)
     data = config.data
     out = config.out
+    if config.second is not None and (config.finish is None or config.verdict):
+        raise InputError("--second goes with --finish my.csv, the grades of the first person")
     if config.verdict:
         return _verdicts(config)
     if config.finish is not None and data is None and out is None:
-        exported = config.finish.suffix.lower() == ".json"
-        written = finish_records(config.finish) if exported else finish_grading(config.finish)
-        lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
-        return written, "\n".join(lines)
+        return _finished(config.finish, config.second)
     if config.finish is not None:
         raise InputError(_DRAW)
     if out is not None and out.suffix.lower() == ".jsonl":
         return _records(config)
     return _sheet(config) if config.csv else serve_sheet(config)
+
+
+def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
+    """Write the dev and test pairs of a filled sheet; say how far a second person's grades agree."""
+    from angle_data.look.argilla import finish_records
+    from angle_data.look.grade import finish_grading
+
+    exported = sheet.suffix.lower() == ".json"
+    agreement = None
+    if second is not None:
+        from angle_data.look.agreement import agreement_of
+
+        agreement = agreement_of(sheet, second)
+    written = finish_records(sheet) if exported else finish_grading(sheet)
+    lines = [f"{count:,} pairs in {path}" for path, count in written.items()]
+    if agreement is None:
+        return written, "\n".join([*lines, _next(*written)])
+    return written | {"agreement": asdict(agreement)}, "\n".join([str(agreement), *lines, _next(*written)])
 
 
 def draw_sheet(config: GradeConfig) -> tuple[Any, str]:

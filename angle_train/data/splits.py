@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from angle_data.errors import InputError
+from angle_data.text import counted
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
@@ -228,7 +229,10 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
         raise InputError("training pairs of one score cannot choose the checkpoint; give --dev pairs")
     for part in (train, held_out):
         if not len(part) or np.ptp(part.score) == 0:
-            raise InputError("too few training pairs to hold out dev pairs; give --dev pairs")
+            raise InputError(
+                f"--data: {counted(len(pairs), 'training pair')}, too few to hold out dev pairs, which "
+                "choose the weights; give some hundred training pairs, or graded pairs with --dev"
+            )
     return train, held_out
 
 

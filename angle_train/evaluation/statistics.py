@@ -173,6 +173,10 @@ class Interval:
     high: float
 
 
+UNSURE = "no reliable difference"
+"""The verdict on a difference whose interval holds 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """After minus before, over resamples of the items.
@@ -189,7 +193,17 @@ class Difference:
     @property
     def verdict(self) -> str:
         """`better` or `worse` where the interval lies on one side of 0, else `no reliable difference`."""
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "no reliable difference"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else UNSURE
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval: smaller differences cannot be seen."""
+        return (self.high - self.low) / 2
+
+    @property
+    def none_at_all(self) -> bool:
+        """Whether there is no difference in any resample: both rank the items in the same way."""
+        return self.delta == self.low == self.high == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
 
+_SAYS_NOTHING = ("model", "models", "backbone", "base", "checkpoint", "tuned", "final", "output", "runs")
 log = logging.getLogger("angle.backbones")
 
 _EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
@@ -125,6 +126,24 @@ def hub_id(id_or_path: str) -> str | None:
         return id_or_path
     in_cache = re.search(r"/models--([^/]+)--([^/]+)/snapshots/", path.resolve().as_posix() + "/")
     return f"{in_cache[1]}/{in_cache[2]}" if in_cache else None
+
+
+def telling_name(id_or_path: str) -> str | None:
+    """Return what to call a model whose folder's name says nothing, such as `model`; None where it does.
+
+    It is the heading of the model's card, or else the name of the folder above, unless that is the user's.
+    """
+    root = Path(id_or_path).resolve()
+    if not root.is_dir() or root.name.lower() not in _SAYS_NOTHING:
+        return None
+    card = root / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    heading = re.search(r"^# +([\w./-]{1,80})[ \t]*$", text, re.M)
+    if heading and heading[1].lower() not in _SAYS_NOTHING:
+        return heading[1]
+    above = root.parent
+    says_nothing = above.name.lower() in {"", *_SAYS_NOTHING} or above in (Path.home(), Path.home().parent)
+    return None if says_nothing else above.name
 
 
 @contextmanager

@@ -18,13 +18,17 @@ from torch import Tensor, nn
 
 from angle_train.objective.labels import batch_labels
 from angle_train.objective.loss import combined_objective, world_size
-from angle_train.recipe import AngleMode, ObjectiveConfig
+from angle_train.recipe import AngleMode, checked_objective
 
 Term = Literal["cosine", "in_batch", "angle"]
 """The terms of the objective, see `terms`."""
 
 _WEIGHTS: dict[Term, float] = {"in_batch": 1.0, "cosine": 0.2}
 _TEMPERATURES: dict[Term, float] = {"cosine": 0.05, "in_batch": 0.05, "angle": 0.1}
+# How the values of the objective are called here.
+_ARGUMENTS = {f"{term}_weight": f"weights[{term!r}]" for term in _TEMPERATURES}
+_ARGUMENTS |= {f"{term}_tau": f"temperatures[{term!r}]" for term in _TEMPERATURES}
+_ARGUMENTS |= {"angle_mode": "mode", "negative_score": "neutral_scores", "positive_score": "neutral_scores"}
 _MINI_BATCH = 32  # where the cache is off; the library wants a number
 _NOT_TEXT = {"pixel_values", "pixel_values_videos", "input_features", "input_values"}
 
@@ -84,9 +88,8 @@ class AngleLoss(CachedLossMixin, nn.Module):
         values: dict[str, Any] = {f"{term}_weight": float(weights.get(term, 0.0)) for term in _TEMPERATURES}
         values |= {f"{term}_tau": float(tau) for term, tau in (_TEMPERATURES | dict(temperatures)).items()}
         low, high = neutral_scores
-        self.objective = ObjectiveConfig(
-            angle_mode=mode, negative_score=float(low), positive_score=float(high), **values
-        )
+        values |= {"angle_mode": mode, "negative_score": float(low), "positive_score": float(high)}
+        self.objective = checked_objective(values, _ARGUMENTS)
         if mini_batch_size is not None and mini_batch_size < 1:
             raise ValueError(f"mini_batch_size must be at least 1, got {mini_batch_size}")
         self.mini_batch_size = mini_batch_size or _MINI_BATCH

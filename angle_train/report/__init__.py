@@ -5,6 +5,7 @@ Out: files and text. Read in this order:
 
 - `text`: results as a plain table, the line for each set, advice, the command that repeats a run.
 - `right_shares`: how good a model is in words for everybody: of 100 comparisons so many come out right.
+- `next_step`: what to do after a run, with the work that it takes.
 - `verdict`: what a run comes to: one object that all reports, the terminal and the exit code read.
 - `result`: the outcome of training as data; report.json.
 - `card`: the model's card; `card.md` has the words.

@@ -41,6 +41,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
         scores=scores | {"notes": [*scores["notes"], *found.notes]},
         looks=[look_at(view, baseline) for view in found.views],
         searches=[look_at_search(view, baseline) for view in found.searches],
+        curve=None,
         command=command,
         made=made,
     )

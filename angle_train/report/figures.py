@@ -7,8 +7,9 @@ pages. A figure is narrow enough for a phone. The same numbers give the same byt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,3 +181,30 @@ def scatter_panels(view: View) -> list[Panel]:
             plot.line(ends, [float(column[inside].mean())] * 2, "ink mean")
         panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))
     return panels
+
+
+def curve_panel(curve: Sequence[Mapping[str, Any]], taken: int, start: float) -> Panel | None:
+    """Return the learning curve: the dev pairs' figure, times 100, by step; None of fewer than two points.
+
+    Args:
+        curve: Points with `step` and `dev`, in order, see `training.watch.Point`.
+        taken: The step of the tuned weights, which gets a big dot.
+        start: The figure of the backbone, drawn dashed across.
+    """
+    steps = [float(point["step"]) for point in curve]
+    figures = [100 * float(point["dev"]) for point in curve]
+    if len(curve) < 2 or not all(map(math.isfinite, figures)):
+        return None
+    before = 100 * start
+    lowest, highest = min(before, *figures), max(before, *figures)
+    room = 0.1 * max(highest - lowest, 1.0)
+    plot = Plot((0, max(steps)), (lowest - room, highest + room))
+    plot.y_axis("dev Spearman × 100")
+    plot.x_axis("steps")
+    plot.line((0, max(steps)), (before, before), "s0 dashed")
+    plot.line(steps, figures, "s1")
+    plot.dots(steps, figures, "s1")
+    if taken in steps:
+        plot.dots([taken], [figures[steps.index(taken)]], "big s1")
+    ends = f"from {figures[0]:.1f} at step {steps[0]:g} to {figures[-1]:.1f} at step {steps[-1]:g}"
+    return "", plot.svg(f"dev Spearman times 100 by step, {ends}; backbone {before:.1f}")

@@ -17,11 +17,9 @@ from scipy.stats import rankdata
 
 from angle_data.jsonl import write_text
 from angle_train.evaluation.compare import SPEARMAN, Result, SearchView, View
-from angle_train.report.figures import interval_panel, sample, scatter_panels
+from angle_train.report.figures import curve_panel, interval_panel, sample, scatter_panels
 from angle_train.report.result import FitReport
-from angle_train.report.right_shares import (
-    DEFINITION,
-)
+from angle_train.report.right_shares import DEFINITION
 from angle_train.report.search_look import look_at_search
 from angle_train.report.text import measured_items, notes_on, table_of
 from angle_train.report.verdict import BACKBONE, TUNED, Verdict
@@ -74,6 +72,7 @@ def write_fit_page(
         looks=[look_at(view, BACKBONE) for view in views],
         searches=[look_at_search(view, BACKBONE) for view in searches],
         tables={"data": data, "leaks": leaks},
+        curve=curve_panel(report.curve, report.best_step, report.dev_before),
         command=report.details.get("command"),
         made=made,
     )
@@ -81,9 +80,9 @@ def write_fit_page(
 
 
 def _under_the_verdict(verdict: Verdict) -> list[str]:
-    """Return what got worse, then what stands behind the verdict, then every set."""
-    sets = [line for line in verdict.lines[1:] if line != verdict.worse]
-    return [*filter(None, [verdict.worse]), *verdict.evidence, *sets]
+    """Return what got worse, what to do next, what stands behind the verdict, then every set."""
+    first = list(filter(None, [verdict.worse, verdict.next]))
+    return [*first, *verdict.evidence, *(line for line in verdict.lines[1:] if line not in first)]
 
 
 def render(template: str, **content: Any) -> str:

@@ -56,6 +56,7 @@ def write_provisional_page(
         scores=scores_of(results, roles=True),
         looks=[],
         searches=[],
+        curve=None,
         command="",
         made="",
     )

@@ -65,6 +65,11 @@ class Trained:
         columns = zip(self.before, self.after, strict=True)
         return [{BACKBONE: old, tuned: new} for old, new in columns]
 
+    def changed_nothing(self) -> bool:
+        """Whether tuning left all similarities as they were, to a millionth: the same model."""
+        columns = list(zip(self.before, self.after, strict=True))
+        return bool(columns) and all(np.allclose(old, new, rtol=0, atol=1e-6) for old, new in columns)
+
     def views(self, tuned: str = TUNED) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
@@ -115,9 +120,11 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.splits.Leak`), `dropped` training pairs by
             reason, `choice` (see `training.choosing.Choice`), `guards` (what they lose, see
             `training.guards`), `folds` (see `training.folds.CrossFit`), `merge` (the
-            share of the backbone that is mixed in), `lengths` (tokens a text),
+            share of the backbone that is mixed in), `lengths` (tokens a text), `same` (if tuning changed
+            nothing),
             `processes`, `comparisons` (the `right_shares.RightShares` of each set shown), `base_model` (the
-            backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why
+            backbone's id on the hub, where it has one) or `base_name` (what to call it, where its folder's
+            name says nothing), `command` (which repeats the run), `reason` (why
             that recipe, where the pairs said it).
     """
 
@@ -162,7 +169,7 @@ class FitReport:
     @property
     def base(self) -> str:
         """What readers are to call the backbone, without owner or digest."""
-        return short_name(self.details.get("base_model") or self.backbone)
+        return short_name(self.details.get("base_model") or self.details.get("base_name") or self.backbone)
 
     def write(self, path: Path) -> None:
         """Write the report as JSON, atomically."""
@@ -230,6 +237,7 @@ def make_fit_report(
             **details,
             **trained.details,
             "dropped": data.dropped,
+            **({"same": True} if trained.changed_nothing() else {}),
             "processes": process_count(),
             "comparisons": [asdict(shares_of(view)) for view in trained.views()],
         },

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from angle_data.text import jaccard, words
 from angle_train.evaluation.compare import SPEARMAN, Result, View
+from angle_train.evaluation.statistics import UNSURE
 
 DEFINITION = (
     "A comparison takes two pairs that people graded differently, and comes out right if the pair with the "
@@ -94,27 +95,33 @@ def misled_sentence(sets: Sequence[RightShares], model: str, before: str = "", o
     now, then = _of_hundred(worst.misled, model, before, old)
     share = worst.misled[model]
     low, high = _COIN
-    kind = ": worse than a coin flip" if share < low else ": nearly a coin flip" if share <= high else ""
+    kind = " (worse than a coin flip)" if share < low else " (nearly a coin flip)" if share <= high else ""
     where = f" ({worst.pairs})" if len(sets) > 1 else ""
-    return f"Where shared words mislead, as with opposites{where}, {now} of 100 come out right{then}{kind}"
+    return f"Where shared words mislead, as with opposites{where}, {now} of 100 come out right{kind}{then}"
 
 
 def power_sentences(results: Sequence[Result]) -> list[str]:
     """Return for each set that is too small to show a difference of 5 what it shows, and how many would do.
 
-    The half width of the difference's interval shrinks with the root of the number of pairs.
+    Nothing of a set on which a difference is shown, or on which two models rank alike: more pairs would not
+    change that. The half width of the difference's interval shrinks with the root of the number of pairs.
     """
     halves: dict[str, tuple[float, int]] = {}
-    for result in results:
-        if (found := result.difference) and result.metric == SPEARMAN:
-            half = 50 * (found.high - found.low)
-            halves[result.pairs] = max(halves.get(result.pairs, (0.0, 0)), (half, result.count))
+    for result in open_results(results):
+        half = 100 * result.gain.half
+        halves[result.pairs] = max(halves.get(result.pairs, (0.0, 0)), (half, result.count))
     return [
         f"{name}: {count:,} pairs show only differences above ±{half:.0f}; grade about "
-        f"{_two_digits(count * (half / _WANTED) ** 2):,} to see ±{_WANTED:.0f}"
+        f"{two_digits(count * (half / _WANTED) ** 2):,} to see ±{_WANTED:.0f}"
         for name, (half, count) in halves.items()
         if half > _WANTED
     ]
+
+
+def open_results(results: Sequence[Result]) -> list[Result]:
+    """Return the results on scored pairs that show neither a gain nor a loss, but could with more pairs."""
+    compared = [r for r in results if r.difference and r.metric == SPEARMAN]
+    return [r for r in compared if r.gain.verdict == UNSURE and not r.gain.none_at_all]
 
 
 def _of_hundred(shares: Mapping[str, float], model: str, before: str, old: str) -> tuple[str, str]:
@@ -123,7 +130,7 @@ def _of_hundred(shares: Mapping[str, float], model: str, before: str, old: str) 
     return f"{100 * shares[model]:.0f}", then
 
 
-def _two_digits(value: float) -> int:
+def two_digits(value: float) -> int:
     """Return a number rounded up to two digits, as an estimate is told."""
     step: int = 10 ** max(0, len(str(math.ceil(value))) - 2)
     return math.ceil(value / step) * step

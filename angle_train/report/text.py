@@ -176,6 +176,8 @@ def finding(found: Sequence[Result], old: str) -> str:
     """Return how the new model compares with the old one, without a full stop; arguments as of `advice`."""
     if len(found) == 1:
         return _finding_on_one(found[0], old)
+    if all(result.gain.none_at_all for result in found):
+        return f"The same model as {old}, or one that ranks everything alike in {len(found)} sets"
     verdicts = [result.gain.verdict for result in found]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     sets = f"{len(found)} sets"
@@ -191,6 +193,9 @@ def finding(found: Sequence[Result], old: str) -> str:
 def _finding_on_one(result: Result, old: str) -> str:
     difference = result.gain
     where = f"on {result.count:,} {measured_items([result])}"
+    if difference.none_at_all:
+        items = f"{result.count:,} {measured_items([result])}"
+        return f"The same model as {old}, or one that ranks all {items} alike"
     delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
     if difference.verdict == "better":
         return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}"

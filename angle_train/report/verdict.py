@@ -15,6 +15,7 @@ from typing import Any
 
 from angle_train.data.leaks import Leak
 from angle_train.evaluation.compare import Result
+from angle_train.report.next_step import TOO_SMALL, gaining, grade_more, grade_test_pairs, promising
 from angle_train.report.right_shares import (
     RightShares,
     misled_sentence,
@@ -40,8 +41,9 @@ class Verdict:
     Attributes:
         headline: The conclusion with the shares that the saved model has, in words for everybody.
         advice: The conclusion in one sentence: use the tuned model, or the backbone, and why.
-        lines: All sentences: the advice, what got worse, then every set.
-        worse: What got worse elsewhere, which is the second line; empty where the backbone stayed.
+        lines: All sentences: the advice, what got worse, what to do next, then every set.
+        worse: What got worse elsewhere, which is the second line: of the tuned weights, wherever they are.
+        next: What to do next, and how much work that is; empty where the tuned model is to be used.
         evidence: What stands behind it: words that mislead, what the sample can show, shared texts.
         tone: `good`, `bad` or nothing, of the saved model.
         flattered: Why the pairs that judge show nothing, if the model learned from them.
@@ -51,6 +53,7 @@ class Verdict:
     advice: str
     lines: list[str]
     worse: str
+    next: str
     evidence: list[str]
     tone: str
     flattered: str
@@ -71,7 +74,7 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
     """Return the verdict on a run; the arguments are those of `result.FitReport`."""
     facts = _facts(kept, results, details)
     shares = [RightShares(**found) for found in details.get("comparisons", ())]
-    told = (BACKBONE, "", "") if kept == BACKBONE else (TUNED, BACKBONE, "before")
+    told = (TUNED, BACKBONE, "before") if kept == TUNED else (BACKBONE, TUNED, "with the tuned weights")
     misled = misled_sentence(shares, *told)
     shared = [
         f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
@@ -81,12 +84,15 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
     ]
     head = facts.head()
     said = facts.advice()
+    unsure = "; too few grades to be sure" if facts.unsure else ""
+    small = [] if facts.unsure else power_sentences(facts.judged)  # else `next` says how many would do
     return Verdict(
-        headline=f"{head}: {shares_sentence(shares, *told)}." if shares else f"{head}.",
+        headline=f"{head}: {shares_sentence(shares, *told)}{unsure}." if shares else f"{head}{unsure}.",
         advice=said,
-        lines=[said, *filter(None, [facts.worse()]), *facts.notes()],
+        lines=[said, *filter(None, [facts.worse(), facts.next()]), *facts.notes()],
         worse=facts.worse(),
-        evidence=[*filter(None, [misled, facts.agreement()]), *power_sentences(facts.judged), *shared],
+        next=facts.next(),
+        evidence=[*filter(None, [misled, facts.agreement()]), *small, *shared],
         tone=tone(facts.compared) if kept == TUNED else "",
         flattered=facts.flattered,
     )
@@ -102,6 +108,7 @@ def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> 
         leaks=[leak for found in details.get("leaks", ()) if _place(leak := Leak(**found)) in places],
         choice=details.get("choice", {}),
         by_parts="folds" in details,
+        same=kept == BACKBONE and details.get("same", False),
         losses=from_details(guards := details.get("guards", {})),
         most=guards.get("most", 0.0),
     )
@@ -121,6 +128,7 @@ class _Facts:
     leaks: list[Leak]
     choice: Mapping[str, Any]
     by_parts: bool
+    same: bool
     losses: list[Loss]
     most: float
 
@@ -144,6 +152,13 @@ class _Facts:
         return not all(result.role == "dev" for result in self.judged)
 
     @property
+    def unsure(self) -> bool:
+        """Whether the tuned weights look better, and only the number of test pairs leaves it open."""
+        loses = "worse" in {result.gain.verdict for result in self.compared}
+        stays = self.kept == BACKBONE and self.tested and not self.learned and not self.choice.get("refused")
+        return stays and not loses and bool(promising(self.compared))
+
+    @property
     def choosers(self) -> str:
         return "pairs held out in turn" if self.by_parts else "dev pairs"
 
@@ -162,6 +177,8 @@ class _Facts:
         found = {result.gain.verdict for result in self.compared} if self.tested else set()
         if self.kept == TUNED:
             return "Better" if self.tested else "Seemingly better"
+        if self.same:
+            return "The same model, for training changed nothing"
         if self.choice.get("refused"):
             return "It costs too much elsewhere, so the backbone stays"
         if {"better", "worse"} <= found:
@@ -192,8 +209,39 @@ class _Facts:
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     def worse(self) -> str:
-        """Return what the saved weights lose elsewhere."""
-        return worse_sentence(self.losses) if self.kept == TUNED and self.losses else ""
+        """Return what the tuned weights lose elsewhere; nothing where the advice says it.
+
+        That it is not known is said only of weights that were taken.
+        """
+        known = self.losses if self.kept == TUNED else [loss for loss in self.losses if loss.refuses]
+        if not known or self.same or self.choice.get("refused"):
+            return ""
+        said = worse_sentence(known)
+        whose = "What got worse" if self.kept == TUNED else "What got worse with the tuned weights"
+        return said.replace("What got worse", whose, 1)
+
+    def next(self) -> str:
+        """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""
+        if self.same:
+            return "Next: see whether anything was to be learned (epochs, learning_rate, the training pairs)"
+        if self.choice.get("refused"):
+            return ""
+        if not self.tested:
+            return grade_test_pairs()
+        if self.kept == TUNED:
+            return ""
+        if self.learned:
+            return "Next: fit again with --drop-leaks, or with test pairs that share none with the training"
+        if measured_items(self.judged) != "pairs":  # of searches nobody knows how many queries would do
+            return ""
+        if self.unsure:
+            return grade_more(self.compared)
+        if gaining(self.compared) and "worse" not in {result.gain.verdict for result in self.compared}:
+            return TOO_SMALL
+        return (
+            "Next: read the losses in the report, which show what the training pairs taught; more grades are "
+            "unlikely to turn this into a gain"
+        )
 
     def agreement(self) -> str:
         """Return how far the saved weights keep the backbone's order, where they are not its own."""
@@ -201,6 +249,8 @@ class _Facts:
 
     def why_kept(self) -> str:
         """Return why the backbone stayed, without a full stop."""
+        if self.same:
+            return "Tuned weights and backbone give every pair the same similarity, so the backbone stays"
         choice = self.choice
         pairs = "held-out pairs" if self.by_parts else "dev pairs"
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"

@@ -126,9 +126,14 @@ def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, r
         evaluate(tiny_model_dir, pairs=rows[:30], **options)
 
 
-def test_a_model_in_memory_is_not_taken_for_a_path(tiny_model, rows):
-    with pytest.raises(InputError, match="SentenceTransformer is neither a path nor a name"):
-        evaluate(tiny_model, pairs=rows)
+def test_a_model_in_memory_is_measured_as_its_folder_is(tiny_model, tiny_model_dir, rows):
+    found = evaluate([tiny_model, tiny_model_dir], pairs=rows[:30], baseline=tiny_model_dir, device="cpu")
+    figures = [row["score"] for row in found.figures if row["model"] != "word overlap"]
+    assert len(figures) == 2
+    assert figures[0] == pytest.approx(figures[1])
+    assert found.figures[-1]["model"].startswith("in-memory") or "in-memory" in repr(found)
+    with pytest.raises(InputError, match="int is neither a path nor a name"):
+        evaluate(7, pairs=rows)
 
 
 def test_a_model_in_memory_is_fitted_and_stays_as_it_was(tiny_model, tiny_model_dir, rows, tmp_path):
@@ -151,9 +156,12 @@ class FakeHub:
 
     made, uploaded, error = (), (), None
 
-    def create_repo(self, name, **options):
+    def whoami(self):
         if FakeHub.error is not None:
             raise FakeHub.error
+        return {"name": "me", "orgs": [{"name": "us"}]}
+
+    def create_repo(self, name, **options):
         FakeHub.made = (name, options)
 
     def upload_folder(self, *, repo_id, folder_path, ignore_patterns):
@@ -193,6 +201,7 @@ def test_a_backbone_that_was_kept_is_not_pushed(fake_hub, caplog):
 
     push("folder", "me/model", "backbone")
     assert fake_hub.uploaded == {}
+    assert fake_hub.made == ()  # nor an empty repository left behind
     assert "the run kept the backbone: nothing is pushed to me/model" in caplog.text
 
 
@@ -201,6 +210,24 @@ def test_a_hub_that_refuses_is_said_before_anything_is_trained(fake_hub, tiny_mo
     with pytest.raises(InputError, match=r"--push-to-hub me/model: 401 Client Error: no token; log in"):
         fit(rows, backbone=tiny_model_dir, out=tmp_path / "out", push_to_hub="me/model")
     assert not (tmp_path / "out" / "report.json").exists()
+    assert fake_hub.made == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("model", "give NAME/MODEL"),
+        ("me/a model", "give NAME/MODEL"),
+        ("them/model", "you are logged in as me, who may write as me, us"),
+    ],
+)
+def test_a_repository_that_one_cannot_write_to_is_refused_before_anything_is_trained(fake_hub, name, said):
+    from angle_train.hub import check_repository
+
+    with pytest.raises(InputError, match=said):
+        check_repository(name)
+    check_repository("us/model")
+    assert fake_hub.made == ()
 
 
 def test_the_names_stay_functions_whatever_is_imported():

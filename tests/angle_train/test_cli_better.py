@@ -93,11 +93,24 @@ def test_a_model_that_is_better_passes(fit, tmp_path, tiny_model_dir):
     for test in ("too.jsonl", None):  # without test pairs those that chose must show it
         code, _, err = fit(f"out-{test}", test, "--require-better", dev="now.jsonl")
         assert code == 0, err
+        warned = "warning: --require-better without --test pairs" in err
+        assert warned == (test is None)
+        assert not warned or err.index("--require-better without") < err.index("step 0")
         assert not same_weights(tmp_path / f"out-{test}", tiny_model_dir)
 
 
-def test_without_test_pairs_those_that_chose_must_show_it(fit):
+def test_a_training_that_changed_nothing_is_no_gain_and_called_the_same_model(fit, tmp_path):
     code, told, err = fit("kept", None, "--require-better", "--learning-rate", "1e-12")
     assert code == 1
-    assert "Tuning did not surely help: of " in told
-    assert "--require-better: Tuning did not surely help: of " in err
+    same = "Tuned weights and backbone give every pair the same similarity, so the backbone stays"
+    assert same in told
+    assert f"--require-better: {same}" in err
+    headline = json.loads((tmp_path / "kept/report.json").read_text())["headline"]
+    assert headline.startswith("The same model, for training changed nothing")
+
+
+def test_without_test_pairs_those_that_chose_must_show_it(fit):
+    code, told, err = fit("kept", None, "--require-better", dev="wrong.jsonl")
+    assert code == 1
+    assert "Tuning did not " in told
+    assert "--require-better: Tuning did not " in err

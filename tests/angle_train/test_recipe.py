@@ -189,6 +189,10 @@ def test_a_value_is_given_in_one_way_only():
     assert parse_settings(["seed=3"], options) == {"epochs": 2.0, "seed": 3}
     with pytest.raises(InputError, match="epochs is given twice: leave out --epochs or --set epochs"):
         parse_settings(["training.epochs=abc"], options)
+    with pytest.raises(InputError, match=r"^--epochs: must be greater than 0, got 0.0$"):
+        parse_settings([], {"epochs": ("--epochs", 0.0)})
+    with pytest.raises(InputError, match=r"keep_general: write true or false, got 0$"):
+        Recipe().with_overrides(parse_settings(["keep_general=0"]))
 
 
 def test_recipes_are_found_by_name_or_path(tmp_path):

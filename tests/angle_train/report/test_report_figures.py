@@ -10,7 +10,7 @@ import pytest
 
 from angle_train.evaluation.statistics import Interval
 from angle_train.report import figures
-from angle_train.report.figures import Plot, ticks
+from angle_train.report.figures import Plot, curve_panel, ticks
 
 
 def paths(svg):
@@ -73,3 +73,17 @@ def test_of_many_pairs_500_are_drawn_whatever_the_order_of_their_labels():
     chosen = figures.sample(5000)
     assert len(set(chosen.tolist())) == 500
     assert np.bincount(chosen // 500, minlength=10).min() > 30  # of each tenth
+
+
+def test_the_learning_curve_goes_through_every_evaluation_and_marks_what_was_taken():
+    curve = [{"step": 0, "epoch": 0.0, "dev": 0.5}, {"step": 4, "epoch": 1.0, "dev": 0.7},
+             {"step": 8, "epoch": 2.0, "dev": 0.6}]  # fmt: skip
+    _, svg = curve_panel(curve, 4, 0.5)
+    assert "from 50.0 at step 0 to 60.0 at step 8; backbone 50.0" in svg
+    line = re.search(r'class="line s1" d="M([^"]*)"', svg)[1].split()
+    xs, ys = list(map(float, line[::2])), list(map(float, line[1::2]))
+    assert xs == [54, 188, 322]  # in steps, left to right
+    assert ys[1] < ys[2] < ys[0]  # higher figures stand higher
+    assert re.search(r'class="dots big s1" d="M188 ', svg)
+    assert curve_panel(curve[:1], 0, 0.5) is None
+    assert curve_panel([*curve, {"step": 9, "epoch": 3.0, "dev": float("nan")}], 4, 0.5) is None

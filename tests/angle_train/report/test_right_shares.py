@@ -54,10 +54,10 @@ def test_words_mislead_where_the_pair_with_the_lower_grade_shares_more_of_them()
     assert found.misled == pytest.approx({"old": 0.0, "new": 0.5})
     assert found.right == pytest.approx({"old": 0.0, "new": 0.5})
     assert misled_sentence([found], "new", "old", "before") == (
-        "Where shared words mislead, as with opposites, 50 of 100 come out right, 0 before: "
-        "nearly a coin flip"
+        "Where shared words mislead, as with opposites, 50 of 100 come out right (nearly a coin flip), "
+        "0 before"
     )
-    assert misled_sentence([found], "old").endswith("0 of 100 come out right: worse than a coin flip")
+    assert misled_sentence([found], "old").endswith("0 of 100 come out right (worse than a coin flip)")
     # Fewer than 200 comparisons say little.
     assert shares_of(opposites(10)).misled == {}
     assert misled_sentence([shares_of(opposites(10))], "new") == ""
@@ -78,10 +78,16 @@ def test_levels_of_several_sets_are_told_as_a_mean():
 
 def test_a_small_sample_says_what_it_can_show_and_how_many_pairs_would_do():
     assert power_sentences([result("set", "tuned", 0.5, BETTER), result("set", "backbone", 0.5)]) == []
-    wide = result("set", "tuned", 0.5, (0.02, -0.09, 0.13))
     # 200 pairs show ±11; five times as fine takes (11 / 5)² as many: 968.
+    wide = result("set", "tuned", 0.5, (-0.01, -0.12, 0.10))
     line = "set: 200 pairs show only differences above ±11; grade about 970 to see ±5"
     assert power_sentences([wide, result("set", "other", 0.5, SAME)]) == [line]
+
+
+def test_nobody_is_asked_to_grade_more_where_more_grades_would_change_nothing():
+    proven, lost, alike = (0.30, 0.02, 0.58), (-0.30, -0.58, -0.02), (0.0, 0.0, 0.0)
+    shown = [result("set", "tuned", 0.5, difference) for difference in (proven, lost, alike)]
+    assert power_sentences(shown) == []
 
 
 def test_the_day_can_be_fixed(monkeypatch):
