@@ -111,7 +111,6 @@ def grade(config: GradeConfig) -> tuple[Any, str]:
 
     Check labels: angle-data grade gis --verdict --n 100 --out check.csv
 
-
     Two people: each grades a copy of the CSV, then angle-data grade --finish my.csv --second theirs.csv
     """
     return run_grade(config)
@@ -144,6 +143,8 @@ def _finished(sheet: Path, second: Path | None) -> tuple[Any, str]:
     from angle_data.look.grade import finish_grading
 
     exported = sheet.suffix.lower() == ".json"
+    if exported and second is not None:
+        raise InputError("--second goes with a CSV; an export of Argilla holds all people's grades already")
     agreement = None
     if second is not None:
         from angle_data.look.agreement import agreement_of

@@ -27,7 +27,7 @@ _LONGEST = 100  # texts with the most characters, of which one has the most toke
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Tokens of texts of one role, of the sample and of those with the most characters, and how many texts."""
+    """Tokens of texts of one role, in the sample and of those with the most characters; how many texts."""
 
     sample: Sequence[int]
     longest: Sequence[int]
