@@ -91,8 +91,9 @@ def _counted(
     distinct = set(texts)
     sample = nsmallest(_SAMPLE, distinct, key=stable_hash)
     long = nlargest(_LONGEST, distinct, key=lambda text: (len(text), text))
-    counts = ([around + tokens for tokens in _token_counts(tokenizer, part)] for part in (sample, long))
-    return _Counted(*counts, len(distinct))
+    tokens = [around + count for count in _token_counts(tokenizer, sample)]
+    longest = [around + count for count in _token_counts(tokenizer, long)]
+    return _Counted(tokens, longest, len(distinct))
 
 
 def _token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
