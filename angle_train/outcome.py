@@ -1,10 +1,11 @@
-"""What tuning came to, between the training and the report: the weights that were chosen, and why.
+"""What a run finds out: the figures before training; then what tuning came to, and which weights were chosen.
 
 The model itself holds the weights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,10 +15,29 @@ from numpy.typing import NDArray
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
 from angle_train.evaluation.known import KnownVectors
+from angle_train.evaluation.search import Ranking
 from angle_train.evaluation.similarity import mean_spearman
 from angle_train.report.result import Trained
 from angle_train.training.choosing import Choice, Columns
 from angle_train.training.trainer import Training
+
+
+class BaseFigures(NamedTuple):
+    """What the base model makes of the texts of a run, before anything is trained.
+
+    Attributes:
+        columns: The similarities of every measured set, see `RunData.evaluated`.
+        guards: Those of the guards' pairs.
+        human: Those of the human-graded pairs, where parts of them choose the weights.
+        kept: The embeddings (P, D) of the texts to keep, if there are any.
+        found: What it finds in the test searches.
+    """
+
+    columns: Columns
+    guards: Columns
+    human: NDArray[np.float64] | None
+    kept: NDArray[np.float32] | None
+    found: Sequence[Ranking]
 
 
 class HeldOut(NamedTuple):

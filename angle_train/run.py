@@ -19,8 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -34,7 +32,7 @@ from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.compare import SearchView
 from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.power import power_sentence
-from angle_train.evaluation.search import Ranking, search_all
+from angle_train.evaluation.search import search_all
 from angle_train.evaluation.similarity import Embedder, mean_spearman, measure, pair_similarity
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
@@ -52,7 +50,7 @@ from angle_train.model.roles import AS_DOCUMENT, roles_of, set_role_prompts, tok
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
-from angle_train.outcome import HeldOut, TuningResult, what_was_found
+from angle_train.outcome import BaseFigures, HeldOut, TuningResult, what_was_found
 from angle_train.reading import length_of_texts, reads_roles
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
@@ -94,24 +92,6 @@ class FitResult(NamedTuple):
 
     report: FitReport
     already_finished: bool
-
-
-class BaseFigures(NamedTuple):
-    """What the base model makes of the texts of a run, before anything is trained.
-
-    Attributes:
-        columns: The similarities of every measured set, see `RunData.evaluated`.
-        guards: Those of the guards' pairs.
-        human: Those of the human-graded pairs, where parts of them choose the weights.
-        kept: The embeddings (P, D) of the texts to keep, if there are any.
-        found: What it finds in the test searches.
-    """
-
-    columns: Columns
-    guards: Columns
-    human: NDArray[np.float64] | None
-    kept: NDArray[np.float32] | None
-    found: Sequence[Ranking]
 
 
 @dataclass(frozen=True, slots=True)
