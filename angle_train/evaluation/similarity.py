@@ -115,7 +115,10 @@ class Embedder:
         new = sorted(self._known.missing(texts, role))
         if new:
             self._known.add(new, self._embed(new, role), role)
-        return self._known.rows_of(texts, role)
+        found = self._known.rows_of(texts, role)
+        if self._name:  # also what training knew already: it does not check
+            check_finite(found, self._name)
+        return found
 
 
 def encoder_of(model: str, device: str | None = None, prompts: RolePrompts = NO_ROLES) -> Encode:
