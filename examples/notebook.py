@@ -34,7 +34,7 @@ json.loads(notes.read_text().splitlines()[0])
 # you have a key for, such as `gpt-4o-mini`.
 
 # %%
-project = Project.start(notes, purpose="opposites", model="annotator-b", out="runs/notes")
+project = Project.start(notes, purpose="opposites", model="gpt-4o-mini", out="runs/notes")
 settings = project.folder / "angle.toml"
 print(settings.read_text())
 
