@@ -95,7 +95,7 @@ def as_text(found: dict[str, Any]) -> str:
     rows += [("by", len(by), by)] if (by := found["annotators"]) else []
     before = None
     with console.capture() as shown:
-        console.print(_line(found["title"]))
+        console.print(_line(found["title"]), soft_wrap=True)  # a path is copied whole
         for name, number, parts in rows:
             told = ", ".join(f"{part}: {count:,}" for part, count in parts.items())
             console.print(wrapper.fill(_CONTROLS.sub(" ", f"{name:<9}{number:>9,}  {told}")))
