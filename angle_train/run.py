@@ -215,6 +215,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "human-graded pairs": data.human,
         "texts to keep": data.kept,
         "judged pairs": data.judged,
+        "judged dev pairs": data.judged_dev,
     }
     more |= {f"test search {searched.name}": searched for searched in data.searches}
     more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
@@ -335,7 +336,8 @@ def claim(run: FitRun, held: ExitStack) -> FitRun:
 def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: BaseFigures) -> TuningResult:
     """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
     dev = run.data.dev
-    untuned = before.columns[: len(dev)]
+    judged = run.data.judged_dev
+    untuned = before.columns[: len(run.data.choosing)]
     guards = guards_before(run, before)
     share = run.recipe.training.average_with_backbone
     score = mean_spearman(dev, untuned)
@@ -343,17 +345,18 @@ def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: BaseFigur
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    evaluator = DevEvaluator(dev, score, notes, share, told=provisional(run, untuned))
+    beside, told = run.data.choosing[len(dev) :], provisional(run, untuned[: len(dev)])
+    evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
-    candidates, losses = checkpoints.within(guards, found, dev)
-    choice = choose(candidates, dev)
+    candidates, losses = checkpoints.within(guards, found, run.data.choosing)
+    choice = choose(candidates, dev, judged)
     number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]
     adopt_checkpoint(run, model, taken, backbone)
-    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs"))
+    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs" + choice.beside()))
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.records import read_run_file, results_file
 from angle_data.tables import Rows, read_table
-from angle_data.text import counted
+from angle_data.text import counted, stable_hash
 from angle_train.data.leaks import pair_keys
 from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.sources import SCORES, number_in, pair_in, read_rows
@@ -28,6 +28,9 @@ log = logging.getLogger("angle.pairs")
 
 ONE_SET = "--judged goes with one {}: the pairs that people graded must be a sample of those that it graded"
 """What is wrong with several sets of pairs, or none; the option's name comes in."""
+
+FEWEST_JUDGED = 10
+"""Pairs that people and a language model graded: with fewer, how well it grades is a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class JudgedPairs:
     grader: str
     grades: NDArray[np.float64]
     rest: PairSet
+
+    def with_roles(self) -> JudgedPairs:
+        """Return them with text1 a query and text2 a document."""
+        return replace(self, rest=replace(self.rest, roles=True))
 
     def sha256(self) -> str:
         """Return a fingerprint of all grades and of the texts that people did not grade."""
@@ -124,3 +131,18 @@ def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) 
         counted(len(rest), "pair"),
     )
     return JudgedPairs(judged.name, grades, rest)
+
+
+def judged_of(spec: str, graded: PairSet) -> int:
+    """Return how many of the pairs that people `graded` a language model graded too."""
+    judged = set(pair_keys(load_judged(spec)))
+    return sum(key in judged for key in pair_keys(graded))
+
+
+def halves(judged: PairSet) -> tuple[PairSet, PairSet]:
+    """Return two halves of pairs, by hash: what chooses does not measure."""
+    keys = pair_keys(judged)
+    order = sorted(range(len(judged)), key=lambda place: (stable_hash("\0".join(keys[place])), keys[place]))
+    middle = len(judged) // 2
+    first, second = (judged.take(sorted(part), judged.name) for part in (order[:middle], order[middle:]))
+    return first, second

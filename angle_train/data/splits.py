@@ -17,7 +17,14 @@ from angle_data.errors import InputError
 from angle_data.text import counted
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
-from angle_train.data.judged import ONE_SET, JudgedPairs, match_judged
+from angle_train.data.judged import (
+    FEWEST_JUDGED,
+    ONE_SET,
+    JudgedPairs,
+    halves,
+    judged_of,
+    match_judged,
+)
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, holding, without_pairs_of
 from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
@@ -30,6 +37,8 @@ log = logging.getLogger("angle.fit")
 
 JUDGED = "judged"
 """The role of pairs that only a language model graded: they make the figures of the test pairs surer."""
+JUDGED_DEV = "judged dev"
+"""The role of those that make the choice by the dev pairs surer."""
 HELD_OUT_FRACTION = 0.1
 """Of the training pairs, where no other pairs can choose the weights."""
 
@@ -49,6 +58,7 @@ class RunData:
         guards: What must not get worse, see `guards.load_guards`.
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
+        judged_dev: The same of the dev pairs; the others are none of those that `judged` has.
         searches: Searches that nothing is chosen on.
     """
 
@@ -62,13 +72,21 @@ class RunData:
     guards: Sequence[Guard] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     judged: JudgedPairs | None = None
+    judged_dev: JudgedPairs | None = None
     searches: Sequence[SearchSet] = ()
 
     @property
+    def choosing(self) -> list[PairSet]:
+        """What chooses the weights: the dev sets, then pairs that a language model alone graded."""
+        return [*self.dev, *([self.judged_dev.rest] if self.judged_dev else [])]
+
+    @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
-        """The measured sets with their roles: dev sets, test sets, pairs that a language model graded."""
+        """The measured sets with their roles: those of `choosing`, test sets, other judged pairs."""
+        chosen_on = zip(self.choosing, ["dev"] * len(self.dev) + [JUDGED_DEV], strict=False)
         judged = [(JUDGED, self.judged.rest)] if self.judged else []
-        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test), *judged]
+        tested = [("test", pairs) for pairs in self.test]
+        return [*((role, pairs) for pairs, role in chosen_on), *tested, *judged]
 
     def with_roles(self) -> RunData:
         """Return the data with text1 a query and text2 a document in all pairs but those of guards."""
@@ -83,7 +101,8 @@ class RunData:
             test=[replace(pairs, roles=True) for pairs in self.test],
             human=in_roles(self.human),
             others=in_roles(self.others),
-            judged=self.judged and replace(self.judged, rest=replace(self.judged.rest, roles=True)),
+            judged=self.judged and self.judged.with_roles(),
+            judged_dev=self.judged_dev and self.judged_dev.with_roles(),
         )
 
 
@@ -237,16 +256,28 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
 
 
 def with_judged(data: RunData, spec: str) -> RunData:
-    """Return the data of a run with what a language model says of its test pairs, see `judged.load_judged`.
+    """Return the data of a run with what a language model says of its test and dev pairs.
 
-    What trains or chooses is left out of the pairs that it alone graded.
+    See `judged.load_judged`. The dev pairs take part if there is one set of them and enough of them were
+    judged. What trains, chooses or tests is left out of the pairs that the language model alone graded; the
+    others serve either the test or the dev pairs, by halves.
 
     Raises:
-        InputError: There is not one set of test pairs, or it has no pairs in common with what was judged.
+        InputError: There is not one set of test pairs, or without any of dev pairs, or it has no pairs in
+            common with what was judged.
     """
-    if len(data.test) != 1:
-        raise InputError(ONE_SET.format("--test"))
-    return replace(data, judged=match_judged(spec, data.test[0], [data.train, *data.dev]))
+    if len(data.test) > 1 or not (data.test or len(data.dev) == 1):
+        raise InputError(ONE_SET.format("--test" if data.test or not data.dev else "--dev"))
+    if not data.test:
+        return replace(data, judged_dev=match_judged(spec, data.dev[0], [data.train]))
+    test = match_judged(spec, data.test[0], [data.train, *data.dev])
+    if len(data.dev) != 1 or judged_of(spec, data.dev[0]) < FEWEST_JUDGED or len(test.rest) < 2:
+        return replace(data, judged=test)
+    dev = match_judged(spec, data.dev[0], [data.train, *data.test])
+    half_to_choose, half_to_test = halves(test.rest)
+    return replace(
+        data, judged=replace(test, rest=half_to_test), judged_dev=replace(dev, rest=half_to_choose)
+    )
 
 
 def run_leaks(data: RunData) -> list[Leak]:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from angle_train.data.judged import JudgedPairs
+from angle_train.data.judged import FEWEST_JUDGED, JudgedPairs
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.sharing import INDEPENDENT, Sharing
 from angle_train.evaluation.statistics import (
@@ -42,8 +42,6 @@ from angle_train.evaluation.statistics import (
     spearman_of,
 )
 
-FEWEST = 10
-"""Pairs with both grades: with fewer, how the grader errs is a guess."""
 _UNLIKE = 0.01  # how often a random sample of the judged pairs would look less like them
 _WEIGHTS = (0.0, 1.0)
 
@@ -55,6 +53,11 @@ DISAGREES = "disagrees"
 UNLIKE = "unlike"
 """Why a language model's grades are not used: too few pairs have both grades; its grades do not go with
 people's; the pairs that people graded are no random sample of those that it graded."""
+NO_HELP = {
+    FEW: f"fewer than {FEWEST_JUDGED} pairs have both grades",
+    DISAGREES: "its grades do not go with people's",
+    UNLIKE: "the pairs that people graded are no random sample of those that it graded",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,7 @@ def unused(grades: Grades, agreement: Drawn) -> str:
 
     `agreement` is Spearman of both grades: unless it is surely above 0, the grader says nothing.
     """
-    if grades.both.sum() < FEWEST:
+    if grades.both.sum() < FEWEST_JUDGED:
         return FEW
     if np.percentile(agreement.drawn, 2.5) <= 0:
         return DISAGREES

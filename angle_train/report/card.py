@@ -54,6 +54,7 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
              "teacher": "Scored by a teacher, without labels",
              "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
              "test": "Tested on", "judged": "Graded by a language model, to test on too",
+             "judged dev": "Graded by a language model, to choose by too",
              "search": "Tested on the search", "guard": "Guarded by"}  # fmt: skip
     if report.kept == TUNED and (trained := _objective(report)):
         found.append(trained)

@@ -17,7 +17,7 @@ from angle_data.jsonl import write_json
 from angle_train.data.judged import JudgedPairs
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.data.splits import JUDGED, RunData
+from angle_train.data.splits import JUDGED, JUDGED_DEV, RunData
 from angle_train.evaluation.compare import Comparison, Result, SearchView, View, compare
 from angle_train.recipe import Recipe
 from angle_train.report.right_shares import shares_of
@@ -72,11 +72,11 @@ class Trained:
 
     def views(self, tuned: str = TUNED) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
-        tested = any(role == "test" for role, _ in self.sets)
+        shown = "test" if any(role == "test" for role, _ in self.sets) else "dev"
         return [
             View(pairs, similarity)
             for (role, pairs), similarity in zip(self.sets, self.similarities(tuned), strict=True)
-            if role == "test" or not tested
+            if role == shown
         ]
 
 
@@ -85,7 +85,7 @@ class DataNote:
     """One set of pairs of a run: role, size, score scale and fingerprint.
 
     Roles are train, human, teacher (what it scored), keep, guard, dev, test, search (a test search: its
-    queries), and judged: what a language model alone graded.
+    queries), and what a language model alone graded: judged, beside test pairs, and judged dev.
     """
 
     role: str
@@ -254,7 +254,7 @@ def _results(
     return [
         result
         for (role, pairs), column in zip(sets, columns, strict=True)
-        if role != JUDGED
+        if role not in (JUDGED, JUDGED_DEV)
         for result in compare(
             pairs,
             column,

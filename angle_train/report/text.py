@@ -17,8 +17,9 @@ from typing import Any
 from angle_data.calling.defaults import command_words
 from angle_data.console import duration
 from angle_data.text import counted
+from angle_train.data.judged import FEWEST_JUDGED
 from angle_train.evaluation.compare import SPEARMAN, WORD_OVERLAP, Result
-from angle_train.evaluation.judged import DISAGREES, FEW, FEWEST, UNLIKE
+from angle_train.evaluation.judged import DISAGREES, FEW, UNLIKE
 from angle_train.evaluation.search import NDCG
 from angle_train.evaluation.statistics import Difference
 
@@ -100,8 +101,8 @@ def _judged_sentence(results: Sequence[Result]) -> str:
     note, agreement = notes[0], f"Spearman {notes[0].agreement:.2f} on {counted(notes[0].both, 'pair')}"
     if note.unused == FEW:
         return (
-            f"{note.grader} graded {note.both} of your {note.graded} pairs; with fewer than {FEWEST} its "
-            "grades are not used"
+            f"{note.grader} graded {note.both} of your {note.graded} pairs; with fewer than {FEWEST_JUDGED} "
+            "its grades are not used"
         )
     if note.unused == DISAGREES:
         return f"{note.grader} adds nothing: its grades do not go with yours ({agreement})"

@@ -23,7 +23,7 @@ from angle_train.report.right_shares import (
     shares_sentence,
 )
 from angle_train.report.text import advice, compared_line, finding, measured_items, tone
-from angle_train.training.choosing import SURE, TOO_FEW
+from angle_train.training.choosing import SURE, TOO_FEW, beside_sentence
 from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
 
 BACKBONE = "backbone"
@@ -160,7 +160,10 @@ class _Facts:
 
     @property
     def choosers(self) -> str:
-        return "pairs held out in turn" if self.by_parts else "dev pairs"
+        """What chose the weights, in words."""
+        if self.by_parts:
+            return "pairs held out in turn"
+        return "dev pairs" + beside_sentence(self.choice.get("judged", 0))
 
     @property
     def judges(self) -> str:
@@ -252,7 +255,7 @@ class _Facts:
         if self.same:
             return "Tuned weights and backbone give every pair the same similarity, so the backbone stays"
         choice = self.choice
-        pairs = "held-out pairs" if self.by_parts else "dev pairs"
+        pairs = "held-out pairs" if self.by_parts else self.choosers
         figures = f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}"
         if choice.get("refused"):
             lost = ", ".join(loss.sentence() for loss in self.losses if loss.too_much(self.most))

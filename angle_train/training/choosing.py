@@ -10,6 +10,8 @@ looked at taken into account.
 * **Corrected.** Among several candidates a difference, in units of its standard error, has to exceed the
   largest that resamples would show if none were better: White 2000, "A Reality Check for Data Snooping";
   Romano and Wolf 2005, "Stepwise Multiple Testing as Formalized Data Snooping".
+* **Surer with a judge.** Where a language model graded many pairs of their kind, the gains over the simplest
+  are those that `evaluation.judged` corrects by its grades.
 * **In order.** The first level above the simplest has most of the error to itself, so that the plan (to train
   to the end) pays little for looking at alternatives: Wiens 2003, "A fixed sequence Bonferroni procedure".
 
@@ -18,6 +20,7 @@ looked at taken into account.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +31,15 @@ from numpy.typing import NDArray
 
 from angle_data.text import counted
 from angle_train.data.hold_out import connected
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.judged import NO_HELP, Grades, correct_all, figures_of, unused
 from angle_train.evaluation.power import SPREAD
+from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.statistics import Ranked, draw, spearman_of
 from angle_train.training.processes import rank_zero
+
+log = logging.getLogger("angle.fit")
 
 ERROR = 0.1
 """The chance to choose a checkpoint that is no better than the simplest candidate, at most."""
@@ -68,6 +76,7 @@ class Choice:
         scores: Spearman of every candidate, the mean over the sets.
         best: Position of the highest score among the others that can be had; 0 if there is none.
         refused: Whether guards refused all that could have been had.
+        judged: How many pairs that a language model alone graded helped to choose.
     """
 
     chosen: int
@@ -76,13 +85,19 @@ class Choice:
     scores: list[float]
     best: int = 0
     refused: bool = False
+    judged: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report keeps; `best` is the score of the chosen candidate, or of the best one."""
         confidence = None if self.confidence is None else round(self.confidence, 4)
         found = {"chosen": self.chosen, "compared": self.compared, "confidence": confidence}
         found |= {"simplest": self.scores[0], "best": self.scores[self.chosen or self.best]}
-        return found | ({"refused": True} if self.refused else {})
+        found |= {"refused": True} if self.refused else {}
+        return found | ({"judged": self.judged} if self.judged else {})
+
+    def beside(self) -> str:
+        """Return what else helped to choose, behind the name of the pairs that did; empty if nothing did."""
+        return beside_sentence(self.judged)
 
     def sentence(self, taken: str, pairs: str) -> str:
         """Return in words what `taken` (the weights of which step) does on the `pairs` that chose it."""
@@ -96,6 +111,11 @@ class Choice:
         return f"{figures}; better with confidence {self.confidence:.2f} ({count})"
 
 
+def beside_sentence(judged: int) -> str:
+    """Return that so many pairs that a language model graded helped to choose; empty of 0."""
+    return f" and {judged:,} that a language model graded" if judged else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Weights that might be kept, and what they were measured to do.
@@ -103,7 +123,7 @@ class Candidate:
     Attributes:
         step: Optimiser steps that led to them; 0 for the base model.
         level: How complex they are: 0 for the base model, above 0 for the others.
-        similarity: Of the pairs of every held-out set.
+        similarity: Of the pairs of every held-out set; then of those that a language model alone graded.
         share: Of the backbone, as mixed in when they were measured.
         available: Whether they can still be had; looked at, they count either way.
         refused: Whether they could be had, but surely lose too much on a guard, see `guards`.
@@ -123,12 +143,21 @@ class Candidate:
 
 
 @rank_zero
-def choose(candidates: Sequence[Candidate], sets: Sequence[PairSet]) -> Choice:
-    """Return which candidate to keep, by what they do on held-out sets; the first is the simplest."""
-    scores, drawn = resampled(sets, [candidate.similarity for candidate in candidates])
+def choose(
+    candidates: Sequence[Candidate], sets: Sequence[PairSet], judged: JudgedPairs | None = None
+) -> Choice:
+    """Return which candidate to keep, by what they do on held-out sets; the first is the simplest.
+
+    Of a single set, `judged` is what a language model says of its pairs and of others.
+    """
+    columns = [candidate.similarity for candidate in candidates]
+    found = with_grades(sets[0], judged, columns) if judged else None
+    scores, drawn = found or resampled(sets, columns)
     levels = [candidate.level for candidate in candidates]
     lost = [position for position, c in enumerate(candidates) if c.refused or not c.available]
     choice = select_simplest(scores, drawn, levels, lost)
+    if judged and found:
+        choice = replace(choice, judged=len(judged.rest))
     refused = [position for position, c in enumerate(candidates) if c.refused]
     if not refused or len(lost) < len(candidates) - 1:
         return choice
@@ -153,6 +182,30 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
     if min(_sizes(sets)) < _FEWEST:
         drawn[:] = np.nan
     return values / len(sets), drawn / len(sets)
+
+
+def with_grades(
+    pairs: PairSet, judged: JudgedPairs, candidates: Sequence[Columns]
+) -> tuple[Array, Array] | None:
+    """Return what `resampled` does, made surer by a language model's grades; None where they are no help.
+
+    Args:
+        pairs: Those that people graded.
+        judged: What the language model says of them and of others.
+        candidates: Of each the similarities of both, the simplest first.
+    """
+    if _sizes([pairs])[0] < _FEWEST:
+        return None
+    grades = Grades(pairs.score, np.append(judged.grades, judged.rest.score))
+    similarities = {str(number): np.concatenate(columns) for number, columns in enumerate(candidates)}
+    figures = figures_of(grades, similarities, resamples=MOST_RESAMPLES)
+    if why := unused(grades, figures.agreement):
+        log.info("%s chooses nothing: %s", judged.grader, NO_HELP[why])
+        return None
+    corrected = [figure for figure, _ in correct_all(figures, baseline="0").values()]
+    simplest, sharing = corrected[0], Sharing([pairs, judged.rest])
+    drawn = [simplest.drawn + sharing.widened(figure.minus(simplest)) for figure in corrected]
+    return np.array([figure.value for figure in corrected]), np.array(drawn)
 
 
 def _sizes(sets: Sequence[PairSet]) -> list[int]:

@@ -117,6 +117,7 @@ class DevEvaluator(BaseEvaluator):
         share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
             must be its weights, see `merging.snapshot`.
         told: Called in rank zero with the step and the similarities of each evaluation.
+        beside: Further sets to measure, behind the dev sets; they do not count in the figure.
 
     Attributes:
         vectors: What weights that may be taken, the best and the last, made of the texts of the sets.
@@ -129,6 +130,7 @@ class DevEvaluator(BaseEvaluator):
         notes: Path | None = None,
         share: float = 0.0,
         told: Callable[[int, Columns], None] | None = None,
+        beside: Sequence[PairSet] = (),
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
@@ -136,6 +138,7 @@ class DevEvaluator(BaseEvaluator):
         self.start = start
         self.backbone: Mapping[str, Tensor] = {}
         self._sets = sets
+        self._measured = [*sets, *beside]
         self._notes = notes
         self._share = share
         self._told = told
@@ -155,7 +158,7 @@ class DevEvaluator(BaseEvaluator):
         prepared = model.__dict__.pop("forward", None)
         known = KnownVectors()
         with blended(model, self.backbone, self._share):
-            columns = measure(model, self._sets, known=known)
+            columns = measure(model, self._measured, known=known)
         if prepared is not None:
             model.__dict__["forward"] = prepared
         rows = self._read()
@@ -165,7 +168,7 @@ class DevEvaluator(BaseEvaluator):
             found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
             write_jsonl(self._notes, found)
         if self._told is not None and is_first():
-            self._told(steps, columns)
+            self._told(steps, columns[: len(self._sets)])
         score = mean_spearman(self._sets, columns)
         if score > self._best:
             self._best, self._best_step = score, steps

@@ -1,17 +1,22 @@
 """How often `training.choosing` takes a tuned model that is no better, and how often it finds one that is.
 
     python benchmarks/training/operating_curve.py [--gains 0 0.1] [--worlds 400] [--pairs 8 16 --each 4]
+    … --judged 300 --grader 0.88 --favours 0.5   # so many pairs that a language model graded, too
+    … --refused 0.5                              # guards refuse so many of the candidates
 
 Simulated are similarities of a backbone that correlates with the gold scores by 0.6 and of tuned weights
 after 12 evaluations, whose true gain grows up to the one named (or falls to it); noise is shared by weights
 that are close to each other, and the parts of k-fold shift it. With merging, 6 evaluations with 5 shares of
-the backbone each. `maximum` is the rule of earlier releases: the best figure, if it exceeds the backbone's.
+the backbone each. A grader's grades correlate with the gold scores by `--grader`; of its errors, so large a
+share as `--favours` are those of the fully tuned weights. Guards refuse at random. `maximum` is the rule of
+earlier releases: the best figure, if it exceeds the backbone's.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,8 +28,9 @@ from common import options, save_results  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
+from angle_train.data.judged import JudgedPairs  # noqa: E402
 from angle_train.data.pairs import PairSet  # noqa: E402
-from angle_train.training.choosing import resampled, select_simplest  # noqa: E402
+from angle_train.training.choosing import Candidate, choose  # noqa: E402
 
 Array = NDArray[np.float64]
 PAIRS = (30, 50, 100, 200)
@@ -50,23 +56,58 @@ def world(
     return np.round(5 * norm.cdf(gold)), similarity, rungs, true
 
 
-def rule(gold: Array, similarity: Array, rungs: Sequence[int], each: int = 1) -> int:
-    """Return the candidate that the toolkit takes; a source has so many pairs `each`."""
+@dataclass(frozen=True)
+class Setting:
+    """What is the same in all worlds: see the options of the same names."""
+
+    each: int = 1
+    judged: int = 0
+    grader: float = 0.88
+    favours: float = 0.0
+    refused: float = 0.0
+
+
+def graded(generator: np.random.Generator, gold: Array, tuned: Array, setting: Setting) -> Array:
+    """Return a language model's grades (B,) of pairs with these gold scores and tuned similarities."""
+    truth, errors = ((column - column.mean()) / column.std() for column in (gold, tuned))
+    errors -= truth * (errors @ truth) / len(truth)
+    own = generator.standard_normal(len(gold))
+    wrong = setting.favours * errors / errors.std() + np.sqrt(1 - setting.favours**2) * own
+    found: Array = setting.grader * truth + np.sqrt(1 - setting.grader**2) * wrong
+    return found
+
+
+def rule(
+    gold: Array, similarity: Array, rungs: Sequence[int], setting: Setting, generator: np.random.Generator
+) -> int:
+    """Return the candidate that the toolkit takes; a language model alone graded the last pairs."""
+    n = len(gold) - setting.judged
     texts = [f"{i}" for i in range(2 * len(gold))]
-    sources = [f"{i // each}" for i in range(len(gold))]
+    sources = [f"{i // setting.each}" for i in range(len(gold))]
     pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)), source_ids=sources)
-    return select_simplest(*resampled([pairs], [[column] for column in similarity]), rungs).chosen
+    own, judged = pairs.take(list(range(n)), "own"), None
+    if setting.judged:
+        grades = graded(generator, gold, similarity[1], setting)
+        rest = replace(pairs, score=grades).take(list(range(n, len(gold))), "judged")
+        judged = JudgedPairs("grader", grades[:n], rest)
+    refused = generator.random(len(rungs)) < setting.refused
+    candidates = [
+        Candidate(0 if number == 0 else 1, rung, [column[:n], column[n:]], refused=bool(number and lost))
+        for number, (rung, column, lost) in enumerate(zip(rungs, similarity, refused, strict=True))
+    ]
+    return choose(candidates, [own], judged).chosen
 
 
-def maximum(gold: Array, similarity: Array, *_: object) -> int:
-    """Return the candidate with the highest figure."""
-    return int(np.argmax([spearmanr(gold, column).statistic for column in similarity]))
+def maximum(gold: Array, similarity: Array, _: object, setting: Setting, __: object) -> int:
+    """Return the candidate with the highest figure by people's grades."""
+    n = len(gold) - setting.judged
+    return int(np.argmax([spearmanr(gold[:n], column[:n]).statistic for column in similarity]))
 
 
 RULES: dict[str, Callable[..., int]] = {"rule": rule, "maximum": maximum}
 
 
-def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], each: int) -> dict[str, Any]:
+def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], setting: Setting) -> dict[str, Any]:
     """Return how often a tuned model is taken, and its true gain, by rule, kind of run, pairs and gain."""
     found: dict[str, Any] = {}
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
@@ -74,8 +115,9 @@ def simulate(worlds: int, gains: Sequence[float], sizes: Sequence[int], each: in
         unit, taken = f"{name}, {pairs} pairs, true gain {gain:+.2f}", []
         for number in range(worlds):
             seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
-            made = world(np.random.default_rng(seeds), pairs, evaluations, shares, gain)
-            chosen = [choice(*made[:3], each) for choice in RULES.values()]
+            generator = np.random.default_rng(seeds)
+            made = world(generator, pairs + setting.judged, evaluations, shares, gain)
+            chosen = [choice(*made[:3], setting, generator) for choice in RULES.values()]
             taken.append([made[3][one] - _SPEARMAN if one else np.nan for one in chosen])
         adopted = (~np.isnan(taken)).mean(axis=0).tolist()
         worth = (np.nansum(taken, axis=0) / worlds).tolist()
@@ -91,8 +133,15 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=400, help="for each figure")
     parser.add_argument("--pairs", type=int, nargs="+", default=PAIRS, help="held out")
     parser.add_argument("--each", type=int, default=1, help="pairs of a source")
+    parser.add_argument("--judged", type=int, default=0, help="pairs that a language model alone graded")
+    parser.add_argument("--grader", type=float, default=0.88, help="correlation of its grades with gold")
+    parser.add_argument(
+        "--favours", type=float, default=0.0, help="share of its errors that tuned weights make"
+    )
+    parser.add_argument("--refused", type=float, default=0.0, help="share of candidates that guards refuse")
     asked = parser.parse_args()
-    save_results("operating-curve", simulate(asked.worlds, asked.gains, asked.pairs, asked.each))
+    setting = Setting(asked.each, asked.judged, asked.grader, asked.favours, asked.refused)
+    save_results("operating-curve", simulate(asked.worlds, asked.gains, asked.pairs, setting))
 
 
 if __name__ == "__main__":

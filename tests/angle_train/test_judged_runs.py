@@ -89,17 +89,20 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
     code, out, err = program("fit", *given)
     assert code == 0, err
     assert "gpt-x: 40 judged pairs left out: they train or choose" in err
-    assert "test: 30 graded by you and 40 by gpt-x count like " in out
+    assert "test: 30 graded by you and 35 by gpt-x count like " in out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     notes = {
         result["model"]: result.get("judged") for result in report["results"] if result["role"] == "test"
     }
-    assert {note["judged"] for note in notes.values()} == {40}
+    assert {note["judged"] for note in notes.values()} == {35}
     assert all(result.get("judged") is None for result in report["results"] if result["role"] == "dev")
-    assert {note["role"]: note["pairs"] for note in report["data"]}["judged"] == 10
+    sizes = {note["role"]: note["pairs"] for note in report["data"]}
+    assert (sizes["judged"], sizes["judged dev"]) == (5, 5)  # what chooses does not measure
+    assert report["details"]["choice"]["judged"] == 5
+    assert "on the dev pairs and 5 that a language model graded" in err
     assert "--judged" in report["details"]["command"]
     for name in ("README.md", "report.html"):
-        assert "30 graded by you and 40 by gpt-x" in (tmp_path / "out" / name).read_text()
+        assert "30 graded by you and 35 by gpt-x" in (tmp_path / "out" / name).read_text()
     assert "already finished" in program("fit", *given)[2]
     grades = tmp_path / "judged" / "scores.jsonl"
     rows = [json.loads(line) for line in grades.read_text().splitlines()]
@@ -107,3 +110,38 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
     code, _, err = program("fit", *given)
     assert code == 1
     assert "judged pairs" in err
+
+
+def test_without_test_pairs_the_grades_help_to_choose_alone(program, files, tmp_path):
+    given = [
+        "fit", "--data", files["train"], "--dev", files["dev"], "--out", tmp_path / "out", "--recipe",
+        files["recipe"], "--judged", files["judged"], "--backbone", files["model"],
+    ]  # fmt: skip
+    code, out, err = program(*given)
+    assert code == 0, err
+    assert "dev: gpt-x graded 20 of the 20 pairs, and 40 pairs more" in err
+    assert "20 graded" not in out
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["details"]["choice"]["judged"] == 40
+    assert {result["role"] for result in report["results"]} == {"dev"}
+    assert "dev pairs and 40 that a language model graded" in (tmp_path / "out" / "report.html").read_text()
+    code, _, err = program(*given, "--dev", files["test"], "--overwrite")
+    assert (code, err.splitlines()[-1]) == (
+        1,
+        "angle-train: error: --judged goes with one --dev: the pairs that people graded must be a sample of "
+        "those that it graded",
+    )
+
+
+def test_grades_that_say_nothing_of_the_dev_pairs_choose_nothing(program, files, tmp_path):
+    path = tmp_path / "judged" / "scores.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    scores = np.random.default_rng(3).permutation([row["score"] for row in rows])
+    write_jsonl(path, [row | {"score": score} for row, score in zip(rows, scores.tolist(), strict=True)])
+    code, _, err = program(
+        "fit", "--data", files["train"], "--dev", files["dev"], "--out", tmp_path / "out", "--recipe",
+        files["recipe"], "--judged", files["judged"], "--backbone", files["model"],
+    )  # fmt: skip
+    assert code == 0, err
+    assert "gpt-x chooses nothing: its grades do not go with people's" in err
+    assert "judged" not in json.loads((tmp_path / "out" / "report.json").read_text())["details"]["choice"]

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from train_runs import pair_set
 
-from angle_train.training.choosing import TOO_FEW, resampled, select_simplest, what_pairs_show
+from angle_train.data.judged import JudgedPairs
+from angle_train.training import choosing
+from angle_train.training.choosing import (
+    TOO_FEW,
+    Candidate,
+    resampled,
+    select_simplest,
+    what_pairs_show,
+)
 
 
 def ranking(gold, quality, seed):
@@ -151,3 +159,49 @@ def test_sets_of_one_size_are_resampled_apart():
     single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
     spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
     assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)
+
+
+def judged_by(grades, people):
+    """What a grader says of all pairs, of which people graded the first `people`."""
+    whole = pairs(grades)
+    rest = whole.take(list(range(people, len(grades))), "gpt-x")
+    return JudgedPairs("gpt-x", grades[:people], rest)
+
+
+def choice_of_30(grader, tuned, backbone=POOR):
+    """What 30 pairs graded by people and 270 by a grader choose."""
+    own = pairs(GOLD[:30])
+    cut = [[column[0][:30], column[0][30:]] for column in (backbone, tuned)]
+    candidates = [Candidate(0, 0, cut[0]), Candidate(9, 1, cut[1])]
+    return choosing.choose(candidates, [own], judged_by(grader, 30) if grader is not None else None)
+
+
+BETTER = [ranking(GOLD, 0.6, 5)]
+
+
+def test_a_good_graders_pairs_find_a_gain_that_few_grades_of_people_do_not():
+    alone, helped = choice_of_30(None, BETTER), choice_of_30(ranking(GOLD, 0.9, 4), BETTER)
+    assert (alone.chosen, alone.judged) == (0, 0)
+    assert (helped.chosen, helped.judged) == (1, 270)
+    assert helped.confidence > 0.97 > 0.9 > alone.confidence
+    assert " and 270 that a language model graded" in helped.sentence("step 9", "dev pairs" + helped.beside())
+    assert helped.to_dict()["judged"] == 270
+
+
+def test_a_grader_that_favours_the_tuned_weights_does_not_choose_them():
+    # Its grades follow the tuned weights more than the truth; on people's pairs that shows, and is taken off.
+    equal = [ranking(GOLD, 0.3, 6)]
+    favours = 0.5 * GOLD + equal[0]
+    assert np.corrcoef(favours, equal[0])[0, 1] > np.corrcoef(favours, POOR[0])[0, 1] + 0.3
+    choice = choice_of_30(favours, equal)
+    assert (choice.chosen, choice.judged) == (0, 270)
+    trusted = choose([pairs(favours)], [POOR, equal], [0, 1])
+    assert trusted.chosen == 1
+
+
+def test_a_useless_grader_leaves_the_choice_of_people_alone(caplog):
+    useless = np.random.default_rng(8).standard_normal(300)
+    with caplog.at_level("INFO"):
+        choice = choice_of_30(useless, BETTER)
+    assert choice == choice_of_30(None, BETTER)
+    assert "gpt-x chooses nothing: its grades do not go with people's" in caplog.text
