@@ -30,8 +30,8 @@ _keep = partial(
 )
 _judged = partial(
     option,
-    "Many pairs that a language model graded, the graded ones among them, to make the figures (and in fit the "
-    "choice by dev pairs) surer: run of angle-data llm-score, or file.",
+    "Many pairs that a language model graded, the graded ones among them, to make the figures (in fit the "
+    "choice by dev pairs, too) surer: run of angle-data llm-score, or file.",
     None,
 )
 _drop_leaks = partial(option, "Leave out training pairs that are also dev or test pairs.", False)
