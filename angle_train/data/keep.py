@@ -22,7 +22,7 @@ MOST = 5_000
 """So many texts are kept at most, drawn by hash: each of their neighbours is looked for among all of them."""
 FEWEST = 8
 _OWN = 2_000  # of the user's texts at most, so that general text is not lost among them
-_GENERAL = ("texts.jsonl", "genres.jsonl")
+_GENERAL = ("texts.jsonl", "genres.jsonl", "long.jsonl")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
     },
     "test": {
         "bug-titles": ("bug-duplicates", "validation", None),
+        "bug-reports": ("bug-duplicates", "validation", 300),
         "community-questions": ("cqa-qatarliving", "test", None),
         "mrpc": ("mrpc", "test", None),
         "sick": ("sick-r", "test", 1500),
@@ -44,10 +45,14 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
     },
 }
 """Part -> guard -> data set, split, and how many pairs, drawn once; none for all."""
+_CHARACTERS = 2_000  # of a whole report
 
 
 def guards(part: str) -> list[str]:
-    """Write the guards of a part as files of pairs, and return these; of a bug report the title is taken."""
+    """Write the guards of a part as files of pairs, and return these.
+
+    Of a bug report the title is taken, or for `bug-reports` as much as a model may read.
+    """
     files = []
     for name, (data, split, most) in PARTS[part].items():
         found: list[dict[str, Any]] = []
@@ -55,8 +60,10 @@ def guards(part: str) -> list[str]:
             one, other = (
                 row[field] for field in row if field in ("sentence1", "sentence2", "text1", "text2")
             )
-            if data == "bug-duplicates":
+            if name == "bug-titles":
                 one, other = (text.split("\n")[0].strip() for text in (one, other))
+            elif name == "bug-reports":
+                one, other = (text[:_CHARACTERS] for text in (one, other))
             found.append({"text1": one, "text2": other, "score": row.get("score", row.get("label"))})
         random.Random(0).shuffle(found)
         files.append(str(OUT / part / f"{name}.jsonl"))
