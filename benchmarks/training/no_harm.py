@@ -2,6 +2,7 @@
 
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/no_harm.py --set epochs=2 average_with_backbone=0
     … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
+    … --part test --model runs/cloud-ops/model  # measure this model, with intervals; train none
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
@@ -22,6 +23,7 @@ from llm_supervised import cloud_ops, data_sets, rows_of  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
+from angle_train import evaluate  # noqa: E402
 from angle_train.options import FitOptions  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.run import fit  # noqa: E402
@@ -71,14 +73,25 @@ def guards(part: str) -> list[str]:
     return files
 
 
+def measured(model: str, part: str) -> str:
+    """Return the tables of `eval` on the demo's pairs and the guards of a part, beside untouched MiniLM."""
+    against = {"baseline": str(minilm(6))}
+    own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=part, **against)
+    return f"{own}\n{evaluate(model, pairs=guards(part), **against)}"
+
+
 def main() -> None:
     """Train with every seed and print gains and losses."""
     parser = options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--part", choices=list(PARTS), default="dev")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
+    parser.add_argument("--model", metavar="DIR", help="measure this one in place of training")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
+    if arguments.model:
+        print(measured(arguments.model, arguments.part))
+        return
     task = cloud_ops()
     data = data_sets(task)["all"]
     recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides(parse_settings(arguments.set))
