@@ -18,7 +18,7 @@ from angle_data.text import counted
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
 from angle_train.data.judged import (
-    FEWEST_JUDGED,
+    FEWEST_TO_CHOOSE,
     ONE_SET,
     JudgedPairs,
     halves,
@@ -271,7 +271,7 @@ def with_judged(data: RunData, spec: str) -> RunData:
     if not data.test:
         return replace(data, judged_dev=match_judged(spec, data.dev[0], [data.train]))
     test = match_judged(spec, data.test[0], [data.train, *data.dev])
-    if len(data.dev) != 1 or judged_of(spec, data.dev[0]) < FEWEST_JUDGED or len(test.rest) < 2:
+    if len(data.dev) != 1 or judged_of(spec, data.dev[0]) < FEWEST_TO_CHOOSE or len(test.rest) < 2:
         return replace(data, judged=test)
     dev = match_judged(spec, data.dev[0], [data.train, *data.test])
     half_to_choose, half_to_test = halves(test.rest)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from angle_data.text import counted
 from angle_train.data.hold_out import connected
-from angle_train.data.judged import JudgedPairs
+from angle_train.data.judged import FEWEST_TO_CHOOSE, JudgedPairs
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.judged import NO_HELP, Grades, correct_all, figures_of, unused
 from angle_train.evaluation.power import SPREAD
@@ -197,6 +197,10 @@ def with_grades(
     if _sizes([pairs])[0] < _FEWEST:
         return None
     grades = Grades(pairs.score, np.append(judged.grades, judged.rest.score))
+    if grades.both.sum() < FEWEST_TO_CHOOSE:
+        few = f"fewer than {FEWEST_TO_CHOOSE} pairs have both grades"
+        log.info("%s chooses nothing: %s", judged.grader, few)
+        return None
     similarities = {str(number): np.concatenate(columns) for number, columns in enumerate(candidates)}
     figures = figures_of(grades, similarities, resamples=MOST_RESAMPLES)
     if why := unused(grades, figures.agreement):

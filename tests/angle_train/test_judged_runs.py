@@ -1,12 +1,19 @@
 """`--judged` of `eval` and `fit`: many pairs that a language model graded beside few of people's."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from train_runs import write
 
 from angle_data.jsonl import write_jsonl
+from angle_train.data import splits
+from angle_train.data.leaks import pair_keys
+from angle_train.inputs import load_data
+from angle_train.options import FitOptions
+from angle_train.recipe import Recipe
+from angle_train.training import choosing
 
 FAST = "[training]\nepochs = 2\nbatch_size = 16\nlearning_rate = 1e-3\nevals_per_epoch = 1\n"
 
@@ -89,20 +96,18 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
     code, out, err = program("fit", *given)
     assert code == 0, err
     assert "gpt-x: 40 judged pairs left out: they train or choose" in err
-    assert "test: 30 graded by you and 35 by gpt-x count like " in out
+    assert "test: 30 graded by you and 40 by gpt-x count like " in out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     notes = {
         result["model"]: result.get("judged") for result in report["results"] if result["role"] == "test"
     }
-    assert {note["judged"] for note in notes.values()} == {35}
+    assert {note["judged"] for note in notes.values()} == {40}
     assert all(result.get("judged") is None for result in report["results"] if result["role"] == "dev")
-    sizes = {note["role"]: note["pairs"] for note in report["data"]}
-    assert (sizes["judged"], sizes["judged dev"]) == (5, 5)  # what chooses does not measure
-    assert report["details"]["choice"]["judged"] == 5
-    assert "on the dev pairs and 5 that a language model graded" in err
+    assert {note["role"]: note["pairs"] for note in report["data"]}["judged"] == 10
+    assert "judged" not in report["details"]["choice"]  # 20 dev pairs are too few
     assert "--judged" in report["details"]["command"]
     for name in ("README.md", "report.html"):
-        assert "30 graded by you and 35 by gpt-x" in (tmp_path / "out" / name).read_text()
+        assert "30 graded by you and 40 by gpt-x" in (tmp_path / "out" / name).read_text()
     assert "already finished" in program("fit", *given)[2]
     grades = tmp_path / "judged" / "scores.jsonl"
     rows = [json.loads(line) for line in grades.read_text().splitlines()]
@@ -112,10 +117,37 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
     assert "judged pairs" in err
 
 
-def test_without_test_pairs_the_grades_help_to_choose_alone(program, files, tmp_path):
+@pytest.fixture
+def enough(files, monkeypatch):
+    """Files whose 20 dev pairs are enough for a language model to help to choose."""
+    for module in (splits, choosing):
+        monkeypatch.setattr(module, "FEWEST_TO_CHOOSE", 20)
+    return files
+
+
+def test_what_helps_to_choose_does_not_measure(program, enough, tmp_path):
+    options = {
+        "--data": enough["train"], "--dev": enough["dev"], "--test": enough["test"], "--out": tmp_path / "out",
+        "--judged": enough["judged"], "--recipe": enough["recipe"], "--backbone": enough["model"],
+    }  # fmt: skip
+    code, out, err = program("fit", *[part for pair in options.items() for part in pair])
+    assert code == 0, err
+    assert "test: 30 graded by you and 35 by gpt-x count like " in out
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    sizes = {note["role"]: note["pairs"] for note in report["data"]}
+    assert (sizes["judged"], sizes["judged dev"]) == (5, 5)
+    assert report["details"]["choice"]["judged"] == 5
+    assert "on the dev pairs and 5 that a language model graded" in err
+    data, _ = load_data(FitOptions(**{key[2:]: [value] if key in ("--data", "--dev", "--test") else value
+                                      for key, value in options.items()}
+                                   | {"recipe": Recipe.from_toml(Path(enough["recipe"]))}))  # fmt: skip
+    assert not set(pair_keys(data.judged.rest)) & set(pair_keys(data.judged_dev.rest))
+
+
+def test_without_test_pairs_the_grades_help_to_choose_alone(program, enough, tmp_path):
     given = [
-        "fit", "--data", files["train"], "--dev", files["dev"], "--out", tmp_path / "out", "--recipe",
-        files["recipe"], "--judged", files["judged"], "--backbone", files["model"],
+        "fit", "--data", enough["train"], "--dev", enough["dev"], "--out", tmp_path / "out", "--recipe",
+        enough["recipe"], "--judged", enough["judged"], "--backbone", enough["model"],
     ]  # fmt: skip
     code, out, err = program(*given)
     assert code == 0, err
@@ -125,7 +157,7 @@ def test_without_test_pairs_the_grades_help_to_choose_alone(program, files, tmp_
     assert report["details"]["choice"]["judged"] == 40
     assert {result["role"] for result in report["results"]} == {"dev"}
     assert "dev pairs and 40 that a language model graded" in (tmp_path / "out" / "report.html").read_text()
-    code, _, err = program(*given, "--dev", files["test"], "--overwrite")
+    code, _, err = program(*given, "--dev", enough["test"], "--overwrite")
     assert (code, err.splitlines()[-1]) == (
         1,
         "angle-train: error: --judged goes with one --dev: the pairs that people graded must be a sample of "
@@ -133,15 +165,24 @@ def test_without_test_pairs_the_grades_help_to_choose_alone(program, files, tmp_
     )
 
 
-def test_grades_that_say_nothing_of_the_dev_pairs_choose_nothing(program, files, tmp_path):
+def test_grades_that_say_nothing_of_the_dev_pairs_choose_nothing(program, enough, tmp_path):
     path = tmp_path / "judged" / "scores.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     scores = np.random.default_rng(3).permutation([row["score"] for row in rows])
     write_jsonl(path, [row | {"score": score} for row, score in zip(rows, scores.tolist(), strict=True)])
     code, _, err = program(
-        "fit", "--data", files["train"], "--dev", files["dev"], "--out", tmp_path / "out", "--recipe",
-        files["recipe"], "--judged", files["judged"], "--backbone", files["model"],
+        "fit", "--data", enough["train"], "--dev", enough["dev"], "--out", tmp_path / "out", "--recipe",
+        enough["recipe"], "--judged", enough["judged"], "--backbone", enough["model"],
     )  # fmt: skip
     assert code == 0, err
     assert "gpt-x chooses nothing: its grades do not go with people's" in err
     assert "judged" not in json.loads((tmp_path / "out" / "report.json").read_text())["details"]["choice"]
+
+
+def test_few_dev_pairs_are_left_to_people(program, files, tmp_path):
+    code, _, err = program(
+        "fit", "--data", files["train"], "--dev", files["dev"], "--out", tmp_path / "out", "--recipe",
+        files["recipe"], "--judged", files["judged"], "--backbone", files["model"],
+    )  # fmt: skip
+    assert code == 0, err
+    assert "gpt-x chooses nothing: fewer than 40 pairs have both grades" in err

@@ -168,24 +168,24 @@ def judged_by(grades, people):
     return JudgedPairs("gpt-x", grades[:people], rest)
 
 
-def choice_of_30(grader, tuned, backbone=POOR):
-    """What 30 pairs graded by people and 270 by a grader choose."""
-    own = pairs(GOLD[:30])
-    cut = [[column[0][:30], column[0][30:]] for column in (backbone, tuned)]
+def choice_of_40(grader, tuned, backbone=POOR):
+    """What 40 pairs graded by people and 260 by a grader choose."""
+    own = pairs(GOLD[:40])
+    cut = [[column[0][:40], column[0][40:]] for column in (backbone, tuned)]
     candidates = [Candidate(0, 0, cut[0]), Candidate(9, 1, cut[1])]
-    return choosing.choose(candidates, [own], judged_by(grader, 30) if grader is not None else None)
+    return choosing.choose(candidates, [own], judged_by(grader, 40) if grader is not None else None)
 
 
 BETTER = [ranking(GOLD, 0.6, 5)]
 
 
 def test_a_good_graders_pairs_find_a_gain_that_few_grades_of_people_do_not():
-    alone, helped = choice_of_30(None, BETTER), choice_of_30(ranking(GOLD, 0.9, 4), BETTER)
+    alone, helped = choice_of_40(None, BETTER), choice_of_40(ranking(GOLD, 0.9, 4), BETTER)
     assert (alone.chosen, alone.judged) == (0, 0)
-    assert (helped.chosen, helped.judged) == (1, 270)
+    assert (helped.chosen, helped.judged) == (1, 260)
     assert helped.confidence > 0.97 > 0.9 > alone.confidence
-    assert " and 270 that a language model graded" in helped.sentence("step 9", "dev pairs" + helped.beside())
-    assert helped.to_dict()["judged"] == 270
+    assert " and 260 that a language model graded" in helped.sentence("step 9", "dev pairs" + helped.beside())
+    assert helped.to_dict()["judged"] == 260
 
 
 def test_a_grader_that_favours_the_tuned_weights_does_not_choose_them():
@@ -193,8 +193,8 @@ def test_a_grader_that_favours_the_tuned_weights_does_not_choose_them():
     equal = [ranking(GOLD, 0.3, 6)]
     favours = 0.5 * GOLD + equal[0]
     assert np.corrcoef(favours, equal[0])[0, 1] > np.corrcoef(favours, POOR[0])[0, 1] + 0.3
-    choice = choice_of_30(favours, equal)
-    assert (choice.chosen, choice.judged) == (0, 270)
+    choice = choice_of_40(favours, equal)
+    assert (choice.chosen, choice.judged) == (0, 260)
     trusted = choose([pairs(favours)], [POOR, equal], [0, 1])
     assert trusted.chosen == 1
 
@@ -202,6 +202,6 @@ def test_a_grader_that_favours_the_tuned_weights_does_not_choose_them():
 def test_a_useless_grader_leaves_the_choice_of_people_alone(caplog):
     useless = np.random.default_rng(8).standard_normal(300)
     with caplog.at_level("INFO"):
-        choice = choice_of_30(useless, BETTER)
-    assert choice == choice_of_30(None, BETTER)
+        choice = choice_of_40(useless, BETTER)
+    assert choice == choice_of_40(None, BETTER)
     assert "gpt-x chooses nothing: its grades do not go with people's" in caplog.text
