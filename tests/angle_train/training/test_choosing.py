@@ -176,7 +176,7 @@ def choice_of_40(grader, tuned, backbone=POOR):
     return choosing.choose(candidates, [own], judged_by(grader, 40) if grader is not None else None)
 
 
-BETTER = [ranking(GOLD, 0.6, 5)]
+BETTER = [ranking(GOLD, 0.55, 6)]
 
 
 def test_a_good_graders_pairs_find_a_gain_that_few_grades_of_people_do_not():
