@@ -128,7 +128,8 @@ def enough(files, monkeypatch):
 def test_what_helps_to_choose_does_not_measure(program, enough, tmp_path):
     options = {
         "--data": enough["train"], "--dev": enough["dev"], "--test": enough["test"],
-        "--out": tmp_path / "out", "--judged": enough["judged"], "--recipe": enough["recipe"], "--backbone": enough["model"],
+        "--out": tmp_path / "out", "--judged": enough["judged"], "--recipe": enough["recipe"],
+        "--backbone": enough["model"],
     }  # fmt: skip
     code, out, err = program("fit", *[part for pair in options.items() for part in pair])
     assert code == 0, err
