@@ -88,6 +88,7 @@ class FitKeywords(RecipeKeywords, total=False):
     judged: Any
     teacher: Any
     teacher_pairs: Any
+    dev_search: Any
     test_search: Any
     scale: str | None
     drop_leaks: bool

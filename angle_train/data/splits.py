@@ -50,6 +50,7 @@ class RunData:
         dropped: How many training pairs were left out, by reason.
         judged: What a language model says of the test pairs and of others, if it was asked.
         searches: Searches that nothing is chosen on.
+        dev_searches: Searches that choose the weights, beside `dev` or alone.
     """
 
     train: PairSet
@@ -63,6 +64,17 @@ class RunData:
     dropped: dict[str, int] = field(default_factory=dict)
     judged: JudgedPairs | None = None
     searches: Sequence[SearchSet] = ()
+    dev_searches: Sequence[SearchSet] = ()
+
+    @property
+    def choosing(self) -> list[PairSet | SearchSet]:
+        """What chooses the weights: pairs, then searches; none if parts of the human-graded pairs do."""
+        return [*self.dev, *self.dev_searches]
+
+    @property
+    def chose(self) -> list[PairSet]:
+        """The pairs that choose the weights; of dev searches each query with what it should find."""
+        return [*self.dev, *(searched.pairs() for searched in self.dev_searches)]
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
@@ -107,7 +119,8 @@ class LoadedPairs(NamedTuple):
 def load_sets(options: FitOptions) -> LoadedPairs:
     """Load all labelled pairs of a run.
 
-    Without dev sources and human-graded pairs, the validation splits of the data are the dev sets.
+    Without dev sources, dev searches and human-graded pairs, the validation splits of the data are the dev
+    sets.
 
     Raises:
         InputError: A source cannot be used.
@@ -119,7 +132,7 @@ def load_sets(options: FitOptions) -> LoadedPairs:
     data, human, dev = options.data or (), options.human or (), options.dev or ()
     sets = load(data, "train", "train", one_score=True)
     graded = load(human, "train", "train")
-    if not dev and not human:
+    if not (dev or human or options.dev_search):
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
     dev_sets = distinct_names(load(dev, "validation", "dev"))
     test_sets = distinct_names(load(options.test or (), "test", "test"))
@@ -130,12 +143,17 @@ def load_sets(options: FitOptions) -> LoadedPairs:
 
 
 def assign_uses(
-    given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False, searches: Sequence[SearchSet] = ()
+    given: LoadedPairs,
+    recipe: Recipe,
+    *,
+    drop_leaks: bool = False,
+    searches: Sequence[SearchSet] = (),
+    dev_searches: Sequence[SearchSet] = (),
 ) -> RunData:
     """Decide what each of the given pairs is used for; the recipe is settled.
 
-    Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
-    held out, and without any labels, of the pairs that a teacher scored.
+    Without dev sets and dev searches, parts of the human-graded pairs take turns; without these, a tenth of
+    the others is held out, and without any labels, of the pairs that a teacher scored.
 
     Raises:
         InputError: Nothing is left to train on, or to choose the weights with.
@@ -145,23 +163,33 @@ def assign_uses(
         human = replace(human, weight=human.weight * recipe.training.human_weight)
     if others is not None:
         _check_scores(others if human is None else join([others, human]), recipe.objective)
-    if not dev and human is None:
+    if not dev and not dev_searches and human is None:
         if others is not None:
             others, held_out = _held_out(others, recipe.training.seed)
         else:
             taught, held_out = _held_out(given.training, recipe.training.seed)
         dev = [held_out]
-    measured = [*dev, *test, *(searched.pairs() for searched in searches)]
+    measured = [*dev, *test, *(searched.pairs() for searched in (*searches, *dev_searches))]
     others, human, dropped = _leave_out(others, human, measured if drop_leaks else None)
     if taught is not None:
         log.info("%s: ranked among themselves, not with other scores", taught.name)
         others = _joined([pairs for pairs in (others, taught) if pairs is not None])
     train = together(others, human, recipe.objective)
-    if human is not None and not dev:
+    if human is not None and not dev and not dev_searches:
         check_enough(human)
     if len({*train.scales()} - {APART}) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, taught, dropped=dropped, searches=searches)
+    return RunData(
+        train,
+        dev,
+        test,
+        human,
+        others,
+        taught,
+        dropped=dropped,
+        searches=searches,
+        dev_searches=dev_searches,
+    )
 
 
 def _leave_out(
@@ -246,18 +274,20 @@ def with_judged(data: RunData, spec: str) -> RunData:
     """
     if len(data.test) != 1:
         raise InputError(ONE_SET.format("--test"))
-    return replace(data, judged=match_judged(spec, data.test[0], [data.train, *data.dev]))
+    return replace(data, judged=match_judged(spec, data.test[0], [data.train, *data.chose]))
 
 
 def run_leaks(data: RunData) -> list[Leak]:
     """Return what every measured set shares with what was learned from, and warn of shared pairs."""
     found = []
-    if not data.dev and data.human is not None and data.others is not None:
+    if not data.choosing and data.human is not None and data.others is not None:
         # Each part is measured by a run on all of the other pairs; those that it shares were left out.
         found.append(find_leaks("training", holding(data.others), "dev", holding(data.human)))
         log.info(SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
-    train, dev = holding(data.train), [holding(pairs) for pairs in data.dev]  # once for all measured sets
-    for role, pairs in [*data.evaluated, *(("test", searched.pairs()) for searched in data.searches)]:
+    train, dev = holding(data.train), [holding(pairs) for pairs in data.chose]  # once for all measured sets
+    searched = [("dev", one.pairs()) for one in data.dev_searches]
+    searched += [("test", one.pairs()) for one in data.searches]
+    for role, pairs in [*data.evaluated, *searched]:
         measured = holding(pairs)
         for origin, seen in [("training", train), *(("dev", own) for own in dev if role == "test")]:
             leak = find_leaks(origin, seen, role, measured)
