@@ -199,10 +199,11 @@ def fit(
     if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
         raise InputError(f"{missing[0]}: got None; give a path")
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
+    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe, refuse_dropped
 
     options: dict[str, Any] = dict(keywords)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
+    refuse_dropped(options)
     check_names("fit", options, list(FitKeywords.__annotations__))
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
@@ -299,6 +300,9 @@ def train(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle_train.train")
+    from angle_train.recipe import refuse_dropped
+
+    refuse_dropped(keywords)
     check_names("train", keywords, list(TrainKeywords.__annotations__))
     from angle_train.in_memory import TrainCall, train_in_memory
 

@@ -159,8 +159,6 @@ def assign_uses(
         InputError: Nothing is left to train on, or to choose the weights with.
     """
     others, human, dev, test, taught = given
-    if human is not None:
-        human = replace(human, weight=human.weight * recipe.training.human_weight)
     if others is not None:
         _check_scores(others if human is None else join([others, human]), recipe.objective)
     if not dev and not dev_searches and human is None:

@@ -66,7 +66,8 @@ def so_far(sets: Sequence[DevSet], before: Columns, now: Columns) -> str:
     every = zip(sets, before, now, strict=True)
     if rows := [(one, old, new) for one, old, new in every if isinstance(one, SearchSet)]:
         searches = [one for one, _, _ in rows]
-        old, new = (100 * mean_figure(searches, [row[at] for row in rows]) for at in (1, 2))
+        old = 100 * mean_figure(searches, [column for _, column, _ in rows])
+        new = 100 * mean_figure(searches, [column for _, _, column in rows])
         name = f"{name_of_figure(searches)} of the dev {name_of_items(searches)}"
         said.append(f"{name} {new:.1f}, {old:.1f} before")
     return "; ".join(said)
