@@ -170,7 +170,7 @@ def fit(
             must be given, unless a project says it.
         out: Directory for model and report; the same call goes on there, or reopens what is finished. As
             `backbone`.
-        dev: Pairs that choose the checkpoint.
+        dev: Pairs that choose the checkpoint, beside the searches of `dev_search` if both are given.
         test: Pairs to report on.
         recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
             was told that the pairs are for (`purpose`), else `default`.
@@ -179,8 +179,9 @@ def fit(
         **keywords: `human` (human-graded training pairs), `keep` (texts that stay as similar to each other as
             the backbone finds them), `guard` (labelled pairs of other text that must not get worse),
             `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
-            `judged` (many pairs that a language model graded, the test pairs among them), `test_search`
-            (searches to report on: folders in BEIR's layout), the command's other options (`scale`,
+            `judged` (many pairs that a language model graded, the test pairs among them), `dev_search` and
+            `test_search` (searches that choose the checkpoint, and to report on: folders in BEIR's layout),
+            the command's other options (`scale`,
             `drop_leaks`, `overwrite`, `device`, `report_to`, `merge_back`; `require_better` decides the
             command's exit code alone), and any value of the recipe by its name: `epochs=3`,
             `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
@@ -198,14 +199,15 @@ def fit(
     if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
         raise InputError(f"{missing[0]}: got None; give a path")
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
+    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe, refuse_dropped
 
     options: dict[str, Any] = dict(keywords)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
+    refuse_dropped(options)
     check_names("fit", options, list(FitKeywords.__annotations__))
     if "merge_back" in options:
         options[MERGE_BACK] = options.pop("merge_back")
-    options["test_search"] = several(options.get("test_search")) or None
+    options |= {name: several(options.get(name)) or None for name in ("dev_search", "test_search")}
     overrides = {key: options.pop(key) for key in keys if key in options}
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
@@ -298,6 +300,9 @@ def train(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle_train.train")
+    from angle_train.recipe import refuse_dropped
+
+    refuse_dropped(keywords)
     check_names("train", keywords, list(TrainKeywords.__annotations__))
     from angle_train.in_memory import TrainCall, train_in_memory
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
-from angle_train.data.search_set import load_searches
+from angle_train.data.search_set import load_dev_searches, load_searches
 from angle_train.data.splits import RunData, assign_uses, load_sets, with_judged
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
@@ -37,13 +37,16 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
             log.info("%s", reason)
         given = load_sets(options)
         searches = load_searches(options.test_search or ())
-        searched = [found.pairs() for found in searches]
+        dev_searches = load_dev_searches(options.dev_search or ())
+        searched = [found.pairs() for found in (*searches, *dev_searches)]
         if options.teacher or options.teacher_pairs:
             from angle_train.training.teacher import with_teacher
 
             given = with_teacher(given, options, searched)
         recipe = settle(options.recipe, given.training)
-        data = assign_uses(given, recipe, drop_leaks=options.drop_leaks, searches=searches)
+        data = assign_uses(
+            given, recipe, drop_leaks=options.drop_leaks, searches=searches, dev_searches=dev_searches
+        )
         for pairs in (data.train, *data.dev, *data.test):
             warn_of_numbers(pairs)
         if options.judged:
@@ -52,7 +55,7 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         own = [] if options.teacher else own  # how alike these are is for the teacher to say
         measured = [*data.dev, *data.test, *searched]
         kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
-        guards = load_guards(options.guard or (), [data.train, *data.dev], guarded, options.scale)
+        guards = load_guards(options.guard or (), [data.train, *data.chose], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe
 
 

@@ -28,7 +28,6 @@ class RecipeKeywords(TypedDict, total=False):
     angle_weight: float | None
     cosine_tau: float | None
     in_batch_tau: float | None
-    in_batch_mean: Literal["positives", "pairs"] | None
     angle_tau: float | None
     angle_mode: AngleMode | None
     positive_score: float | None
@@ -41,7 +40,6 @@ class RecipeKeywords(TypedDict, total=False):
     pooling: Pooling | None
     frozen_layers: int | None
     lora_rank: int | None
-    lora_alpha: float | None
     lora_dropout: float | None
     lora_targets: str | None
     quantization: Literal["none", "4bit"] | None
@@ -74,7 +72,6 @@ class RecipeKeywords(TypedDict, total=False):
     keep_general: bool | None
     keep_texts: int | None
     guard_loss: float | None
-    human_weight: float | None
     folds: int | None
 
 
@@ -88,6 +85,7 @@ class FitKeywords(RecipeKeywords, total=False):
     judged: Any
     teacher: Any
     teacher_pairs: Any
+    dev_search: Any
     test_search: Any
     scale: str | None
     drop_leaks: bool

@@ -66,9 +66,14 @@ class FitOptions:
     dev: list[str] | None = option(
         "Pairs used to choose the checkpoint (rows with split dev, if split). Repeatable.",
         None,
-        shown="parts of --human in turn, else validation split, else a tenth of the data",
+        shown="--dev-search, else parts of --human in turn, else validation split, else a tenth of the data",
     )
     test: list[str] | None = option("Pairs to report on (rows with split test, if split). Repeatable.", None)
+    dev_search: list[str] | None = option(
+        "Search that chooses the checkpoint by nDCG@10, beside --dev pairs or in their place: as "
+        "--test-search, with qrels/dev.tsv. Repeatable.",
+        None,
+    )
     test_search: list[str] | None = option(
         "Search to report on: folder in BEIR's layout, or hub:ID, as of eval --search. Repeatable.", None
     )

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import SearchSet
 from angle_train.data.splits import RunData
+from angle_train.evaluation.compare import SearchView
+from angle_train.evaluation.dev_sets import mean_figure
 from angle_train.evaluation.known import KnownVectors
-from angle_train.evaluation.search import Ranking
-from angle_train.evaluation.similarity import mean_spearman
+from angle_train.evaluation.search import NDCG, Ranking
 from angle_train.report.result import Trained
+from angle_train.report.verdict import BACKBONE, TUNED
 from angle_train.training.choosing import Choice, Columns
 from angle_train.training.trainer import Training
 
@@ -31,6 +34,7 @@ class BaseFigures(NamedTuple):
         human: Those of the human-graded pairs, where parts of them choose the weights.
         kept: The embeddings (P, D) of the texts to keep, if there are any.
         found: What it finds in the test searches.
+        dev_found: What it finds in the dev searches.
     """
 
     columns: Columns
@@ -38,6 +42,7 @@ class BaseFigures(NamedTuple):
     human: NDArray[np.float64] | None
     kept: NDArray[np.float32] | None
     found: Sequence[Ranking]
+    dev_found: Sequence[Ranking]
 
 
 class HeldOut(NamedTuple):
@@ -67,18 +72,41 @@ class TuningResult:
     known: KnownVectors | None = None
 
 
-def what_was_found(data: RunData, before: Columns, outcome: TuningResult, after: Columns) -> Trained:
-    """Return the figures of a run before and after tuning."""
+def columns_that_choose(data: RunData, columns: Columns, found: Sequence[Ranking]) -> Columns:
+    """Return the columns of `RunData.choosing` and `beside`; `found` is what the dev searches found."""
+    pairs = len(data.dev)
+    searches = [ranking.figures[NDCG] for ranking in found]
+    return [*columns[:pairs], *searches, *columns[pairs : pairs + len(data.beside)]]
+
+
+def views_of(
+    searches: Sequence[SearchSet], before: Sequence[Ranking], after: Sequence[Ranking], role: str
+) -> list[SearchView]:
+    """Return searches of that role as the base model and tuned weights do them."""
+    rows = zip(searches, before, after, strict=True)
+    return [SearchView(one, {BACKBONE: old, TUNED: new}, role) for one, old, new in rows]
+
+
+def what_was_found(
+    data: RunData, before: BaseFigures, outcome: TuningResult, after: Columns, dev_found: Sequence[Ranking]
+) -> Trained:
+    """Return the figures of a run before and after tuning.
+
+    `after` and `dev_found` are what tuned weights make of the evaluated sets and of the dev searches.
+    """
     choice = outcome.choice
     held_out = outcome.held_out
     details = outcome.findings
     if held_out is None:
-        old, new = (mean_spearman(data.dev, columns) for columns in (before, after))
-        return Trained(outcome.training, data.evaluated, before, after, old, new, details)
+        old, new = (
+            mean_figure(data.choosing, columns_that_choose(data, columns, found))
+            for columns, found in ((before.columns, before.dev_found), (after, dev_found))
+        )
+        return Trained(outcome.training, data.evaluated, before.columns, after, old, new, details)
     return Trained(
         outcome.training,
         [("dev", held_out.pairs), *data.evaluated],
-        [held_out.before, *before],
+        [held_out.before, *before.columns],
         [held_out.after, *after],
         choice.scores[0],
         choice.scores[max(choice.chosen, 1)],

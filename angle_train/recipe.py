@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +19,8 @@ from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
+
+log = logging.getLogger("angle.fit")
 
 AUTO = "auto"
 """The value of a setting that is chosen from the data."""
@@ -45,6 +48,18 @@ MERGE_BACK = "average_with_backbone"
 """The key of what `fit` calls --merge-back."""
 
 
+DROPPED_KEYS: Mapping[str, tuple[object, str]] = {
+    "in_batch_mean": ("positives", "the mean over all pairs was no better (benchmarks/log/objectives.md)"),
+    "lora_alpha": (32.0, "it was 32 in every recipe; lora_rank and learning_rate do the same"),
+    "human_weight": (1.0, "no gain was ever measured; give the other rows a weight below 1"),
+}
+"""Keys that recipes had once -> the value that now holds for every run, and why there is no other.
+
+Recipes and runs of earlier versions that name them with that value stay readable. With another one they
+cannot be run again, and one line says so.
+"""
+
+
 def _refuse(problems: Sequence[str]) -> None:
     """Let pydantic refuse a section of which single values are right, but do not go together."""
     if problems:
@@ -68,8 +83,6 @@ class ObjectiveConfig:
         angle_weight: w3.
         cosine_tau: Temperature of the cosine objective; divides.
         in_batch_tau: Temperature of the in-batch objective.
-        in_batch_mean: What the in-batch term is a mean over. `positives`: a batch with 2 positives pulls as
-            hard as one with 16; `pairs`: all pairs of the batch, as in the papers, few positives pull less.
         angle_tau: Temperature of the angle objective.
         angle_mode: `symmetric` or `published`, see `terms.SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
@@ -93,7 +106,6 @@ class ObjectiveConfig:
     angle_weight: _AtLeast0 = _OPEN
     cosine_tau: _Above0 = _OPEN
     in_batch_tau: _Above0 = _OPEN
-    in_batch_mean: Literal["positives", "pairs"] = "positives"
     angle_tau: _Above0 = _OPEN
     angle_mode: AngleMode = "symmetric"
     positive_score: _Share = _OPEN
@@ -124,7 +136,6 @@ class BackboneConfig:
         pooling: From token embeddings to one per text, see `pooling.POOLINGS`. `checkpoint` keeps what the
             checkpoint has; a plain transformer is averaged, a causal language model read at its last token.
         lora_rank: Rank of LoRA adapters, which then are all that is trained; 0 trains every weight.
-        lora_alpha: The adapters' output is scaled by lora_alpha / lora_rank.
         lora_dropout: Share of the adapters' inputs that is dropped in training.
         lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
             linear layer), or names of layers with commas between.
@@ -137,7 +148,6 @@ class BackboneConfig:
 
     pooling: Pooling = "checkpoint"
     lora_rank: Annotated[int, Field(ge=0)] = 0
-    lora_alpha: _Above0 = 32.0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
     frozen_layers: Annotated[int, Field(ge=0)] = 0
@@ -207,7 +217,6 @@ class TrainingConfig:
         keep_texts: So many of the texts to keep are encoded in each step.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
             see `training.guards`.
-        human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.
     """
@@ -239,7 +248,6 @@ class TrainingConfig:
     keep_general: bool = False
     keep_texts: _Two = 8
     guard_loss: _AtLeast0 = 1.0
-    human_weight: _Above0 = 1.0
     folds: _Two = 5
 
 
@@ -270,21 +278,34 @@ class Recipe:
                 them are named in one line.
         """
         try:
-            return cls.from_tables(tomllib.loads(path.read_text(encoding="utf-8")))
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            sections = [part for part in tables.values() if isinstance(part, dict)]
+            gone = [key for part in sections for key in part if key in DROPPED_KEYS]
+            recipe = cls.from_tables(tables)
         except (FileNotFoundError, IsADirectoryError):
             raise InputError(f"{path}: no such recipe file; check the path") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+        for key in gone:
+            log.warning("warning: %s: %s", path, dropped_key_line(key))
+        return recipe
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """Make a recipe of what a TOML file holds, see `from_toml`; keys that are None stay open."""
+        """Make a recipe of what a TOML file holds, see `from_toml`; keys that are None stay open.
+
+        Dropped keys are passed over where they have the value that now always holds.
+        """
         given = dict(tables)
         for name, part in tables.items():
             if isinstance(part, dict):
-                given[name] = {key: value for key, value in part.items() if value is not None}
+                stated = {key: value for key, value in part.items() if value is not None}
+                try:
+                    given[name] = without_dropped(stated)
+                except ValueError as error:
+                    raise InputError(str(error)) from None
         try:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
             return TypeAdapter(cls).validate_json(json.dumps(given, default=str))
@@ -314,8 +335,7 @@ class Recipe:
         """
         tables = asdict(self)
         for key, value in overrides.items():
-            if key not in _SECTION_OF:
-                raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
+            check_key(key)
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)
@@ -375,8 +395,7 @@ def parse_settings(
         section, _, key = name.strip().rpartition(".")
         if not equals or not key:
             raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
-        if key not in _SECTION_OF:
-            raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
+        check_key(key)
         if section and _SECTION_OF[key] != section:
             raise InputError(f"--set {setting}: {key} is in section {_SECTION_OF[key]!r}")
         values[key] = toml_value(text)
@@ -421,6 +440,40 @@ def find_recipe(name_or_path: str) -> Path:
         hint = _did_you_mean(name_or_path, builtin) or f"; built in: {', '.join(builtin)}"
         raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
     return builtin[name_or_path]
+
+
+def dropped_key_line(key: str) -> str:
+    """Return in a line that a key was dropped, why, and what to do."""
+    always, why = DROPPED_KEYS[key]
+    return f"{key} was dropped before 0.1.0 and is always {json.dumps(always)}: {why}; delete it"
+
+
+def refuse_dropped(names: Iterable[str]) -> None:
+    """Raise an InputError if one of the names is a dropped key."""
+    for name in names:
+        if name in DROPPED_KEYS:
+            raise InputError(dropped_key_line(name))
+
+
+def without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without dropped keys; one with another value than now holds is a ValueError."""
+    for key in values.keys() & DROPPED_KEYS.keys():
+        if values[key] != DROPPED_KEYS[key][0]:
+            raise ValueError(f"{dropped_key_line(key)} (got {values[key]!r})")
+    return {key: value for key, value in values.items() if key not in DROPPED_KEYS}
+
+
+def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return what decided a run of an earlier version, without dropped keys whose value now always holds."""
+    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
+    return {part: value for part, value in fingerprint.items() if always.get(part) != value}
+
+
+def check_key(key: str) -> None:
+    """Raise an InputError unless recipes have that key; of a dropped one it says why they have not."""
+    refuse_dropped([key])
+    if key not in _SECTION_OF:
+        raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 
 
 def _did_you_mean(name: str, known: Collection[str]) -> str:

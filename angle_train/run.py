@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,11 +29,11 @@ from angle_data.locking import hold
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluation.compare import SearchView
+from angle_train.evaluation.dev_sets import mean_figure, name_of_figure, name_of_items
 from angle_train.evaluation.known import KnownVectors
 from angle_train.evaluation.power import power_sentence
-from angle_train.evaluation.search import search_all
-from angle_train.evaluation.similarity import Embedder, mean_spearman, measure, pair_similarity
+from angle_train.evaluation.search import rank_documents, search_all
+from angle_train.evaluation.similarity import Embedder, measure, pair_similarity
 from angle_train.inputs import load_data
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
@@ -50,12 +50,19 @@ from angle_train.model.roles import AS_DOCUMENT, roles_of, set_role_prompts, tok
 from angle_train.objective.kept import Kept, kept_of
 from angle_train.objective.loss import widths
 from angle_train.options import FitOptions
-from angle_train.outcome import BaseFigures, HeldOut, TuningResult, what_was_found
+from angle_train.outcome import (
+    BaseFigures,
+    HeldOut,
+    TuningResult,
+    columns_that_choose,
+    views_of,
+    what_was_found,
+)
 from angle_train.reading import length_of_texts, reads_roles
 from angle_train.recipe import AUTO, CHECKPOINT, BackboneConfig, Recipe
 from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
-from angle_train.report.provisional import so_far, write_provisional_page
+from angle_train.report.provisional import teller
 from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
@@ -82,7 +89,7 @@ WITHOUT_TEST_PAIRS = (
 )
 _REPEATED = (
     *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test"),
-    *("test_search", "judged"),
+    *("dev_search", "test_search", "judged"),
     *("scale", "drop_leaks"),
 )
 
@@ -171,7 +178,7 @@ def fit(options: FitOptions, reason: str = "", loaded: tuple[RunData, Recipe] | 
         run = claim(run, held)
         before = measure_base_model(run, model)
         run = run_with_texts_to_keep(run, before)
-        tune = tune_on_dev_pairs if data.dev else tune_by_parts
+        tune = tune_on_dev_sets if data.choosing else tune_by_parts
         outcome = tune(run, model, before)
         report = save(run, model, before, outcome, facts | lengths)
         log.info("done in %s", duration(time.monotonic() - begun))
@@ -217,6 +224,7 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "judged pairs": data.judged,
         "judged dev pairs": data.judged_dev,
     }
+    more |= {f"dev search {searched.name}": searched for searched in data.dev_searches}
     more |= {f"test search {searched.name}": searched for searched in data.searches}
     more |= {f"guard {guard.pairs.name}": guard.pairs for guard in data.guards if guard.kind == "labelled"}
     return parts | {part: found.sha256() for part, found in more.items() if found is not None}
@@ -301,8 +309,9 @@ def measure_base_model(run: FitRun, model: SentenceTransformer) -> BaseFigures:
         kept=None if data.kept is None else embed(data.kept.texts, AS_DOCUMENT if data.train.roles else ""),
         columns=[pair_similarity(pairs, embed) for _, pairs in data.evaluated],
         guards=[pair_similarity(guard.pairs, embed) for guard in data.guards],
-        human=None if data.dev or data.human is None else pair_similarity(data.human, embed),
+        human=None if data.choosing or data.human is None else pair_similarity(data.human, embed),
         found=search_all(data.searches, base, BACKBONE),
+        dev_found=[rank_documents(searched, embed, keep=True) for searched in data.dev_searches],
     )
 
 
@@ -333,52 +342,37 @@ def claim(run: FitRun, held: ExitStack) -> FitRun:
     return replace(run, resume=take_directory(run, held))
 
 
-def tune_on_dev_pairs(run: FitRun, model: SentenceTransformer, before: BaseFigures) -> TuningResult:
-    """Train with dev pairs choosing the weights; `model` holds the final ones in rank zero."""
-    dev = run.data.dev
-    judged = run.data.judged_dev
-    untuned = before.columns[: len(run.data.choosing)]
+def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigures) -> TuningResult:
+    """Train with dev pairs and searches choosing the weights; `model` holds the final ones in rank zero."""
+    dev = run.data.choosing
+    beside = run.data.beside
+    untuned = columns_that_choose(run.data, before.columns, before.dev_found)
     guards = guards_before(run, before)
     share = run.recipe.training.average_with_backbone
-    score = mean_spearman(dev, untuned)
-    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
+    score = mean_figure(dev, untuned)
+    log.info("step 0, the untouched backbone: dev %s %.2f", name_of_figure(dev), 100 * score)
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    beside, told = run.data.choosing[len(dev) :], provisional(run, untuned[: len(dev)])
+    planned = Schedule(run.recipe.training, len(run.data.train)).steps
+    told = teller(run.options.out, dev, untuned, planned)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
-    candidates, losses = checkpoints.within(guards, found, run.data.choosing)
-    choice = choose(candidates, dev, judged)
+    candidates, losses = checkpoints.within(guards, found, [*dev, *beside])
+    choice = choose(candidates, dev, run.data.judged_dev)
     number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]
     adopt_checkpoint(run, model, taken, backbone)
-    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", "dev pairs" + choice.beside()))
+    chosen_by = f"dev {name_of_items(dev)}{choice.beside()}"
+    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by))
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
     known = evaluator.vectors.get((taken.step, taken.share))
     return TuningResult(training, choice, findings | merge, known=known)
-
-
-def provisional(run: FitRun, before: Columns) -> Callable[[int, Columns], None]:
-    """Return what tells of each evaluation: a line, and a page where no finished run's report stands."""
-    begun = time.monotonic()
-    planned = Schedule(run.recipe.training, len(run.data.train)).steps
-    page = run.options.out / "report.html"
-    free = not (run.options.out / "report.json").exists()
-
-    def told(step: int, now: Columns) -> None:
-        if free:
-            write_provisional_page(page, run.data.dev, before, now, f"step {step:,} of {planned:,}")
-        where = f" (provisional: {page})" if free else ""
-        spent = duration(time.monotonic() - begun)
-        log.info("after %s of training: %s%s", spent, so_far(run.data.dev, before, now), where)
-
-    return told
 
 
 def checkpoint_candidates(
@@ -469,10 +463,13 @@ def save(
     directory = run.directory
     known = None if has_adapters(model) else outcome.known  # merged, they make slightly other weights
     finish_training(model, run.recipe.backbone, run.load)
-    after = measure(model, [pairs for _, pairs in run.data.evaluated], TUNED, known)
-    trained = what_was_found(run.data, before.columns, outcome, after)
-    rankings = zip(run.data.searches, before.found, search_all(run.data.searches, model, TUNED), strict=True)
-    searches = [SearchView(searched, {BACKBONE: old, TUNED: new}) for searched, old, new in rankings]
+    embed = Embedder(model, TUNED, known)
+    after = [pair_similarity(pairs, embed) for _, pairs in run.data.evaluated]
+    dev_found = [rank_documents(searched, embed, keep=True) for searched in run.data.dev_searches]
+    trained = what_was_found(run.data, before, outcome, after, dev_found)
+    searches = views_of(run.data.dev_searches, before.dev_found, dev_found, "dev")
+    found = search_all(run.data.searches, model, TUNED)
+    searches += views_of(run.data.searches, before.found, found, "test")
     identity = directory.fingerprint["backbone"]
     report = make_fit_report(run.recipe, run.data, trained, identity, facts, model, searches)
     log.info("%s", report.verdict.lines[0])

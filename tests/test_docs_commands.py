@@ -150,14 +150,14 @@ def furnish(world, backbone):
     (world / "data/stsb").mkdir(parents=True)
     with gzip.open(world / "data/stsb/test.jsonl.gz", "wt") as stream:
         stream.writelines(json.dumps(row) + "\n" for row in graded)
-    search = world / "my-search"
-    (search / "qrels").mkdir(parents=True)
     good = [row for row in graded if row["score"] >= 3]
-    for name, text in (("corpus", "sentence2"), ("queries", "sentence1")):
-        found = [{"_id": f"{name}-{at}", "text": row[text]} for at, row in enumerate(good)]
-        (search / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
-    lines = [f"queries-{at}\tcorpus-{at}\t1" for at in range(len(good))]
-    (search / "qrels/test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
+    for search, split, part in (("my-search", "test", good), ("my-dev-search", "dev", good[::2])):
+        (world / search / "qrels").mkdir(parents=True)
+        for name, text in (("corpus", "sentence2"), ("queries", "sentence1")):
+            found = [{"_id": f"{name}-{at}", "text": row[text]} for at, row in enumerate(part)]
+            (world / search / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+        lines = [f"queries-{at}\tcorpus-{at}\t1" for at in range(len(part))]
+        (world / f"{search}/qrels/{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
     answered = [{"query": row["sentence1"], "positive": row["sentence2"]} for row in good]
     (world / "answered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answered))
     passages = [{"text": row[side]} for row in more + graded for side in ("sentence1", "sentence2")]

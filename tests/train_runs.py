@@ -30,6 +30,19 @@ def now(rows):
     return [row | {"sentence1": f"{row['sentence1']} now"} for row in rows]
 
 
+def search_folder(root, pairs, extra=(), split="test"):
+    """A search in a folder: the first texts of pairs are queries, the second what they should find."""
+    (root / "qrels").mkdir(parents=True)
+    documents = list(dict.fromkeys([*(row["sentence2"] for row in pairs), *extra]))
+    corpus = [{"_id": f"d{at}", "text": text} for at, text in enumerate(documents)]
+    queries = [{"_id": f"q{at}", "text": row["sentence1"]} for at, row in enumerate(pairs)]
+    write(root / "corpus.jsonl", corpus)
+    write(root / "queries.jsonl", queries)
+    lines = [f"q{at}\td{documents.index(row['sentence2'])}\t1" for at, row in enumerate(pairs)]
+    (root / f"qrels/{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
+    return root
+
+
 def turned(rows):
     """The rows with opposite scores, which the backbone ranks the wrong way round."""
     return [row | {"score": 5 - row["score"]} for row in rows]

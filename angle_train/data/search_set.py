@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 from angle_data.tables import HUB_PREFIX, identity_of, load_hub_dataset, number_of, text_of
-from angle_data.text import counted
+from angle_data.text import counted, stable_hash
 from angle_train.data.pairs import PairSet
 from angle_train.data.sources import Item, names_of, read_rows
 
@@ -30,6 +30,10 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".tsv", ".json")
 _IDS = ("_id", "id")
 _COLUMNS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "docid"), ("score",))
 _BEIR = "beir/"  # this owner keeps qrels in data sets of their own
+_DEV_SPLITS = ("dev", "validation", "valid")
+DEV_QUERIES, DEV_DOCUMENTS = 1_000, 10_000
+"""So many queries and documents a search has at most that chooses weights: it is made after every evaluation
+of a training. Relevant documents are always among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,11 @@ class SearchSet:
         return digest.hexdigest()
 
 
-def load_search(spec: str, split: str | None = None) -> SearchSet:
+def load_search(spec: str, split: str | Sequence[str] | None = None) -> SearchSet:
     """Return the search set of a folder in BEIR's layout, or of the hub (`hub:BeIR/scifact`).
 
-    `split` names the qrels; default `test`, or the only one there is.
+    `split` names the qrels; default `test`, or the only one there is. Of several names the first one that is
+    there counts, or the only qrels.
 
     Raises:
         InputError: A file is missing, empty or of another layout; names it.
@@ -103,7 +108,7 @@ def load_search(spec: str, split: str | None = None) -> SearchSet:
     return load_search_files(corpus, queries, _qrels(folder / "qrels", split), folder.resolve().name)
 
 
-def load_searches(specs: Sequence[str], split: str | None = None) -> list[SearchSet]:
+def load_searches(specs: Sequence[str], split: str | Sequence[str] | None = None) -> list[SearchSet]:
     """Return several search sets, by names that differ: sets that share one are called by their sources."""
     found = [load_search(spec, split) for spec in specs]
     names = [searched.name for searched in found]
@@ -111,6 +116,53 @@ def load_searches(specs: Sequence[str], split: str | None = None) -> list[Search
         replace(searched, name=spec) if names.count(searched.name) > 1 else searched
         for spec, searched in zip(specs, found, strict=True)
     ]
+
+
+def load_dev_searches(specs: Sequence[str]) -> list[SearchSet]:
+    """Return the searches that choose weights, by the qrels `dev` (or `validation`, or the only ones).
+
+    Of larger ones a part is drawn by hash, see `part_of`.
+    """
+    return [part_of(found, DEV_QUERIES, DEV_DOCUMENTS) for found in load_searches(specs, _DEV_SPLITS)]
+
+
+def part_of(found: SearchSet, most_queries: int, most_documents: int) -> SearchSet:
+    """Return a search with fewer queries and documents, drawn by hash, and a note that says so.
+
+    All documents that are relevant for one of its queries are among them, and the rest is drawn whatever a
+    model makes of it: so it is easier than the whole search, and for all models alike.
+    """
+    asked = sorted(_drawn(found.query_ids, most_queries))
+    relevant = {place for row in asked for place in found.grades[row]}
+    others = [place for place in range(len(found.ids)) if place not in relevant]
+    more = _drawn([found.ids[place] for place in others], max(0, most_documents - len(relevant)))
+    places = sorted([*relevant, *(others[at] for at in more)])
+    if len(asked) == len(found) and len(places) == len(found.ids):
+        return found
+    note = (
+        f"{len(asked):,} of {counted(len(found), 'query', 'queries')} and {len(places):,} of "
+        f"{counted(len(found.ids), 'document')}, drawn by hash with all that are relevant, choose the weights"
+    )
+    log.info("%s: %s", found.name, note)
+    now = {place: number for number, place in enumerate(places)}
+    return SearchSet(
+        found.name,
+        [found.ids[place] for place in places],
+        [found.texts[place] for place in places],
+        [found.query_ids[row] for row in asked],
+        [found.queries[row] for row in asked],
+        [{now[place]: grade for place, grade in found.grades[row].items()} for row in asked],
+        [found.missing[row] for row in asked],
+        np.array([now.get(int(found.own[row]), -1) for row in asked]),
+        [*found.notes, note],
+    )
+
+
+def _drawn(ids: Sequence[str], most: int) -> list[int]:
+    """Return the places of so many ids at most, those of the lowest hash."""
+    if len(ids) <= most:
+        return list(range(len(ids)))
+    return sorted(range(len(ids)), key=lambda place: (stable_hash(ids[place]), ids[place]))[:most]
 
 
 def load_search_files(corpus: str, queries: str, qrels: str, name: str = "") -> SearchSet:
@@ -126,20 +178,29 @@ def _file(folder: Path, name: str) -> str:
     raise InputError(f"{folder} has no {name}.jsonl (nor {', '.join(_SUFFIXES[1:])}); see BEIR's layout")
 
 
-def _qrels(folder: Path, split: str | None) -> str:
+def _qrels(folder: Path, split: str | Sequence[str] | None) -> str:
     """Return the file of a split's grades."""
     found = {path.name.split(".")[0]: path for path in sorted(folder.glob("*")) if path.is_file()}
+    wanted = [split] if isinstance(split, str) else [*(split or ("test",))]
     if not found:
-        raise InputError(f"{folder} has no qrels; put {split or 'test'}.tsv there")
-    name = split or ("test" if "test" in found or len(found) > 1 else next(iter(found)))
+        raise InputError(f"{folder} has no qrels; put {wanted[0]}.tsv there")
+    stated = isinstance(split, str) or len(found) > 1
+    name = next((name for name in wanted if name in found), wanted[0] if stated else next(iter(found)))
+    if name not in found and not isinstance(split, str | None):
+        raise InputError(
+            f"{folder} has no {name}.tsv; found: {', '.join(found)}; call the qrels that are to choose the "
+            f"weights {name}.tsv, or give a folder whose only qrels they are"
+        )
     if name not in found:
         raise InputError(f"{folder} has no {name}.tsv; found: {', '.join(found)}; choose with --split")
     return str(found[name])
 
 
-def _from_hub(name: str, split: str) -> SearchSet:
+def _from_hub(name: str, split: str | Sequence[str]) -> SearchSet:
     """Return a search set of the hub, where qrels are a part of the data set, or one of their own."""
     beir = name.lower().startswith(_BEIR)
+    if not isinstance(split, str):  # BEIR's own data sets call it by another name than mteb's
+        split = "validation" if beir else split[0]
     graded, part = (f"{name}-qrels", None) if beir else (name, "default")
     log.info("loading %s (qrels %s) from the hub", name, split)
     wanted = ((name, "corpus", "corpus"), (name, "queries", "queries"), (graded, split, part))

@@ -60,6 +60,7 @@ class RunData:
         judged: What a language model says of the test pairs and of others, if it was asked.
         judged_dev: The same of the dev pairs; the others are none of those that `judged` has.
         searches: Searches that nothing is chosen on.
+        dev_searches: Searches that choose the weights, beside `dev` or alone.
     """
 
     train: PairSet
@@ -74,19 +75,29 @@ class RunData:
     judged: JudgedPairs | None = None
     judged_dev: JudgedPairs | None = None
     searches: Sequence[SearchSet] = ()
+    dev_searches: Sequence[SearchSet] = ()
 
     @property
-    def choosing(self) -> list[PairSet]:
-        """What chooses the weights: the dev sets, then pairs that a language model alone graded."""
-        return [*self.dev, *([self.judged_dev.rest] if self.judged_dev else [])]
+    def choosing(self) -> list[PairSet | SearchSet]:
+        """What chooses the weights: pairs, then searches; none if parts of the human-graded pairs do."""
+        return [*self.dev, *self.dev_searches]
+
+    @property
+    def chose(self) -> list[PairSet]:
+        """The pairs that choose the weights; of dev searches each query with what it should find."""
+        return [*self.dev, *(searched.pairs() for searched in self.dev_searches)]
+
+    @property
+    def beside(self) -> list[PairSet]:
+        """What a language model alone graded and helps to choose, measured behind `choosing`."""
+        return [self.judged_dev.rest] if self.judged_dev else []
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
-        """The measured sets with their roles: those of `choosing`, test sets, other judged pairs."""
-        chosen_on = zip(self.choosing, ["dev"] * len(self.dev) + [JUDGED_DEV], strict=False)
+        """The measured sets with their roles: dev pairs, those of `beside`, test and other judged pairs."""
         judged = [(JUDGED, self.judged.rest)] if self.judged else []
-        tested = [("test", pairs) for pairs in self.test]
-        return [*((role, pairs) for pairs, role in chosen_on), *tested, *judged]
+        chose = [*(("dev", pairs) for pairs in self.dev), *((JUDGED_DEV, pairs) for pairs in self.beside)]
+        return [*chose, *(("test", pairs) for pairs in self.test), *judged]
 
     def with_roles(self) -> RunData:
         """Return the data with text1 a query and text2 a document in all pairs but those of guards."""
@@ -126,7 +137,8 @@ class LoadedPairs(NamedTuple):
 def load_sets(options: FitOptions) -> LoadedPairs:
     """Load all labelled pairs of a run.
 
-    Without dev sources and human-graded pairs, the validation splits of the data are the dev sets.
+    Without dev sources, dev searches and human-graded pairs, the validation splits of the data are the dev
+    sets.
 
     Raises:
         InputError: A source cannot be used.
@@ -138,7 +150,7 @@ def load_sets(options: FitOptions) -> LoadedPairs:
     data, human, dev = options.data or (), options.human or (), options.dev or ()
     sets = load(data, "train", "train", one_score=True)
     graded = load(human, "train", "train")
-    if not dev and not human:
+    if not (dev or human or options.dev_search):
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
     dev_sets = distinct_names(load(dev, "validation", "dev"))
     test_sets = distinct_names(load(options.test or (), "test", "test"))
@@ -149,38 +161,51 @@ def load_sets(options: FitOptions) -> LoadedPairs:
 
 
 def assign_uses(
-    given: LoadedPairs, recipe: Recipe, *, drop_leaks: bool = False, searches: Sequence[SearchSet] = ()
+    given: LoadedPairs,
+    recipe: Recipe,
+    *,
+    drop_leaks: bool = False,
+    searches: Sequence[SearchSet] = (),
+    dev_searches: Sequence[SearchSet] = (),
 ) -> RunData:
     """Decide what each of the given pairs is used for; the recipe is settled.
 
-    Without dev sets, parts of the human-graded pairs take turns; without these, a tenth of the others is
-    held out, and without any labels, of the pairs that a teacher scored.
+    Without dev sets and dev searches, parts of the human-graded pairs take turns; without these, a tenth of
+    the others is held out, and without any labels, of the pairs that a teacher scored.
 
     Raises:
         InputError: Nothing is left to train on, or to choose the weights with.
     """
     others, human, dev, test, taught = given
-    if human is not None:
-        human = replace(human, weight=human.weight * recipe.training.human_weight)
     if others is not None:
         _check_scores(others if human is None else join([others, human]), recipe.objective)
-    if not dev and human is None:
+    if not dev and not dev_searches and human is None:
         if others is not None:
             others, held_out = _held_out(others, recipe.training.seed)
         else:
             taught, held_out = _held_out(given.training, recipe.training.seed)
         dev = [held_out]
-    measured = [*dev, *test, *(searched.pairs() for searched in searches)]
+    measured = [*dev, *test, *(searched.pairs() for searched in (*searches, *dev_searches))]
     others, human, dropped = _leave_out(others, human, measured if drop_leaks else None)
     if taught is not None:
         log.info("%s: ranked among themselves, not with other scores", taught.name)
         others = _joined([pairs for pairs in (others, taught) if pairs is not None])
     train = together(others, human, recipe.objective)
-    if human is not None and not dev:
+    if human is not None and not dev and not dev_searches:
         check_enough(human)
     if len({*train.scales()} - {APART}) > 1:
         log.info("human grades are ranked among themselves and against random pairs, not with other scores")
-    return RunData(train, dev, test, human, others, taught, dropped=dropped, searches=searches)
+    return RunData(
+        train,
+        dev,
+        test,
+        human,
+        others,
+        taught,
+        dropped=dropped,
+        searches=searches,
+        dev_searches=dev_searches,
+    )
 
 
 def _leave_out(
@@ -266,14 +291,15 @@ def with_judged(data: RunData, spec: str) -> RunData:
         InputError: There is not one set of test pairs, or without any of dev pairs, or it has no pairs in
             common with what was judged.
     """
-    if len(data.test) > 1 or not (data.test or len(data.dev) == 1):
-        raise InputError(ONE_SET.format("--test" if data.test or not data.dev else "--dev"))
-    if not data.test:
-        return replace(data, judged_dev=match_judged(spec, data.dev[0], [data.train]))
-    test = match_judged(spec, data.test[0], [data.train, *data.dev])
-    if len(data.dev) != 1 or judged_of(spec, data.dev[0]) < FEWEST_TO_CHOOSE or len(test.rest) < 2:
+    sole = data.dev[0] if len(data.dev) == 1 and not data.dev_searches else None
+    if len(data.test) > 1 or not (data.test or sole):
+        raise InputError(ONE_SET.format("--dev" if len(data.dev) > 1 and not data.test else "--test"))
+    if not data.test and sole:
+        return replace(data, judged_dev=match_judged(spec, sole, [data.train]))
+    test = match_judged(spec, data.test[0], [data.train, *data.chose])
+    if sole is None or judged_of(spec, sole) < FEWEST_TO_CHOOSE or len(test.rest) < 2:
         return replace(data, judged=test)
-    dev = match_judged(spec, data.dev[0], [data.train, *data.test])
+    dev = match_judged(spec, sole, [data.train, *data.test])
     half_to_choose, half_to_test = halves(test.rest)
     return replace(
         data, judged=replace(test, rest=half_to_test), judged_dev=replace(dev, rest=half_to_choose)
@@ -283,12 +309,14 @@ def with_judged(data: RunData, spec: str) -> RunData:
 def run_leaks(data: RunData) -> list[Leak]:
     """Return what every measured set shares with what was learned from, and warn of shared pairs."""
     found = []
-    if not data.dev and data.human is not None and data.others is not None:
+    if not data.choosing and data.human is not None and data.others is not None:
         # Each part is measured by a run on all of the other pairs; those that it shares were left out.
         found.append(find_leaks("training", holding(data.others), "dev", holding(data.human)))
         log.info(SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
-    train, dev = holding(data.train), [holding(pairs) for pairs in data.dev]  # once for all measured sets
-    for role, pairs in [*data.evaluated, *(("test", searched.pairs()) for searched in data.searches)]:
+    train, dev = holding(data.train), [holding(pairs) for pairs in data.chose]  # once for all measured sets
+    searched = [("dev", one.pairs()) for one in data.dev_searches]
+    searched += [("test", one.pairs()) for one in data.searches]
+    for role, pairs in [*data.evaluated, *searched]:
         measured = holding(pairs)
         for origin, seen in [("training", train), *(("dev", own) for own in dev if role == "test")]:
             leak = find_leaks(origin, seen, role, measured)

@@ -12,6 +12,7 @@ Read in this order:
 `sharing`: how much wider intervals are where pairs share texts.
 `judged`: few grades by people and many by a language model, to figures that are surer and no more biased.
 `search`: documents for queries, exactly and in bounded memory; nDCG, MRR and recall of what is found.
+`dev_sets`: what chooses weights, pairs and searches alike: a column of figures by item, and their mean.
 `power`: how often so many graded pairs find a gain, before anything is trained.
 `compare`: what cosines of scored pairs are worth; what models did on one task, compared; the `Result` and the
     `Evaluation`.

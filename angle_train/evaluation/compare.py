@@ -132,10 +132,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """A search as several models do it, by model; the one that the others are compared with comes first."""
+    """A search as several models do it, by model; the one that the others are compared with comes first.
+
+    `role` is that of `Result`.
+    """
 
     searched: SearchSet
     rankings: Mapping[str, Ranking]
+    role: str = "test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +318,7 @@ class Comparison:
         """Return the results of a search, which a search by words comes before."""
         rankings = {BM25_WORDS: rank_by_words(view.searched), **view.rankings}
         outcomes = {model: Outcome(found.statistics()) for model, found in rankings.items()}
-        return self.on_task(view.searched.name, outcomes)
+        return [replace(found, role=view.role) for found in self.on_task(view.searched.name, outcomes)]
 
     def _results(
         self, of: Callable[..., Result], figures: Mapping[str, Drawn], sharing: Sharing

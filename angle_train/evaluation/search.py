@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ from angle_data.similar.bm25 import BM25
 from angle_train.data.search_set import SearchSet
 from angle_train.evaluation.similarity import COSINE_DECIMALS, Embedder, Encode, unit_rows
 from angle_train.evaluation.statistics import Statistic, mean_of
+from angle_train.model.roles import PAIR
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -63,12 +65,17 @@ class Ranking:
         return {name: mean_of(values) for name, values in self.figures.items()}
 
 
-def rank_documents(found: SearchSet, encode: Encode) -> Ranking:
-    """Search with the embeddings of `encode`: as of queries and documents, if that tells them apart."""
+def rank_documents(found: SearchSet, encode: Encode, *, keep: bool = False) -> Ranking:
+    """Search with the embeddings of `encode`: as of queries and documents, if that tells them apart.
+
+    With `keep` an `Embedder` keeps what it embeds, as far as its memory allows, and takes what it kept.
+    """
     as_query = as_document = encode
     scaled = unit_rows
     if isinstance(encode, Embedder):
         as_query, as_document = encode.queries, encode.documents
+        if keep:
+            as_query, as_document = (partial(encode, role=role) for role in PAIR)
         scaled = unit_rows if encode.similarity == "cosine" else _double
     queries = scaled(as_query(found.queries))
     best = np.full((len(queries), DEPTH + 1), _NONE)  # one more: the document with the query's id
@@ -144,11 +151,13 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[list[str], PlacesArray, Plac
 def _keys(similarity: Array, places: PlacesArray) -> PlacesArray:
     """Return an integer for each similarity (q, n): larger for a larger one, and of equal ones for the first.
 
-    Documents stand in falling order of their ids, see `SearchSet.ids`. The bits of a number in single
+    Documents stand in falling order of their ids, see `SearchSet.ids`. What is no number, of a training that
+    diverges, comes last. The bits of a number in single
     precision, read as an integer, have the order of the numbers, but for the sign. Below them stands the
     place, so that no two keys of a query are equal.
     """
-    bits = (similarity.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)  # -0 is 0
+    numbers = np.where(np.isnan(similarity), -np.inf, similarity).astype(np.float32)
+    bits = (numbers + np.float32(0)).view(np.int32).astype(np.int64)  # -0 is 0
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     return (bits << _PLACE_BITS) | (_LAST - places)
 

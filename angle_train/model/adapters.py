@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ADAPTER = "default"  # peft's own name for the only adapter
 _SAVED_PREFIX = "base_model.model."
+_ALPHA = 32  # the adapters' output is scaled by this, divided by their rank
 _NAMED_TARGETS = {"auto": None, "all": "all-linear"}
 
 
@@ -44,7 +45,7 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
     model.requires_grad_(False)
     lora = LoraConfig(
         r=config.lora_rank,
-        lora_alpha=config.lora_alpha,  # type: ignore[arg-type] # any number does
+        lora_alpha=_ALPHA,
         lora_dropout=config.lora_dropout,
         target_modules=targets,
         exclude_modules=r"pooler\..*" if targets == "all-linear" and pooler else None,

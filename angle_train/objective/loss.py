@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 from angle_data.errors import InputError
 from angle_train.objective.kept import kept_objective
-from angle_train.objective.terms import in_batch_objective, not_negatives, positive_share, ranking_objective
+from angle_train.objective.terms import in_batch_objective, not_negatives, ranking_objective
 from angle_train.recipe import ObjectiveConfig
 
 
@@ -100,8 +100,6 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         positive = labels["positive"]
         tau = config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
-        if config.in_batch_mean == "pairs":
-            term = positive_share(positive, weight) * term
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
         tau = config.angle_tau

@@ -189,13 +189,3 @@ def in_batch_objective(
     terms = logits.logsumexp(dim=1) - logits.gather(1, target[:, None]).squeeze(1)
     trust = torch.ones_like(terms) if weight is None else weight[positive].float().repeat(2)
     return (terms * trust).sum() / trust.sum().clamp_min(_EPS)
-
-
-def positive_share(positive: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the share (scalar in [0, 1]) of the trust in all pairs that lies in the positive ones.
-
-    Times this, the mean over positives of `in_batch_objective` is the sum over positives divided by all pairs
-    (Eq. 2 divides by the batch): a batch with few positives then pulls less than one with many.
-    """
-    trust = torch.ones_like(positive, dtype=torch.float32) if weight is None else weight.float()
-    return trust[positive].sum() / trust.sum().clamp_min(_EPS)

@@ -19,7 +19,7 @@ from angle_train.report.result import DataNote, FitReport
 from angle_train.report.text import results_table
 from angle_train.report.verdict import BACKBONE, TUNED
 
-_NOUNS = {"keep": "texts", "search": "queries"}
+_NOUNS = {"keep": "texts", "search": "queries", "dev search": "queries"}
 _CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
 
 
@@ -55,7 +55,8 @@ def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
              "keep": "Unlabelled texts that keep their similarities", "dev": "Chosen on",
              "test": "Tested on", "judged": "Graded by a language model, to test on too",
              "judged dev": "Graded by a language model, to choose by too",
-             "search": "Tested on the search", "guard": "Guarded by"}  # fmt: skip
+             "search": "Tested on the search", "dev search": "Chosen on the search",
+             "guard": "Guarded by"}  # fmt: skip
     if report.kept == TUNED and (trained := _objective(report)):
         found.append(trained)
     return found + [f"{roles[note.role]}: {note.name}, {_counted(note)}." for note in report.data]

@@ -183,13 +183,16 @@ def scatter_panels(view: View) -> list[Panel]:
     return panels
 
 
-def curve_panel(curve: Sequence[Mapping[str, Any]], taken: int, start: float) -> Panel | None:
-    """Return the learning curve: the dev pairs' figure, times 100, by step; None of fewer than two points.
+def curve_panel(
+    curve: Sequence[Mapping[str, Any]], taken: int, start: float, figure: str = "Spearman"
+) -> Panel | None:
+    """Return the learning curve: the dev sets' figure, times 100, by step; None of fewer than two points.
 
     Args:
         curve: Points with `step` and `dev`, in order, see `training.watch.Point`.
         taken: The step of the tuned weights, which gets a big dot.
         start: The figure of the backbone, drawn dashed across.
+        figure: What it is called.
     """
     steps = [float(point["step"]) for point in curve]
     figures = [100 * float(point["dev"]) for point in curve]
@@ -199,7 +202,7 @@ def curve_panel(curve: Sequence[Mapping[str, Any]], taken: int, start: float) ->
     lowest, highest = min(before, *figures), max(before, *figures)
     room = 0.1 * max(highest - lowest, 1.0)
     plot = Plot((0, max(steps)), (lowest - room, highest + room))
-    plot.y_axis("dev Spearman × 100")
+    plot.y_axis(f"dev {figure} × 100")
     plot.x_axis("steps")
     plot.line((0, max(steps)), (before, before), "s0 dashed")
     plot.line(steps, figures, "s1")
@@ -207,4 +210,4 @@ def curve_panel(curve: Sequence[Mapping[str, Any]], taken: int, start: float) ->
     if taken in steps:
         plot.dots([taken], [figures[steps.index(taken)]], "big s1")
     ends = f"from {figures[0]:.1f} at step {steps[0]:g} to {figures[-1]:.1f} at step {steps[-1]:g}"
-    return "", plot.svg(f"dev Spearman times 100 by step, {ends}; backbone {before:.1f}")
+    return "", plot.svg(f"dev {figure} times 100 by step, {ends}; backbone {before:.1f}")

@@ -20,6 +20,9 @@ TOO_SMALL = (
     "Next: the gain is too small to be shown with pairs that one can grade by hand; label more texts, or "
     "have another model write (angle-data llm-label), and fit again"
 )
+TEST_SEARCH = (
+    "Next: measure it on a search that chose nothing (--test-search), whose queries are not in --dev-search"
+)
 _FEWEST = 10  # more pairs: an interval is no more exact than that
 _TO_BE_SURE = NormalDist().inv_cdf(0.975)
 

@@ -22,12 +22,13 @@ from angle_train.report.result import FitReport
 from angle_train.report.right_shares import DEFINITION
 from angle_train.report.search_look import look_at_search
 from angle_train.report.text import measured_items, notes_on, table_of
-from angle_train.report.verdict import BACKBONE, TUNED, Verdict
+from angle_train.report.verdict import BACKBONE, TUNED, Verdict, chosen_on
 
 _Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 3
+_FIGURES = {"pairs": "Spearman", "queries": "nDCG@10", "pairs and queries": "mean of Spearman and nDCG@10"}
 
 
 def write_fit_page(
@@ -58,6 +59,7 @@ def write_fit_page(
         texts = f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
         leaks.append(("bad" if leak["pairs"] else "", cells))
+    on = chosen_on(report.results)
     page = render(
         "page.html",
         run=report,
@@ -72,7 +74,8 @@ def write_fit_page(
         looks=[look_at(view, BACKBONE) for view in views],
         searches=[look_at_search(view, BACKBONE) for view in searches],
         tables={"data": data, "leaks": leaks},
-        curve=curve_panel(report.curve, report.best_step, report.dev_before),
+        curve=curve_panel(report.curve, report.best_step, report.dev_before, _FIGURES[on]),
+        chosen_on=on,
         command=report.details.get("command"),
         made=made,
     )

@@ -47,7 +47,7 @@ class Trained:
         sets: The measured sets with their roles, dev sets first.
         before: Similarities of the sets under the untouched backbone.
         after: The same under the tuned weights.
-        dev_before: The backbone's mean Spearman on the pairs that chose the weights.
+        dev_before: The backbone's mean figure on the pairs and searches that chose the weights.
         dev_after: That of the tuned weights.
         details: Further findings, see `FitReport`.
     """
@@ -85,7 +85,7 @@ class DataNote:
     """One set of pairs of a run: role, size, score scale and fingerprint.
 
     Roles are train, human, teacher (what it scored), keep, guard, dev, test, search (a test search: its
-    queries), and what a language model alone graded: judged, beside test pairs, and judged dev.
+    queries), dev search, and what a language model alone graded: judged, beside test pairs, and judged dev.
     """
 
     role: str
@@ -112,7 +112,7 @@ class FitReport:
         best_step: The step of the tuned weights, which the dev sets chose.
         kept: Which weights are the model that was saved, `tuned` or `backbone`, by the rule of
             `report.verdict`; where it is the backbone, the tuned ones are in `tuned/`.
-        dev_before: Mean Spearman of the backbone on the dev sets.
+        dev_before: Mean figure of the backbone on the dev sets: Spearman, or nDCG@10 of dev searches.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
             kept, the tuned one is `tuned, in tuned/`.
@@ -155,10 +155,15 @@ class FitReport:
         return reach_verdict(self.kept, self.results, self.details)
 
     def searches(self, views: Sequence[SearchView]) -> list[SearchView]:
-        """Return test searches with the name that the results have for the tuned weights."""
+        """Return the searches to look at, with the name that the results have for the tuned weights.
+
+        These are the test searches, or the dev searches where nothing else was reported on.
+        """
+        tested = any(result.role == "test" for result in self.results)
         return [
             replace(view, rankings={BACKBONE: view.rankings[BACKBONE], self.tuned_name: view.rankings[TUNED]})
             for view in views
+            if view.role == "test" or not tested
         ]
 
     @property
@@ -196,8 +201,8 @@ def make_fit_report(
     """Return the report of a run of this recipe, as run.
 
     `backbone` is its `model.load.backbone_identity`, `details` are further findings (see `FitReport`), with
-    `leaks` among them, and `model`, what was trained, says the device. `searches` are the test searches, by
-    the backbone and by the tuned weights.
+    `leaks` among them, and `model`, what was trained, says the device. `searches` are the dev and test
+    searches, by the backbone and by the tuned weights.
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
@@ -223,7 +228,7 @@ def make_fit_report(
             for role, pairs in [("train", data.train), *also, *data.evaluated, *guards]
             if pairs is not None
         ]
-        + [DataNote("search", s.name, len(s), "", s.sha256()) for s in (view.searched for view in searches)],
+        + [_note_on(view) for view in searches],
         curve=[{"step": 0, "epoch": 0.0, "dev": trained.dev_before}, *training.curve],
         steps=training.steps,
         planned_steps=training.planned_steps,
@@ -242,6 +247,11 @@ def make_fit_report(
             "comparisons": [asdict(shares_of(view)) for view in trained.views()],
         },
     )
+
+
+def _note_on(view: SearchView) -> DataNote:
+    role = "search" if view.role == "test" else "dev search"
+    return DataNote(role, view.searched.name, len(view.searched), "", view.searched.sha256())
 
 
 def _results(

@@ -15,7 +15,15 @@ from typing import Any
 
 from angle_train.data.leaks import Leak
 from angle_train.evaluation.compare import Result
-from angle_train.report.next_step import TOO_SMALL, gaining, grade_more, grade_test_pairs, promising
+from angle_train.evaluation.search import NDCG
+from angle_train.report.next_step import (
+    TEST_SEARCH,
+    TOO_SMALL,
+    gaining,
+    grade_more,
+    grade_test_pairs,
+    promising,
+)
 from angle_train.report.right_shares import (
     RightShares,
     misled_sentence,
@@ -23,7 +31,7 @@ from angle_train.report.right_shares import (
     shares_sentence,
 )
 from angle_train.report.text import advice, compared_line, finding, measured_items, tone
-from angle_train.training.choosing import SURE, TOO_FEW, beside_sentence
+from angle_train.training.choosing import SURE, beside_sentence, too_few_to_choose
 from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
 
 BACKBONE = "backbone"
@@ -63,6 +71,12 @@ def judged_results(results: Sequence[Result]) -> list[Result]:
     """Return the tuned model's results that a verdict rests on: the test sets', or else the dev sets'."""
     tuned = [result for result in results if result.main and result.model in (TUNED, BESIDE)]
     return [result for result in tuned if result.role == "test"] or tuned
+
+
+def chosen_on(results: Sequence[Result]) -> str:
+    """Return what the weights were chosen on: `pairs`, `queries` of dev searches, or both."""
+    kinds = {result.metric for result in results if result.role == "dev" and result.main}
+    return " and ".join([*["pairs"] * (kinds != {NDCG}), *["queries"] * (NDCG in kinds)])
 
 
 def takes_tuned(results: Sequence[Result], details: Mapping[str, Any]) -> bool:
@@ -111,6 +125,7 @@ def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> 
         same=kept == BACKBONE and details.get("same", False),
         losses=from_details(guards := details.get("guards", {})),
         most=guards.get("most", 0.0),
+        chosen_on=chosen_on(results),
     )
 
 
@@ -131,6 +146,7 @@ class _Facts:
     same: bool
     losses: list[Loss]
     most: float
+    chosen_on: str = "pairs"
 
     @property
     def better(self) -> bool:
@@ -163,7 +179,7 @@ class _Facts:
         """What chose the weights, in words."""
         if self.by_parts:
             return "pairs held out in turn"
-        return "dev pairs" + beside_sentence(self.choice.get("judged", 0))
+        return f"dev {self.chosen_on}" + beside_sentence(self.choice.get("judged", 0))
 
     @property
     def judges(self) -> str:
@@ -208,7 +224,10 @@ class _Facts:
         lines = list(map(compared_line, self.compared))
         if self.kept == TUNED and not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
-            lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
+            option = "--test-search" if self.chosen_on == "queries" else "--test pairs"
+            lines.append(
+                f"these {self.chosen_on} also chose {chose}, so the gain is flattered; give {option}"
+            )
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     def worse(self) -> str:
@@ -230,7 +249,7 @@ class _Facts:
         if self.choice.get("refused"):
             return ""
         if not self.tested:
-            return grade_test_pairs()
+            return TEST_SEARCH if self.chosen_on == "queries" else grade_test_pairs()
         if self.kept == TUNED:
             return ""
         if self.learned:
@@ -270,15 +289,19 @@ class _Facts:
         if self.tested:
             return f"{finding(self.compared, 'the backbone')}, so the backbone stays"
         if choice["confidence"] is None:
-            return f"Whether tuning helped is not known: the {pairs} {TOO_FEW}. The backbone stays"
+            unknown = f"the {pairs} {too_few_to_choose(pairs)}"
+            return f"Whether tuning helped is not known: {unknown}. The backbone stays"
         if choice["best"] <= 0:  # however bad the backbone is
             return (
                 f"Tuning did not help: the tuned weights rank the {pairs} no better than chance would "
                 f"({figures}), so the backbone stays"
             )
+        ranked = "rank" if self.chosen_on == "pairs" else "answer"
         several = choice["compared"] > 1
         none = (
-            f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
+            f"of {choice['compared']} compared, none {ranked}ed"
+            if several
+            else f"the tuned weights did not {ranked}"
         )
         return (
             f"Tuning did not surely help: {none} the {pairs} better than the backbone by more than chance "

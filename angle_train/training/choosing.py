@@ -2,6 +2,8 @@
 
 Checkpoints and k-fold look at several candidates on the same few held-out pairs. The best of many noisy
 figures is high by chance, so the highest figure is no evidence.
+Held-out are sets of pairs, by Spearman, and searches, by nDCG@10 (`evaluation.dev_sets`); of several sets the
+mean counts, each alike.
 Candidates stand on levels, from the simplest (the untouched backbone, the recipe as given) to the most
 complex, and one replaces a simpler one only if it is better by more than chance explains, with all that were
 looked at taken into account.
@@ -33,10 +35,18 @@ from angle_data.text import counted
 from angle_train.data.hold_out import connected
 from angle_train.data.judged import FEWEST_TO_CHOOSE, JudgedPairs
 from angle_train.data.pairs import PairSet
+from angle_train.data.search_set import SearchSet
+from angle_train.evaluation.dev_sets import (
+    DevSet,
+    counted_items,
+    figure_of,
+    groups_of_queries,
+    name_of_figure,
+)
 from angle_train.evaluation.judged import NO_HELP, Grades, correct_all, figures_of, unused
 from angle_train.evaluation.power import SPREAD
 from angle_train.evaluation.sharing import Sharing
-from angle_train.evaluation.statistics import Ranked, draw, spearman_of
+from angle_train.evaluation.statistics import Ranked, draw
 from angle_train.training.processes import rank_zero
 
 log = logging.getLogger("angle.fit")
@@ -52,6 +62,11 @@ TOO_FEW = (
     f"are too few to choose by; give --dev pairs of at least {_FEWEST} sources in each set, better of 50"
 )
 """What is said of pairs that cannot choose, after what they are."""
+TOO_FEW_QUERIES = (
+    f"are too few to choose by; give each --dev-search at least {_FEWEST} queries for different documents, "
+    "better 50"
+)
+"""The same where searches choose, or searches too."""
 
 _CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
 _OF_FIRST = 0.8  # of the error, for the first level where there are others
@@ -60,7 +75,7 @@ _QUANTILE_SURE = 1.960  # at SURE
 
 Array = NDArray[np.float64]
 Columns = Sequence[Array]
-"""Similarities of pairs, one column (B,) for each held-out set."""
+"""One column for each held-out set: similarities of its pairs (B,), or nDCG@10 of its queries (Q,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +88,11 @@ class Choice:
         confidence: 1 - p, where p says how often chance alone would give one of the compared so large a lead
             over the simplest one as the chosen candidate has; where the simplest was chosen, as the best has.
             None where the pairs are of too few sources to know.
-        scores: Spearman of every candidate, the mean over the sets.
+        scores: The figure of every candidate: Spearman, or nDCG@10 of searches, the mean over the sets.
         best: Position of the highest score among the others that can be had; 0 if there is none.
         refused: Whether guards refused all that could have been had.
         judged: How many pairs that a language model alone graded helped to choose.
+        figure: What the scores are called.
     """
 
     chosen: int
@@ -86,6 +102,7 @@ class Choice:
     best: int = 0
     refused: bool = False
     judged: int = 0
+    figure: str = "Spearman"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report keeps; `best` is the score of the chosen candidate, or of the best one."""
@@ -102,11 +119,11 @@ class Choice:
     def sentence(self, taken: str, pairs: str) -> str:
         """Return in words what `taken` (the weights of which step) does on the `pairs` that chose it."""
         simple, best = self.scores[0], self.scores[self.chosen or self.best]
-        figures = f"{taken}: Spearman {100 * best:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
+        figures = f"{taken}: {self.figure} {100 * best:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
         if self.refused:
             return f"{figures}; it surely loses too much on guards, with any share of the backbone"
         if self.confidence is None:
-            return f"{figures}; the {pairs} {TOO_FEW}"
+            return f"{figures}; the {pairs} {too_few_to_choose(pairs)}"
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
         return f"{figures}; better with confidence {self.confidence:.2f} ({count})"
 
@@ -123,7 +140,8 @@ class Candidate:
     Attributes:
         step: Optimiser steps that led to them; 0 for the base model.
         level: How complex they are: 0 for the base model, above 0 for the others.
-        similarity: Of the pairs of every held-out set; then of those that a language model alone graded.
+        similarity: Of the pairs of every held-out set; of a search nDCG@10 of its queries. Last come pairs
+            that a language model alone graded.
         share: Of the backbone, as mixed in when they were measured.
         available: Whether they can still be had; looked at, they count either way.
         refused: Whether they could be had, but surely lose too much on a guard, see `guards`.
@@ -144,18 +162,19 @@ class Candidate:
 
 @rank_zero
 def choose(
-    candidates: Sequence[Candidate], sets: Sequence[PairSet], judged: JudgedPairs | None = None
+    candidates: Sequence[Candidate], sets: Sequence[DevSet], judged: JudgedPairs | None = None
 ) -> Choice:
     """Return which candidate to keep, by what they do on held-out sets; the first is the simplest.
 
-    Of a single set, `judged` is what a language model says of its pairs and of others.
+    Of a single set of pairs, `judged` is what a language model says of these and of others.
     """
     columns = [candidate.similarity for candidate in candidates]
-    found = with_grades(sets[0], judged, columns) if judged else None
+    sole = sets[0] if judged else None
+    found = with_grades(sole, judged, columns) if judged and isinstance(sole, PairSet) else None
     scores, drawn = found or resampled(sets, columns)
     levels = [candidate.level for candidate in candidates]
     lost = [position for position, c in enumerate(candidates) if c.refused or not c.available]
-    choice = select_simplest(scores, drawn, levels, lost)
+    choice = replace(select_simplest(scores, drawn, levels, lost), figure=name_of_figure(sets))
     if judged and found:
         choice = replace(choice, judged=len(judged.rest))
     refused = [position for position, c in enumerate(candidates) if c.refused]
@@ -164,21 +183,21 @@ def choose(
     return replace(choice, best=max(refused, key=lambda position: float(scores[position])), refused=True)
 
 
-def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
-    """Return the mean Spearman over held-out sets: of every candidate (C,), and the same in resamples (C, R).
+def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
+    """Return the mean figure over held-out sets: of every candidate (C,), and the same in resamples (C, R).
 
-    Candidates are their similarities on the sets. Pairs of one source, or that share texts, are drawn
-    together: they say the same thing several times. Resamples say nothing, NaN, where a set has pairs of
-    fewer than 5 sources.
+    Candidates are their columns of the sets. Pairs of one source, or that share texts, and queries for the
+    same documents are drawn together: they say the same thing several times. Resamples say nothing, NaN,
+    where a set has pairs of fewer than 5 sources.
     """
     resamples = max(MOST_RESAMPLES // 2, min(MOST_RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values = np.zeros(len(candidates))
     drawn = np.zeros((len(candidates), resamples))
-    for number, pairs in enumerate(sets):
-        ranked = Ranked(pairs.score)
-        found = [spearman_of(pairs.score, columns[number], ranked) for columns in candidates]
+    for number, one in enumerate(sets):
+        ranked = Ranked(one.score) if isinstance(one, PairSet) else None
+        found = [figure_of(one, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
-        drawn += draw(found, resamples, seed=number, groups=groups_of(pairs))
+        drawn += draw(found, resamples, seed=number, groups=groups_of(one))
     if min(_sizes(sets)) < _FEWEST:
         drawn[:] = np.nan
     return values / len(sets), drawn / len(sets)
@@ -212,13 +231,18 @@ def with_grades(
     return np.array([figure.value for figure in corrected]), np.array(drawn)
 
 
-def _sizes(sets: Sequence[PairSet]) -> list[int]:
-    return [len(set(groups_of(pairs))) for pairs in sets]
+def _sizes(sets: Sequence[DevSet]) -> list[int]:
+    return [len(set(groups_of(one))) for one in sets]
 
 
-def groups_of(pairs: PairSet) -> list[str]:
-    """Return for each pair a key of those that are drawn together with it: its source, or its texts."""
-    return list(pairs.source_ids or connected(pairs))
+def groups_of(one: DevSet) -> list[str]:
+    """Return for each item a key of those that are drawn together with it.
+
+    Of a pair that is its source, or its texts; of a query the documents that it should find.
+    """
+    if isinstance(one, SearchSet):
+        return groups_of_queries(one)
+    return list(one.source_ids or connected(one))
 
 
 def select_simplest(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
@@ -269,20 +293,34 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
     return result
 
 
-def too_few(sets: Sequence[PairSet]) -> str | None:
+def too_few_to_choose(items: str) -> str:
+    """Return what is said of so few held-out `items`, such as `dev pairs`, after what they are."""
+    return TOO_FEW_QUERIES if "queries" in items else TOO_FEW
+
+
+def too_few(sets: Sequence[DevSet]) -> str | None:
     """Return in a sentence that a held-out set has too few sources to choose by; None if none has."""
-    fewest, pairs = min(zip(_sizes(sets), sets, strict=True), key=lambda found: found[0])
+    fewest, one = min(zip(_sizes(sets), sets, strict=True), key=lambda found: found[0])
     if fewest >= _FEWEST:
         return None
-    of = f", of {counted(fewest, 'source')}," * (fewest < len(pairs))
-    return f"{pairs.name}: {counted(len(pairs), 'held-out pair')}{of} {TOO_FEW}"
+    searched = isinstance(one, SearchSet)
+    what = counted(len(one), "dev query", "dev queries") if searched else counted(len(one), "held-out pair")
+    sources = f"for {fewest} different documents" if searched else f"of {counted(fewest, 'source')}"
+    of = f", {sources}," * (fewest < len(one))
+    return f"{one.name}: {what}{of} {TOO_FEW_QUERIES if searched else TOO_FEW}"
 
 
-def what_pairs_show(sets: Sequence[PairSet]) -> str:
-    """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
+def what_pairs_show(sets: Sequence[DevSet]) -> str:
+    """Return in a sentence which gain the held-out sets are enough for, before anything is trained.
+
+    Nobody knows beforehand how nDCG@10 of the queries of a search will differ: of these the number is told.
+    """
     if (refused := too_few(sets)) is not None:
         return f"{refused}. The backbone is kept, whatever training does"
     sizes = _sizes(sets)
+    if any(isinstance(one, SearchSet) for one in sets):
+        chosen = " and ".join(f"{counted_items(one)} of {one.name}" for one in sets)
+        return f"{chosen} choose the weights, by {name_of_figure(sets)}"
     total = sum(map(len, sets))
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)

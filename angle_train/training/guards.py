@@ -27,8 +27,9 @@ from torch import Tensor
 
 from angle_train.data.guards import Guard
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.dev_sets import DevSet, measure_sets
 from angle_train.evaluation.known import KnownVectors
-from angle_train.evaluation.similarity import measure, word_overlap
+from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import (
     Array,
     draw,
@@ -197,7 +198,7 @@ class Checkpoints:
 
     @rank_zero
     def within(
-        self, guards: Guards, candidates: Sequence[Candidate], dev: Sequence[PairSet]
+        self, guards: Guards, candidates: Sequence[Candidate], dev: Sequence[DevSet]
     ) -> tuple[list[Candidate], dict[int, list[Loss]]]:
         """Return the candidates as guards allow them, and by position what those that can be had lose.
 
@@ -222,11 +223,11 @@ class Checkpoints:
                 del self.vectors[key]
         return found, losses
 
-    def _measure(self, step: int, share: float, sets: Sequence[PairSet]) -> Columns:
-        """Return the similarities of sets under the model's weights, which are those of `step`."""
+    def _measure(self, step: int, share: float, sets: Sequence[DevSet]) -> Columns:
+        """Return the columns of sets under the model's weights, which are those of `step`."""
         known = self.vectors.setdefault((step, share), KnownVectors())
         with blended(self.model, self.backbone, share):
-            return measure(self.model, sets, known=known)
+            return measure_sets(self.model, sets, known=known)
 
 
 def worse_sentence(losses: Sequence[Loss]) -> str:

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from angle_data.errors import InputError
 from angle_data.jsonl import loads, write_json
 from angle_data.locking import LOCK_NAME, hold
+from angle_train.recipe import parts_that_count
 from angle_train.training.processes import rank_zero
 
 Stored = TypeVar("Stored")
@@ -85,7 +86,7 @@ class RunDirectory:
         state = self._state()
         if not state:
             return "new"
-        before, now = state.fingerprint, self.fingerprint
+        before, now = parts_that_count(state.fingerprint), self.fingerprint
         changed = [part for part in {**now, **before} if before.get(part) != now.get(part)]
         if overwrite and (changed or state.status == "finished"):
             return "new"

@@ -39,7 +39,7 @@ _NEAR = (0, 3, 20)  # ranks of the neighbours that a text stands with, and it st
 def with_teacher(given: LoadedPairs, options: FitOptions, searched: Sequence[PairSet] = ()) -> LoadedPairs:
     """Return the pairs of a run with those that its teacher scores, if it has one.
 
-    It scores no text that dev or test pairs hold, nor one of the `searched` pairs of test searches.
+    It scores no text that dev or test pairs hold, nor one of the `searched` pairs of searches.
 
     Raises:
         InputError: There is nothing to score, the teacher cannot be used, or has no vector for a text.
@@ -50,7 +50,7 @@ def with_teacher(given: LoadedPairs, options: FitOptions, searched: Sequence[Pai
         return given
     labelled = [pairs for pairs in (given.others, given.human) if pairs is not None]
     unscored = load_unscored(options.teacher_pairs or (), labelled, [*given.dev, *given.test, *searched])
-    if not (labelled or given.dev):
+    if not (labelled or given.dev or options.dev_search):
         log.warning(
             "warning: no dev pairs: of the pairs that the teacher scores, a tenth chooses the checkpoint; "
             "figures on them say how near the model comes to the teacher, not what people would say; give "

@@ -29,8 +29,14 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.pairs import PairSet
+from angle_train.evaluation.dev_sets import (
+    DevSet,
+    figures_by_kind,
+    mean_figure,
+    measure_sets,
+    name_of_figure,
+)
 from angle_train.evaluation.known import KnownVectors
-from angle_train.evaluation.similarity import mean_spearman, measure
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.model.roles import options_by_role, transformers_of
@@ -111,21 +117,23 @@ class DevEvaluator(BaseEvaluator):
     """Measures the dev sets on the way, for the log and for `choosing`.
 
     Args:
-        sets: The dev sets.
-        start: Mean Spearman of the untouched model.
-        notes: File that keeps the similarities, so that a run that was cut off has those measured before.
+        sets: The dev sets: pairs and searches.
+        start: Mean figure of the untouched model.
+        notes: File that keeps the columns of the sets, so that a run that was cut off has those measured
+            before.
         share: Share of the backbone that is mixed in for it; where it is above 0, the attribute `backbone`
             must be its weights, see `merging.snapshot`.
-        told: Called in rank zero with the step and the similarities of each evaluation.
+        told: Called in rank zero with the step and the columns of each evaluation.
         beside: Further sets to measure, behind the dev sets; they do not count in the figure.
 
     Attributes:
         vectors: What weights that may be taken, the best and the last, made of the texts of the sets.
+        figure: What the mean figure is called.
     """
 
     def __init__(
         self,
-        sets: Sequence[PairSet],
+        sets: Sequence[DevSet],
         start: float = -math.inf,
         notes: Path | None = None,
         share: float = 0.0,
@@ -135,6 +143,7 @@ class DevEvaluator(BaseEvaluator):
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
         self.primary_metric = METRIC
+        self.figure = name_of_figure(sets)
         self.start = start
         self.backbone: Mapping[str, Tensor] = {}
         self._sets = sets
@@ -149,7 +158,7 @@ class DevEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return `dev_spearman`, the mean over the dev sets.
+        """Return `dev_score`, the mean over the dev sets, and that of the pairs and of the searches.
 
         Measured in the precision of the weights, as the saved model computes: accelerate replaces the
         `forward` of a model that it prepares by one that computes in half precision, and hides the method of
@@ -158,7 +167,7 @@ class DevEvaluator(BaseEvaluator):
         prepared = model.__dict__.pop("forward", None)
         known = KnownVectors()
         with blended(model, self.backbone, self._share):
-            columns = measure(model, self._measured, known=known)
+            columns = measure_sets(model, self._measured, known=known)
         if prepared is not None:
             model.__dict__["forward"] = prepared
         rows = self._read()
@@ -169,12 +178,12 @@ class DevEvaluator(BaseEvaluator):
             write_jsonl(self._notes, found)
         if self._told is not None and is_first():
             self._told(steps, columns[: len(self._sets)])
-        score = mean_spearman(self._sets, columns)
+        score = mean_figure(self._sets, columns)
         if score > self._best:
             self._best, self._best_step = score, steps
         self.vectors = {key: value for key, value in self.vectors.items() if key[0] == self._best_step}
         self.vectors[steps, self._share] = known
-        return {METRIC: score}
+        return {METRIC: score, **figures_by_kind(self._sets, columns[: len(self._sets)])}
 
     def _read(self) -> dict[int, list[list[float]]]:
         if self._notes is None or not self._notes.exists():
@@ -183,7 +192,7 @@ class DevEvaluator(BaseEvaluator):
 
     @rank_zero
     def measured(self) -> dict[int, list[NDArray[np.float64]]]:
-        """Return the similarities so far, in the order of the steps: by step and set, (B,) each."""
+        """Return the columns so far, in the order of the steps: by step and set, (B,) or (Q,) each."""
         rows = self._read()
         return {step: [np.array(column) for column in rows[step]] for step in sorted(rows)}
 
@@ -192,6 +201,7 @@ class OwnEvaluator(BaseEvaluator):
     """A user's evaluator: its primary metric is what training follows, the higher the better."""
 
     start = -math.inf
+    figure = "score"
 
     def __init__(self, evaluator: BaseEvaluator) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -199,7 +209,7 @@ class OwnEvaluator(BaseEvaluator):
         self._evaluator = evaluator
 
     def __call__(self, model: Any, *given: Any, **more: Any) -> dict[str, float]:
-        """Return the user's figures, and the one to follow as `dev_spearman`, whatever it is."""
+        """Return the user's figures, and the one to follow as `dev_score`."""
         found = self._evaluator(model, *given, **more)
         figures = found if isinstance(found, dict) else {"evaluator": float(found)}
         followed = getattr(self._evaluator, "primary_metric", None)
@@ -394,8 +404,9 @@ def _take_steps(
         def interrupted() -> bool:
             return any_process(pressed())
 
+        figure = getattr(trainer.evaluator, "figure", "")
         trainer.add_callback(
-            RunCallback(progress, config.patience, interrupted, trainer.diverged, start, end)
+            RunCallback(progress, config.patience, interrupted, trainer.diverged, start, end, figure)
         )
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again

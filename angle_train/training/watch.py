@@ -23,7 +23,9 @@ from angle_data.errors import InputError
 
 log = logging.getLogger("angle.fit")
 
-METRIC = "dev_spearman"
+METRIC = "dev_score"
+"""What training follows, the higher the better: the mean of the figures of the dev sets."""
+_METRICS = (f"eval_{METRIC}", "eval_dev_spearman")  # the second in checkpoints of earlier versions
 _NO_TERMS = ("grad_norm", "learning_rate", "epoch")  # in the trainer's log beside the loss and its terms
 # torch raises a plain RuntimeError where the processor's memory is exhausted.
 _ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
@@ -37,7 +39,7 @@ _TORCH_WRITER = ("inline_container", "PytorchStreamWriter")
 
 Point = dict[str, Any]
 """A point of the learning curve: optimiser steps so far (`step`), the same in passes over the data (`epoch`),
-and the mean Spearman over the dev sets (`dev`)."""
+and the mean figure of the dev sets, Spearman or nDCG@10 (`dev`)."""
 
 
 class DivergedError(InputError):
@@ -53,9 +55,10 @@ class DivergedError(InputError):
 class RunCallback(TrainerCallback):
     """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted.
 
-    `progress` counts the steps of this process. `start` is the dev Spearman of the untouched backbone, which
+    `progress` counts the steps of this process. `start` is the dev figure of the untouched backbone, which
     a checkpoint has to beat to be the best so far. At step `end` the run stops, and as soon as it is seen to
-    have `diverged`: the weights of such a step are neither measured nor kept.
+    have `diverged`: the weights of such a step are neither measured nor kept. `figure` is what to call the
+    dev figure.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class RunCallback(TrainerCallback):
         diverged: Callable[[], bool],
         start: float = -math.inf,
         end: int | None = None,
+        figure: str = "Spearman",
     ) -> None:
         self._progress = progress
         self._patience = patience
@@ -73,6 +77,7 @@ class RunCallback(TrainerCallback):
         self._diverged = diverged
         self._start = start
         self._end = end
+        self._figure = figure
         self._terms = "loss n/a"
 
     def on_step_end(
@@ -116,11 +121,12 @@ class RunCallback(TrainerCallback):
         is_best = last["dev"] > max([self._start, *(evaluation["dev"] for evaluation in earlier)])
         best = ", the best so far" if is_best else ""
         log.info(
-            "step %d/%d, epoch %.2f: %s; dev Spearman %.2f%s",
+            "step %d/%d, epoch %.2f: %s; dev %s %.2f%s",
             last["step"],
             state.max_steps,
             last["epoch"],
             self._terms,
+            self._figure,
             100 * last["dev"],
             best,
         )
@@ -132,8 +138,11 @@ class RunCallback(TrainerCallback):
 def learning_curve(state: TrainerState) -> list[Point]:
     """Return the evaluations in the trainer's log; it is part of every checkpoint, so resuming keeps it."""
     entries: list[dict[str, Any]] = state.log_history
-    measured = f"eval_{METRIC}"
-    return [{"step": e["step"], "epoch": e["epoch"], "dev": e[measured]} for e in entries if measured in e]
+    return [
+        {"step": entry["step"], "epoch": entry["epoch"], "dev": entry[measured]}
+        for entry in entries
+        if (measured := next((name for name in _METRICS if name in entry), None))
+    ]
 
 
 def evaluations_since_best(state: TrainerState) -> int:

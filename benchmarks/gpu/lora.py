@@ -22,7 +22,6 @@ _RECIPE: dict[str, Any] = {
     "pooling": "last-token",
     "prompt": PROMPT,
     "lora_rank": 32,
-    "lora_alpha": 32.0,
     "lora_targets": "q_proj,v_proj",
     "max_seq_length": 64,
 }

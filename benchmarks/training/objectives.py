@@ -71,7 +71,7 @@ def terms(cosine: float = 0.0, in_batch: float = 0.0, angle: float = 0.0, **valu
     """Return an objective with everything stated, so that no default decides."""
     weights = {"cosine_weight": cosine, "in_batch_weight": in_batch, "angle_weight": angle}
     rest = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 1.0, "positive_score": 0.8}
-    return {**weights, **rest, "in_batch_mean": "positives", **values}
+    return {**weights, **rest, **values}
 
 
 CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -87,8 +87,6 @@ CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "0.05 cosine + in-batch": ("polarity", terms(0.05, 1)),
     "0.2 cosine + in-batch": ("graded binary near_misses polarity", terms(0.2, 1)),
-    "0.2 cosine + in-batch by pairs": ("polarity", terms(0.2, 1, in_batch_mean="pairs")),
-    "cosine + in-batch by pairs": ("graded binary near_misses polarity", terms(1, 1, in_batch_mean="pairs")),
     "papers": ("graded binary near_misses polarity", terms(1, 1, 1)),
 }
 """Name -> kinds of labels that it is tried for, and the objective; the simplest first. `cosine tau 0.2` and

@@ -120,7 +120,7 @@ def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(program, 
     given = [
         "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--scale", "0-5", "--merge-back", 0.1,
         "--max-seq-length", "auto", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
-        "--set", "angle_weight=0", "--set", "human_weight=4", "--json",
+        "--set", "angle_weight=0", "--set", "weight_decay=0.1", "--json",
     ]  # fmt: skip
     code, out, err = program(*given, "--drop-leaks")
     assert code == 1, "all training pairs are test pairs here"
@@ -128,7 +128,7 @@ def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(program, 
     code, out, err = program(*given)
     assert code == 0, err
     report = json.loads(out)
-    changed = {"epochs": 1.0, "warmup_ratio": 0.2, "human_weight": 4.0, "average_with_backbone": 0.1}
+    changed = {"epochs": 1.0, "warmup_ratio": 0.2, "weight_decay": 0.1, "average_with_backbone": 0.1}
     assert changed.items() <= report["recipe"]["training"].items()
     assert report["recipe"]["objective"]["angle_weight"] == 0
     assert {note["role"] for note in report["data"]} == {"train", "human", "dev", "test"}

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from train_runs import now, run_of, write
+from train_runs import now, run_of, search_folder, write
 
 from angle_data.errors import InputError
 from angle_train import evaluate, fit
@@ -14,25 +14,12 @@ from angle_train.report.result import FitReport
 FAST = {"loss": "papers", "epochs": 6, "batch_size": 16, "learning_rate": 3e-3, "evals_per_epoch": 1}
 
 
-def folder_of(root, pairs, extra=()):
-    """A search: the first texts of pairs are queries, the second what they should find."""
-    (root / "qrels").mkdir(parents=True)
-    documents = list(dict.fromkeys([*(row["sentence2"] for row in pairs), *extra]))
-    corpus = [{"_id": f"d{at}", "text": text} for at, text in enumerate(documents)]
-    queries = [{"_id": f"q{at}", "text": row["sentence1"]} for at, row in enumerate(pairs)]
-    write(root / "corpus.jsonl", corpus)
-    write(root / "queries.jsonl", queries)
-    lines = [f"q{at}\td{documents.index(row['sentence2'])}\t1" for at, row in enumerate(pairs)]
-    (root / "qrels/test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
-    return root
-
-
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory, rows):
     """Queries that are found by what the training pairs say, among all texts of the demo's graded pairs."""
     root = tmp_path_factory.mktemp("search")
     good = [row for row in rows if row["score"] >= 4]
-    return folder_of(root / "notes", good, [row["sentence1"] + " now" for row in rows])
+    return search_folder(root / "notes", good, [row["sentence1"] + " now" for row in rows])
 
 
 @pytest.fixture(scope="module")

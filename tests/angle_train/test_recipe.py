@@ -13,6 +13,8 @@ from angle_train.model.pooling import POOLINGS
 from angle_train.objective.terms import SIMILARITIES
 from angle_train.recipe import (
     CHECKPOINT,
+    DROPPED_KEYS,
+    SECTIONS,
     AngleMode,
     BackboneConfig,
     ObjectiveConfig,
@@ -208,3 +210,35 @@ def test_a_file_that_is_no_text_is_named_in_one_line(tmp_path):
     (tmp_path / "r.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"r\.toml: not a valid TOML file"):
         Recipe.from_toml(tmp_path / "r.toml")
+
+
+def test_a_recipe_of_an_earlier_version_is_read_where_it_says_what_now_always_holds(tmp_path, caplog):
+    path = written(tmp_path, '[objective]\nin_batch_mean = "positives"\n[backbone]\nlora_alpha = 32.0\n')
+    assert Recipe.from_toml(path) == Recipe()
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert said[1].endswith(
+        "recipe.toml: lora_alpha was dropped before 0.1.0 and is always 32.0: it was 32 in every recipe; "
+        "lora_rank and learning_rate do the same; delete it"
+    )
+
+
+@pytest.mark.parametrize("key", DROPPED_KEYS)
+def test_a_dropped_key_is_refused_in_one_line_that_says_why(tmp_path, key):
+    from angle_train import fit, train
+
+    path = written(tmp_path, f"[training]\n{key} = 7.5\n")
+    line = f"{key} was dropped before 0.1.0 and is always .*; delete it"
+    for refused in (
+        lambda: Recipe.from_toml(path),
+        lambda: Recipe().with_overrides({key: DROPPED_KEYS[key][0]}),
+        lambda: parse_settings([f"{key}=1"]),
+        lambda: fit([], backbone="a", out=tmp_path / "out", **{key: 1}),
+        lambda: train("a", [], **{key: 1}),
+    ):
+        with pytest.raises(InputError, match=line):
+            refused()
+
+
+def test_no_recipe_has_a_dropped_key():
+    assert not DROPPED_KEYS.keys() & {f.name for c in SECTIONS.values() for f in fields(c)}

@@ -104,7 +104,7 @@ FITS = {
     ),
     "llm-folds": lambda inputs, voted: (
         "--data", voted / "dataset", "--human", inputs / "human.jsonl", "--test", inputs / "test.jsonl",
-        "--recipe", "opposites", "--epochs", 1, "--set", "folds=2", "--set", "human_weight=2",
+        "--recipe", "opposites", "--epochs", 1, "--set", "folds=2",
         "--merge-back", 0, "--max-seq-length", "auto", "--drop-leaks",
     ),
     "llm-dev": lambda inputs, voted: (

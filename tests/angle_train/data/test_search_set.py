@@ -6,7 +6,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.data.search_set import load_search, load_search_files
+from angle_train.data.search_set import load_dev_searches, load_search, load_search_files, part_of
 
 CORPUS = [
     {"_id": "d1", "title": "Replica lag", "text": "the replica lags behind"},
@@ -85,6 +85,53 @@ def test_a_query_with_the_id_of_a_document_is_said(folder):
 def test_the_only_split_is_taken(folder):
     (folder / "qrels/test.tsv").unlink()
     assert load_search(str(folder)).queries == ["moon"]
+
+
+def test_what_chooses_is_the_dev_split_or_the_only_one(folder):
+    qrels = folder / "qrels"
+    assert load_dev_searches([str(folder)])[0].queries == ["moon"]
+    (qrels / "dev.tsv").rename(qrels / "validation.tsv")
+    assert load_dev_searches([str(folder)])[0].queries == ["moon"]
+    (qrels / "validation.tsv").rename(qrels / "train.tsv")
+    with pytest.raises(
+        InputError, match=r"no dev.tsv; found: test, train; call the qrels that are to choose"
+    ):
+        load_dev_searches([str(folder)])
+    (qrels / "train.tsv").unlink()
+    assert load_dev_searches([str(folder)])[0].queries == ["lag", "full disk"]
+
+
+def test_of_a_large_search_a_part_is_drawn_that_holds_all_that_is_relevant(tmp_path, caplog):
+    root = tmp_path / "many"
+    (root / "qrels").mkdir(parents=True)
+    count = 200
+    (root / "corpus.jsonl").write_text(lines([{"_id": f"d{i}", "text": f"text {i}"} for i in range(count)]))
+    # The last query has the id of a document, and one that no corpus has.
+    queries = [*({"_id": f"q{i}", "text": f"query {i}"} for i in range(19)), {"_id": "d1", "text": "own"}]
+    (root / "queries.jsonl").write_text(lines(queries))
+    rows = [(f"q{i}", f"d{10 * i + j}", 1 + j) for i in range(19) for j in range(2)]
+    (root / "qrels/dev.tsv").write_text(tsv([*rows, ("d1", "d5", 3), ("d1", "gone", 1)]))
+    whole = load_search(str(root), "dev")
+    assert part_of(whole, 20, count) is whole
+    with caplog.at_level("INFO", logger="angle"):
+        part = part_of(whole, 8, 50)
+    assert (len(part), len(part.ids), len(part.texts)) == (8, 50, 50)
+    assert part.ids == sorted(part.ids, reverse=True)
+    wanted = {query: row for row, query in enumerate(whole.query_ids)}
+    for row, query in enumerate(part.query_ids):
+        before = wanted[query]
+        assert part.queries[row] == whole.queries[before]
+        assert part.missing[row] == whole.missing[before]
+        graded = {whole.ids[place]: grade for place, grade in whole.grades[before].items()}
+        assert {part.ids[place]: grade for place, grade in part.grades[row].items()} == graded
+    assert all(part.texts[place] == f"text {name[1:]}" for place, name in enumerate(part.ids))
+    assert part.notes[-1] in caplog.text
+    assert part.notes[-1].startswith("8 of 20 queries and 50 of 200 documents, drawn by hash")
+    assert part_of(whole, 8, 50).sha256() == part.sha256()
+    every = part_of(whole, 20, 50)
+    own = every.query_ids.index("d1")
+    assert every.own[own] == (every.ids.index("d1") if "d1" in every.ids else -1)
+    assert len(part_of(whole, 8, 4).ids) == len({at for found in part.grades for at in found})
 
 
 def test_digests_depend_on_texts_and_grades(folder):
@@ -168,3 +215,8 @@ def test_the_hubs_two_layouts_are_read(monkeypatch, name, graded):
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     found = load_search(f"hub:{name}")
     assert (found.name, found.queries) == ("notes", ["lag", "full disk"])
+    own = "validation" if name.startswith("BeIR") else "dev"
+    parts[graded, None if graded != name else "default", own] = [
+        {"query-id": "q3", "corpus-id": "d10", "score": 1}
+    ]
+    assert load_dev_searches([f"hub:{name}"])[0].queries == ["moon"]

@@ -115,19 +115,6 @@ def test_every_setting_of_the_objective_reaches_its_term():
     assert terms == {name: pytest.approx(value.item(), rel=1e-5) for name, value in expected.items()}
 
 
-@pytest.mark.parametrize("weights", [(1, 1, 1, 1), (0.5, 1, 0.25, 0.25)])
-def test_by_pairs_a_batch_with_few_positives_pulls_less(weights):
-    """The mean over positives pulls as hard however few there are; by pairs it is their share of that."""
-    rows = [row | {"weight": weight} for row, weight in zip(ROWS, weights, strict=True)]
-    gradients = {}
-    for mean in ("positives", "pairs"):
-        model, _ = run(papers(cosine_weight=0, angle_weight=0, in_batch_mean=mean), rows=rows)
-        gradients[mean] = model.letters.weight.grad
-    share = (weights[0] + weights[2]) / sum(weights)  # rows 0 and 2 are positive
-    assert gradients["pairs"].norm().item() > 1e-3
-    torch.testing.assert_close(gradients["pairs"], share * gradients["positives"])
-
-
 MIXED = [
     *({**row, "scale": 1} for row in ROWS),
     {"text1": "disk full", "text2": "volume at its limit", "score": 0.7, "scale": 2},

@@ -5,9 +5,12 @@ import pytest
 from train_runs import pair_set
 
 from angle_train.data.judged import JudgedPairs
+from angle_train.data.search_set import SearchSet
+from angle_train.evaluation.statistics import spearman
 from angle_train.training import choosing
 from angle_train.training.choosing import (
     TOO_FEW,
+    TOO_FEW_QUERIES,
     Candidate,
     resampled,
     select_simplest,
@@ -205,3 +208,55 @@ def test_a_useless_grader_leaves_the_choice_of_people_alone(caplog):
         choice = choice_of_40(useless, BETTER)
     assert choice == choice_of_40(None, BETTER)
     assert "gpt-x chooses nothing: its grades do not go with people's" in caplog.text
+
+
+def search_set(count, alike=1, name="search"):
+    """A search of so many queries, of which `alike` each look for the same document."""
+    names = [f"q{i}" for i in range(count)]
+    grades = [{i // alike: 1.0} for i in range(count)]
+    own = np.full(count, -1)
+    ids = [f"d{i}" for i in range(count)]
+    return SearchSet(name, ids, ids, names, names, grades, [[]] * count, own)
+
+
+def test_a_search_chooses_by_the_mean_of_its_queries():
+    found = np.random.default_rng(6).uniform(0, 0.5, 100)
+    better = found + np.random.default_rng(7).uniform(-0.1, 0.3, 100)
+    choice = choose([search_set(100)], [[found], [better]], [0, 1])
+    assert (choice.chosen, choice.scores) == (1, pytest.approx([found.mean(), better.mean()]))
+    assert choose([search_set(100)], [[better], [found]], [0, 1]).chosen == 0
+
+
+def test_pairs_and_a_search_count_alike():
+    """What is better on the pairs and as much worse on the search is not better, and the other way round."""
+    good, poor = np.full(100, 0.9), np.full(100, 0.2)
+    sets = [pairs(GOLD), search_set(100)]
+    worse_search = choose(sets, [[*POOR, good], [*BEST, poor]], [0, 1])
+    both = choose(sets, [[*POOR, poor], [*BEST, good]], [0, 1])
+    assert (worse_search.chosen, both.chosen) == (0, 1)
+    means = [(spearman(GOLD, column) + rest.mean()) / 2 for (column,), rest in ((POOR, poor), (BEST, good))]
+    assert both.scores == pytest.approx(means)
+
+
+def test_queries_for_the_same_document_are_one_piece_of_evidence():
+    few = np.random.default_rng(8).uniform(0, 1, 20)
+    gain = np.random.default_rng(9).normal(0.04, 0.12, 20)
+    columns = [[np.repeat(column, 5)] for column in (few, few + gain)]
+    once = choose([search_set(20)], [[few], [few + gain]], [0, 1])
+    often = choose([search_set(100, alike=5)], columns, [0, 1])
+    alone = choose([search_set(100)], columns, [0, 1])
+    assert often.confidence == pytest.approx(once.confidence, abs=0.05)
+    assert alone.confidence > often.confidence + 0.02
+
+
+def test_a_few_queries_show_nothing():
+    few = choose([search_set(4)], [[np.zeros(4)], [np.ones(4)]], [0, 1])
+    assert (few.chosen, few.confidence) == (0, None)
+    assert few.sentence("step 3", "dev queries").endswith(f"; the dev queries {TOO_FEW_QUERIES}")
+    said = what_pairs_show([search_set(20, alike=5)])
+    assert said.startswith(
+        "search: 20 dev queries, for 4 different documents, are too few to choose by; give"
+    )
+    assert what_pairs_show([pairs(GOLD), search_set(7)]) == (
+        "300 pairs of made and 7 queries of search choose the weights, by mean of Spearman and nDCG@10"
+    )

@@ -85,6 +85,19 @@ def test_what_differs_is_named_and_replaced_on_demand_alone(run):
     assert run.status(overwrite=False) == "finished"
 
 
+def test_a_run_that_names_dropped_keys_goes_on_where_they_had_what_now_always_holds(tmp_path):
+    before = {**PARTS, "human_weight": "1.0", "in_batch_mean": '"positives"', "lora_alpha": "32.0"}
+    earlier = RunDirectory(tmp_path, before)
+    earlier.claim(earlier.status(overwrite=False))
+    write_all(tmp_path, OLD)
+    earlier.finish()
+    assert RunDirectory(tmp_path, PARTS).status(overwrite=False) == "finished"
+    other = RunDirectory(tmp_path, before | {"human_weight": "2.0"})
+    other.claim(other.status(overwrite=True))
+    with pytest.raises(InputError, match=r"different human_weight \(2.0 -> none\)"):
+        RunDirectory(tmp_path, PARTS).status(overwrite=False)
+
+
 def test_a_hash_tells_nobody_what_differs(run):
     hashes = {part: "0f" * 32 for part in ("texts to keep", "test search docs", "guard general.jsonl")}
     other = RunDirectory(run.path, {**PARTS, **hashes})

@@ -36,7 +36,7 @@ SETTINGS = [
     {"scheduler": "constant"}, {"seed": 7}, {"gradient_accumulation": 2}, {"max_grad_norm": 1e-3},
     {"precision": "bf16"}, {"positive_score": 0.95}, {"negative_score": 0.35}, {"isp": "none"},
     {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"freeze_embeddings": True},
-    {"source_block": 2}, {"matryoshka_dims": [8]}, {"angle_mode": "published"}, {"in_batch_mean": "pairs"},
+    {"source_block": 2}, {"matryoshka_dims": [8]}, {"angle_mode": "published"},
     {"human": True},
 ]  # fmt: skip
 
