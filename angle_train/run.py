@@ -355,7 +355,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
     planned = Schedule(run.recipe.training, len(run.data.train)).steps
-    told = teller(run.options.out, dev, untuned, planned)
+    told = teller(run.options.out, dev, untuned[: len(dev)], planned)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model)
     training = run.train(model, evaluator)
