@@ -367,7 +367,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     taken = candidates[number]
     adopt_checkpoint(run, model, taken, backbone)
     chosen_by = f"dev {name_of_items(dev)}{choice.beside()}"
-    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by))
+    log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by, number))
     training = replace(training, best_step=taken.step)
     findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
@@ -422,7 +422,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     choice = cross.choice
     if guards.refuse(losses):
         choice = replace(choice, chosen=0, best=choice.chosen or choice.best, refused=True)
-        log.info("%s", choice.sentence(f"step {step}", "held-out pairs"))
+        log.info("%s", choice.sentence(f"step {step}", "held-out pairs", choice.best))
     curve: list[Point] = [
         {"step": at, "epoch": at / schedule.per_epoch, "dev": score}
         for at, score in zip(map(schedule.step_at, cross.progress), cross.curve, strict=True)

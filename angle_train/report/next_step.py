@@ -13,9 +13,10 @@ from angle_train.report.right_shares import open_results, two_digits
 
 _SECONDS = 12  # to grade a pair: half an hour for the 150 of `angle-data grade`
 _GAIN, _OFTEN = 0.10, 0.8  # a gain worth a new model, and how often it is to be found
-_MOST = 3_000  # pairs: nobody grades more by hand
+_MOST = 1_000  # pairs: nobody grades more by hand
 # 50 counted like 101 beside 300 of a good grader, see docs/graded-pairs.md.
 _JUDGED = "; a language model's grades beside yours (--judged) may spare you half of that"
+_NEW_TEXTS = "; where your texts do not give so many, label more texts first"
 TOO_SMALL = (
     "Next: the gain is too small to be shown with pairs that one can grade by hand; label more texts, or "
     "have another model write (angle-data llm-label), and fit again"
@@ -50,12 +51,15 @@ def more_pairs(result: Result) -> int:
 
 def grade_more(compared: Sequence[Result]) -> str:
     """Return how many pairs to grade to be sure of a `promising` gain; of several sets the nearest one."""
-    more, name = min((more_pairs(result), result.pairs) for result in promising(compared))
-    of = f" of {name}" if len(compared) > 1 else ""
+    nearest = min(promising(compared), key=lambda result: (more_pairs(result), result.pairs))
+    more = more_pairs(nearest)
+    of = f" of {nearest.pairs}" if len(compared) > 1 else ""
     count = two_digits(more)
+    others = _NEW_TEXTS if more > nearest.count else ""
+    spared = "" if any(result.judged for result in compared) else _JUDGED
     return (
         f"Next: grade about {count:,} more test pairs{of} ({work(count)}) and fit again: a gain of this size "
-        f"is then found 8 times in 10{_JUDGED if not any(r.judged for r in compared) else ''}"
+        f"is then found 8 times in 10{others}{spared}"
     )
 
 

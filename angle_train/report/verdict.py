@@ -39,6 +39,7 @@ TUNED = "tuned"
 BESIDE = "tuned, in tuned/"
 """What results call tuned weights where the backbone stayed: they are saved in a folder of that name."""
 IN_TUNED = "The tuned weights are in tuned/, for you to take all the same."
+_MOST_KNOWN = 0.5  # of the texts of a set: with more, it says little of new texts
 _MAX_LEAKED_FRACTION = 0.01  # of the pairs of a set: with more, it cannot decide
 
 
@@ -93,6 +94,7 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
     shared = [
         f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
         + ("" if leak.pairs else ", with other partners")
+        + ("; how it does on texts that are new to it was not measured" if leak.texts > _MOST_KNOWN else "")
         for leak in facts.leaks
         if leak.texts
     ]

@@ -116,10 +116,18 @@ class Choice:
         """Return what else helped to choose, behind the name of the pairs that did; empty if nothing did."""
         return beside_sentence(self.judged)
 
-    def sentence(self, taken: str, pairs: str) -> str:
-        """Return in words what `taken` (the weights of which step) does on the `pairs` that chose it."""
-        simple, best = self.scores[0], self.scores[self.chosen or self.best]
-        figures = f"{taken}: {self.figure} {100 * best:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
+    def sentence(self, taken: str, pairs: str, number: int = 1) -> str:
+        """Return in words what `taken` does on the `pairs` that chose it.
+
+        Args:
+            taken: Which weights these are.
+            pairs: What chose them.
+            number: Their position among the candidates; that of the planned end is 1.
+        """
+        simple, own, best = self.scores[0], self.scores[number], self.scores[self.best]
+        figures = f"{taken}: {self.figure} {100 * own:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
+        if best > own:
+            figures += f"; another step had {100 * best:.2f}, which is not surely better"
         if self.refused:
             return f"{figures}; it surely loses too much on guards, with any share of the backbone"
         if self.confidence is None:

@@ -193,5 +193,8 @@ def chosen(curves: Sequence[Curve], share: float, human: PairSet, before: Array)
         sizes=[len(rows) for rows, _, _ in curves],
     )
     mixed = candidates[-1].mixed
-    log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs"))
+    log.info(
+        "%s",
+        choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs", max(choice.chosen, 1)),
+    )
     return found

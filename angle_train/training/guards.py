@@ -246,7 +246,11 @@ def worse_sentence(losses: Sequence[Loss]) -> str:
 def agreement_sentence(losses: Sequence[Loss]) -> str:
     """Return how far the order of pairs without labels stayed the backbone's; nothing if there are none."""
     told = [f"{100 * loss.after:.1f} on {loss.name}" for loss in losses if loss.kind != "labelled"]
-    return f"Rank agreement with the backbone (100 is the same order): {', '.join(told)}" if told else ""
+    if not told:
+        return ""
+    own = any(loss.kind == "own" for loss in losses)
+    meant = "; among your own texts the order is meant to change" if own else ""
+    return f"Rank agreement with the backbone (100 is the same order): {', '.join(told)}{meant}"
 
 
 def as_details(losses: Sequence[Loss], most: float) -> dict[str, Any]:

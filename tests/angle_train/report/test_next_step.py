@@ -29,8 +29,8 @@ def test_the_headline_has_both_figures_and_says_that_only_grades_are_missing():
     # ±14 on 200 pairs: an error of 7.1; a gain of 10 must be 2.8 of them, which takes four times the pairs.
     assert said.next == (
         "Next: grade about 610 more test pairs (about 2 h 2 min at 12 seconds a pair) and fit again: a gain "
-        "of this size is then found 8 times in 10; a language model's grades beside yours (--judged) may "
-        "spare you half of that"
+        "of this size is then found 8 times in 10; where your texts do not give so many, label "
+        "more texts first; a language model\'s grades beside yours (--judged) may spare you half of that"
     )
     assert not any("see ±5" in line for line in said.evidence)  # one number of pairs, not two
 
