@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Generic
 
@@ -86,8 +87,10 @@ class NearSets(Generic[Member]):
 
     The tokens of a text are looked at from the rarest on. If the first that two texts share is one of the
     last k of both, they share no more than k, which must be enough; so the rarest tokens alone are indexed
-    (Xiao et al. 2008, doi:10.1145/1367497.1367516). Of texts that are one group already one that is near is
-    enough, so that a thousand lines of one template cost little more than a thousand comparisons.
+    (Xiao et al. 2008, doi:10.1145/1367497.1367516). Before tokens are compared, a number with a bit for each
+    of them tells most texts apart: two that differ in more bits than near texts have tokens of their own are
+    not near. Of texts that are one group already one that is near is enough, so that a thousand lines of one
+    template cost little more than a thousand comparisons.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class NearSets(Generic[Member]):
         self._searched = nearness.least
         self._indexed = 2 * nearness.least / (1 + nearness.least) if ascending else nearness.least
         self._often = Counter(token for name in sample for token in tokens_of(name))
+        self._bits: dict[Member, int] = {}  # of indexed texts
         self._same: dict[int, Member] = {}  # of texts with the same tokens, the first
         # By token, then by the number of a text's tokens and how many are left from this one on: the names,
         # by the leader of their group. A token of one text alone holds these three as they are.
@@ -123,6 +127,7 @@ class NearSets(Generic[Member]):
         for leader in found:
             self.groups.join(name, leader)
         if bag and self._same.setdefault(_hash(bag), name) == name:
+            self._bits[name] = _bits(bag)
             for token, left in self._rarest(bag, self._indexed):
                 self._enter(token, len(bag), left, name)
         return found
@@ -132,9 +137,12 @@ class NearSets(Generic[Member]):
         copy = self._same.get(_hash(bag))
         own = None if copy is None else self.groups.leader(copy)
         found = {} if own is None or copy == name else {own: None}
+        bits = _bits(bag)
         for token, left in self._rarest(bag, self._searched):
             for (size, other_left), groups in self._entries(token).items():
-                if self._nearness.reached(min(left, other_left), len(bag), size):
+                if not self._nearness.reached(min(left, other_left), len(bag), size):
+                    continue
+                if self._any_alike(bits, groups, _most_apart(self._nearness, len(bag), size)):
                     for leader, names in self._by_leader(groups).items():
                         if leader != own and leader not in found and self._any_near(bag, names):
                             found[leader] = None
@@ -175,9 +183,32 @@ class NearSets(Generic[Member]):
             groups[self.groups.leader(old)] = many
         return groups
 
+    def _any_alike(self, bits: int, groups: dict[Member, list[Member]], most: int) -> bool:
+        """Return whether a text differs from one with these bits in at most so many."""
+        return any(
+            (bits ^ self._bits[name]).bit_count() <= most for names in groups.values() for name in names
+        )
+
     def _any_near(self, bag: TokenSet, names: Iterable[Member]) -> bool:
         others = map(self._tokens_of, names)
         return any(self._nearness.reached(len(bag & other), len(bag), len(other)) for other in others)
+
+
+@lru_cache(1 << 16)
+def _most_apart(nearness: Nearness, one: int, other: int) -> int:
+    """Return how many tokens only one of two near sets of so many has at most; below 0 if none are near."""
+    most = one + other
+    while most >= 0 and not nearness.reached((one + other - most) // 2, one, other):
+        most -= 1
+    return most
+
+
+def _bits(bag: TokenSet) -> int:
+    """Return a number with a bit for each token; which one it is differs between processes, and no result."""
+    bits = 0
+    for token in bag:
+        bits |= 1 << (hash(token) & 127)
+    return bits
 
 
 def _hash(bag: TokenSet) -> int:

@@ -9,7 +9,7 @@ In reading order:
 `frozen`: layers that stay as they are, computed once for each text.
 `activations`: the file that keeps what they make of a text.
 `passed`: a user's own training arguments: what passes, and what is refused.
-`watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
+`watch`: the learning curve, a first look, early stopping, interruption, and running out of memory or disk.
 `run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: the one rule by which a checkpoint or the backbone itself is chosen: the simplest, unless held-out
     pairs surely say otherwise.

@@ -52,6 +52,7 @@ from angle_train.training.processes import any_process, is_first, process_count,
 from angle_train.training.watch import (
     METRIC,
     DivergedError,
+    FirstLook,
     Point,
     RunCallback,
     catch_interrupt,
@@ -158,18 +159,9 @@ class DevEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return `dev_score`, the mean over the dev sets, and that of the pairs and of the searches.
-
-        Measured in the precision of the weights, as the saved model computes: accelerate replaces the
-        `forward` of a model that it prepares by one that computes in half precision, and hides the method of
-        the class.
-        """
-        prepared = model.__dict__.pop("forward", None)
+        """Return `dev_score`, the mean over the dev sets, and that of the pairs and of the searches."""
         known = KnownVectors()
-        with blended(model, self.backbone, self._share):
-            columns = measure_sets(model, self._measured, known=known)
-        if prepared is not None:
-            model.__dict__["forward"] = prepared
+        columns = self._columns(model, known)
         rows = self._read()
         rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
@@ -184,6 +176,25 @@ class DevEvaluator(BaseEvaluator):
         self.vectors = {key: value for key, value in self.vectors.items() if key[0] == self._best_step}
         self.vectors[steps, self._share] = known
         return {METRIC: score, **figures_by_kind(self._sets, columns[: len(self._sets)])}
+
+    def look(self, model: Any, step: int) -> None:
+        """Tell what the weights at a step make of the dev sets, and keep nothing of it."""
+        if self._told is not None:
+            self._told(step, self._columns(model, KnownVectors())[: len(self._sets)])
+
+    def _columns(self, model: Any, known: KnownVectors) -> Columns:
+        """Return the columns of the sets under the weights of `model`, with the backbone's share.
+
+        Measured in the precision of the weights, as the saved model computes: accelerate replaces the
+        `forward` of a model that it prepares by one that computes in half precision, and hides the method of
+        the class.
+        """
+        prepared = model.__dict__.pop("forward", None)
+        with blended(model, self.backbone, self._share):
+            columns = measure_sets(model, self._measured, known=known)
+        if prepared is not None:
+            model.__dict__["forward"] = prepared
+        return columns
 
     def _read(self) -> dict[int, list[list[float]]]:
         if self._notes is None or not self._notes.exists():
@@ -408,6 +419,10 @@ def _take_steps(
         trainer.add_callback(
             RunCallback(progress, config.patience, interrupted, trainer.diverged, start, end, figure)
         )
+        first = trainer.args.eval_steps
+        alone = resume is None and process_count() == 1  # together they would have to agree on the time
+        if alone and first and isinstance(trainer.evaluator, DevEvaluator):
+            trainer.add_callback(FirstLook(trainer.evaluator.look, int(first), trainer.diverged))
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again
         trainer.model.__dict__.pop(name, None)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from angle_data.calling.interrupts import caught
@@ -26,6 +28,8 @@ log = logging.getLogger("angle.fit")
 METRIC = "dev_score"
 """What training follows, the higher the better: the mean of the figures of the dev sets."""
 _METRICS = (f"eval_{METRIC}", "eval_dev_spearman")  # the second in checkpoints of earlier versions
+FIRST_LOOK_S = 30.0
+"""Seconds of training before a first look at the model, where the first evaluation is farther away still."""
 _NO_TERMS = ("grad_norm", "learning_rate", "epoch")  # in the trainer's log beside the loss and its terms
 # torch raises a plain RuntimeError where the processor's memory is exhausted.
 _ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
@@ -133,6 +137,46 @@ class RunCallback(TrainerCallback):
         if evaluations_since_best(state) >= self._patience:
             log.info("no improvement for %d evaluations: stopping early", self._patience)
             control.should_training_stop = True
+
+
+class FirstLook(TrainerCallback):
+    """Looks at the model once, early, where the first evaluation is far away: who waits sees a first figure.
+
+    It looks after half a minute of training, unless the first evaluation (at step `first`) comes within
+    another one, by the pace so far, or the run has `diverged`. `look` is given the model and the step.
+    Nothing is kept of what it finds, so the same weights are chosen with and without it, on any machine.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[SentenceTransformer, int], None],
+        first: int,
+        diverged: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look = look
+        self._first = first
+        self._diverged = diverged
+        self._clock = clock
+        self._begun = math.inf
+        self._looked = False
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Note the time."""
+        self._begun = self._clock()
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Look, if it is time to."""
+        spent = self._clock() - self._begun
+        ahead = spent / state.global_step * (self._first - state.global_step)
+        if not self._looked and min(spent, ahead) >= FIRST_LOOK_S:
+            self._looked = True
+            if not self._diverged():
+                self._look(kwargs["model"], state.global_step)
 
 
 def learning_curve(state: TrainerState) -> list[Point]:

@@ -9,6 +9,7 @@ In reading order:
 `sentences`: cuts the text into sentences in which a reference is one character.
 `grammar`: decides which references a sentence ties to the issue, and how surely.
 `phrases`: the phrasings, each with an example; a new phrasing goes here.
+`needed`: which phrases a sentence can hold, seen by single words, so that only those are tried.
 `vocabulary`: words for "duplicate" in any language, cue words; a new word goes here.
 `subjects`: who a phrase speaks of: the commented issue, or another one that its sentence names.
 `context`: what surrounds a phrase: denials, hedges, hearsay (what a bot says), questions, conditions;

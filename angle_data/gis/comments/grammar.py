@@ -22,7 +22,8 @@ from angle_data.gis.comments.context import (
     is_question,
 )
 from angle_data.gis.comments.corrections import corrections, outlived, withdraws
-from angle_data.gis.comments.phrases import PHRASES, Phrase
+from angle_data.gis.comments.needed import possible_phrases
+from angle_data.gis.comments.phrases import Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
 from angle_data.gis.comments.subjects import about_this, speaks_of_another
@@ -203,7 +204,7 @@ def _correct(sentences: Sequence[Sentence], hits: list[list[MarkerLink]]) -> Non
 def _bound(sentence: Sentence, before: str, closing: bool | None) -> list[MarkerLink]:
     """Hits of phrases that name their target in the same sentence; `before` is the sentence before it."""
     hits: list[MarkerLink] = []
-    for phrase in PHRASES:
+    for phrase in possible_phrases(sentence.text):
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
             verdict = _judge(phrase, sentence, match, before, closing)

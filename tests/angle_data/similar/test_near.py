@@ -82,3 +82,11 @@ def test_hardly_any_text_is_compared_where_rare_tokens_differ():
     assert not any(near.add(name) for name in bags)
     assert len(asked) - before == len(bags)
     assert len(list(itertools.combinations(bags, 2))) > 40_000
+
+
+def test_hardly_any_text_is_compared_where_a_rare_token_is_all_that_is_shared():
+    bags = {n: frozenset(["0", *(f"{n}own{i}" for i in range(9))]) for n in range(300)}
+    asked = []
+    near = NearSets(Nearness(0.5), lambda name: asked.append(name) or bags[name], [])
+    assert not any(near.add(name) for name in bags)
+    assert len(asked) < 2 * len(bags)

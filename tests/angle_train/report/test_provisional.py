@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 from cut_runs import CutOff, cut_off
-from train_runs import now, run_of, write
+from train_runs import now, run_of, weights, write
 
 from angle_train.run import fit
+from angle_train.training import watch
 
 FAST = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -37,6 +38,18 @@ def test_every_evaluation_says_how_it_stands_and_leaves_a_page_marked_as_such(ru
     assert ">tuned so far<" in text
     fit(run)
     assert "rovisional" not in page.read_text()
+
+
+def test_a_first_look_shows_how_it_stands_and_changes_nothing(run, caplog, monkeypatch):
+    looked = replace(run, out=run.out.with_name("looked"))
+    curves = [fit(run).report.curve]
+    monkeypatch.setattr(watch, "FIRST_LOOK_S", 0.0)
+    with caplog.at_level("INFO", logger="angle"):
+        curves.append(fit(looked).report.curve)
+    said = re.findall(r"after .* of training|step \d/6", caplog.text)
+    assert [line.startswith("after") for line in said] == [True, True, False, True, False]
+    assert curves[0] == curves[1]
+    assert weights(run.out) == weights(looked.out)
 
 
 def test_the_report_of_an_earlier_model_stays_until_the_new_one_is_saved(run, caplog):

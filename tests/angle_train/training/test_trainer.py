@@ -62,6 +62,19 @@ def test_every_setting_changes_what_is_learned(tiny_model, tmp_path):
     assert [changes for changes in SETTINGS if torch.equal(learned(**changes), plain)] == []
 
 
+def test_a_look_at_a_model_on_its_way_tells_and_keeps_nothing(tiny_model):
+    told = []
+    pairs = pair_set([("the node failed", "the node broke"), ("disk full", "rain")])
+    dev = DevEvaluator([pairs], told=lambda step, columns: told.append((step, columns)))
+    dev.look(tiny_model, 3)
+    assert dev.measured() == {}
+    assert dev.vectors == {}
+    dev(tiny_model, steps=4)
+    assert [*dev.measured()] == [step for step, _ in dev.vectors] == [4]
+    assert [step for step, _ in told] == [3, 4]
+    assert np.array_equal(*(columns for _, columns in told))
+
+
 def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
     assert resolve_precision("auto", torch.device("cuda")) == "fp32"

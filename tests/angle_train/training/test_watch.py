@@ -9,7 +9,9 @@ from transformers import TrainerControl, TrainerState
 
 from angle_data.errors import InputError
 from angle_train.training.watch import (
+    FIRST_LOOK_S,
     METRIC,
+    FirstLook,
     RunCallback,
     catch_interrupt,
     evaluations_since_best,
@@ -94,6 +96,36 @@ def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
 def test_patience_counts_evaluations_of_the_run_alone():
     scores = {(): 0, (0.3,): 0, (0.3, 0.2, 0.1): 2, (0.3, 0.3, 0.3): 2, (0.1, 0.3): 0}
     assert {some: evaluations_since_best(evaluated(*some)) for some in scores} == scores
+
+
+@pytest.mark.parametrize(
+    ("seconds_a_step", "first", "looked"),
+    [
+        (FIRST_LOOK_S / 10, 100, [10]),  # as soon as the time is over, and once
+        (FIRST_LOOK_S / 10, 20, [10]),
+        (FIRST_LOOK_S / 10, 19, []),  # the first evaluation is near
+        (FIRST_LOOK_S * 3, 2, [1]),
+        (FIRST_LOOK_S * 3, 1, []),
+        (FIRST_LOOK_S / 1000, 100, []),  # a quick run
+    ],
+)
+def test_a_first_look_comes_early_where_the_first_evaluation_is_far_away(seconds_a_step, first, looked):
+    seen, now = [], [5.0]
+    callback = FirstLook(lambda model, step: seen.append(step), first, lambda: False, lambda: now[0])
+    callback.on_train_begin(None, TrainerState(), TrainerControl())
+    for step in range(1, first + 1):
+        now[0] += seconds_a_step
+        callback.on_step_end(None, TrainerState(global_step=step), TrainerControl(), model=None)
+    assert seen == looked
+
+
+def test_a_run_that_diverged_is_not_looked_at():
+    seen, now = [], [0.0]
+    callback = FirstLook(lambda model, step: seen.append(step), 100, lambda: True, lambda: now[0])
+    callback.on_train_begin(None, TrainerState(), TrainerControl())
+    now[0] = FIRST_LOOK_S
+    callback.on_step_end(None, TrainerState(global_step=1), TrainerControl(), model=None)
+    assert seen == []
 
 
 def too_much_on_the_processor():
