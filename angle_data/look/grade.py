@@ -20,7 +20,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
-from angle_data.records import MEANINGS, OPPOSITES
+from angle_data.records import GRADE_SCALE, MEANINGS, OPPOSITES, SCALE
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
@@ -124,8 +124,8 @@ def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False) -> None:
 
 
 def page_words(purpose: str | None) -> dict[str, Any]:
-    """Return what the page says of grades: what each means, and which one opposites get for that purpose."""
-    return {"meanings": MEANINGS, "opposites": OPPOSITES[purpose]}
+    """Return what the page says of grades: meanings, scale, and which one opposites get for that purpose."""
+    return {"meanings": MEANINGS, "scale": GRADE_SCALE, "opposites": OPPOSITES[purpose]}
 
 
 def purpose_of(data: Path) -> str | None:
@@ -157,7 +157,7 @@ def write_graded(sheet: Path, graded: Graded, *, replace: bool = False) -> dict[
         check_derived(sheet, graded)
     written = {split_file(sheet, split): rows for split, rows in graded.items()}
     for path, rows in written.items():
-        _write(path, [SHEET_COLUMNS, *rows])
+        _write(path, [(*SHEET_COLUMNS, SCALE), *((*row, GRADE_SCALE) for row in rows)])
     return {str(path): len(rows) for path, rows in written.items()}
 
 

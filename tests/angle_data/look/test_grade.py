@@ -95,7 +95,19 @@ def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tm
     wanted = [float(row["score"].replace(",", ".")) for row in filled if row["score"]]
     assert [scores[row["sentence1"], row["sentence2"]] for row in filled if row["score"]] == wanted
     assert all(found.scale.startswith("0-5") for found in loaded)
-    assert list(table(tmp_path / "my-dev.csv")[0]) == ["sentence1", "sentence2", "score"]
+    assert list(table(tmp_path / "my-dev.csv")[0]) == ["sentence1", "sentence2", "score", "scale"]
+
+
+def test_grades_without_a_0_are_on_the_scale_of_the_page_and_nothing_is_assumed(pairs, tmp_path, caplog):
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(pairs, n=20)[0])
+    fill(sheet, *["2", "3", "4"] * 7)
+    finish_grading(sheet)
+    for split in ("dev", "test"):
+        found = load_pairs(str(tmp_path / f"my-{split}.csv"))
+        assert found.scale == "0-5, as the file says"
+        assert {round(score, 9) for score in found.score.tolist()} <= {0.4, 0.6, 0.8}
+    assert "WARNING" not in caplog.text
 
 
 def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
