@@ -112,8 +112,8 @@ class PilotConfig:
 def pilot(config: PilotConfig) -> tuple[dict[str, Any], str]:
     """Ask about fifty texts first: forecast tokens, cost, time and yield of all, and show ten pairs to read.
 
-    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml. The options of
-    every step are checked before the first request.
+    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml. Those of every
+    step, and of the training, are checked before the first request.
 
     Example: angle-data pilot
     """
@@ -143,9 +143,9 @@ class RunConfig:
 def run(config: RunConfig) -> tuple[dict[str, Any], str]:
     """Label all texts, have a second model grade (if one is named), make pairs, and draw some to grade.
 
-    Each step stands for a long command, which is said, and takes its options from angle.toml. They are
-    checked, those of all steps, before the first request. Stopped at any point, the same command goes on;
-    nothing is asked, or paid for, twice.
+    Each step stands for a long command, which is said, and takes its options from angle.toml. Those of all
+    steps, and of the training, are checked before the first request. Stopped at any point, the same command
+    goes on; nothing is asked, or paid for, twice.
 
     Example: angle-data run --max-usd 2
     """

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,6 +21,7 @@ from angle_data.http import is_http
 from angle_data.jsonl import write_text
 from angle_data.labelling.arriving import STDIN, as_file
 from angle_data.labelling.texts import TextFile
+from angle_data.project.checking import OF_OTHER_PROGRAMS
 from angle_data.records import PURPOSES
 from angle_data.tables import TABLE_KINDS, base_name, number_of, read_table
 
@@ -128,8 +130,8 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     """Write the angle.toml of a project with all answers; return its folder and the number of its texts.
 
     Raises:
-        InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, or the
-            folder holds something else.
+        InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, the
+            backbone is not there, or the folder holds something else.
     """
     with TemporaryDirectory() as aside:
         texts = TextFile(as_file(config.texts, Path(aside)), text_field=config.text_field or "text")
@@ -141,7 +143,10 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     if not path.exists() and config.out is None and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is no project; give --out {folder} if it is to be one")
     file = as_file(config.texts, folder / IN_MEMORY)
-    content = to_toml(sections_of(replace(config, texts=file, out=folder)))
+    sections = sections_of(replace(config, texts=file, out=folder))
+    seen_from_here = {"backbone": config.backbone, "out": str(folder / sections["fit"]["out"])}
+    resolve_name(OF_OTHER_PROGRAMS["fit"])(sections["fit"] | seen_from_here, f"{path}: [fit]")
+    content = to_toml(sections)
     if path.exists() and path.read_text(encoding="utf-8") != content:
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     write_text(path, content)
