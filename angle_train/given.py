@@ -185,6 +185,7 @@ def _keys() -> dict[str, tuple[str, Any]]:
 def _check_values(given: FitOptions) -> None:
     """Raise an `InputError` about a value that `fit` would refuse."""
     from angle_train.data.scores import parse_scale
+    from angle_train.data.search_set import search_files
     from angle_train.model.load import check_model_path
     from angle_train.training.run_directory import check_out
 
@@ -197,5 +198,8 @@ def _check_values(given: FitOptions) -> None:
         raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
     if not any(getattr(given, name) for name in _TRAINS_ON):
         raise InputError('names nothing to train on; add data = ["runs/pairs"]')
+    for search in given.test_search or ():
+        if not search.startswith(HUB_PREFIX):
+            search_files(search)
     check_model_path(given.backbone)
     check_out(given.out)

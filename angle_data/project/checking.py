@@ -38,8 +38,6 @@ _CONFIGS: dict[str, type[Any]] = {
     "ensemble": EnsembleConfig,
     "grade": GradeConfig,
 }
-_READ = ("texts", "replies", "runs", "pairs", "scores", "data", "embeddings", "prices")
-# Options that name what a step reads; what an earlier step writes need not be there yet.
 OF_OTHER_PROGRAMS = {"fit": "angle_train.given:check_section"}
 """Sections of another program -> "module:function" that checks one: options and place in, files read out."""
 
@@ -121,7 +119,7 @@ def _written_by(step: Step) -> set[Path]:
 def _look(step: Step, written: set[Path]) -> AnnotatorSpec | None:
     """Return the model that a step asks, having checked all of its options in the project's folder."""
     config = make(_CONFIGS[step.command], with_defaults(COMMANDS[step.command], step.options))
-    _check_files(_files_of(step), written)
+    _check_files(step.reads, written)
     if isinstance(config, LabelConfig):
         spec = LabelJob(replace(config, limit=1, pilot=None)).spec
     elif isinstance(config, ScoreConfig):
@@ -134,17 +132,11 @@ def _look(step: Step, written: set[Path]) -> AnnotatorSpec | None:
     return spec
 
 
-def _files_of(step: Step) -> Iterator[tuple[str, str]]:
-    """Yield every file that a step reads, with the option that names it."""
-    for name in _READ:
-        given = step.options.get(name) or []
-        yield from ((name, file) for file in (given if isinstance(given, list) else [given]))
-
-
 def _check_files(files: Iterable[tuple[str, str]], written: Collection[Path]) -> None:
     """Raise an `InputError` about a file that is not there, and that no earlier step writes."""
     for name, file in files:
-        if not (Path(file) in written or Path(file).expanduser().exists()):
+        path = Path(file)
+        if not (any(path.is_relative_to(out) for out in written) or path.expanduser().exists()):
             raise InputError(
                 f"{name.replace('_', '-')}: {file} is not there, seen from the project, and no step "
                 "before writes it; put it back, or correct its path (was the project moved?)"

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from angle_data.project.project import Project
 
 _FOLDER = "Folder of the project."
+_PURPOSES = {
+    **dict.fromkeys(("y", "yes", "opposites"), "opposites"),
+    **dict.fromkeys(("n", "no", "topics"), "topics"),
+    "search": "search",
+}
 _PRICE = "USD per million prompt and reply tokens, of models whose price is not known."
 
 
@@ -25,15 +30,15 @@ _PRICE = "USD per million prompt and reply tokens, of models whose price is not 
 def start(config: StartConfig) -> tuple[dict[str, Any], str]:
     """Make a project of a file of texts: a folder whose angle.toml holds the options of all that follows.
 
-    Three questions are asked in a terminal: which column, whether opposites must be kept apart, and who
-    writes. Options answer them, too; --yes takes what is proposed. What leaves this machine later: your texts
-    and the prompts, to the model that you name, and nothing else.
+    Three questions are asked in a terminal: which column, whether opposites must be kept apart (or is it for
+    search), and who writes. Options answer them, too; --yes takes what is proposed. What leaves this machine
+    later: your texts and the prompts, to the model that you name, and nothing else.
 
     Example: angle-data start notes.csv
 
     In a script: angle-data start notes.csv --text-field note --purpose opposites --model gpt-4o-mini
     """
-    from angle_data.project.start import write_project
+    from angle_data.project.start import judged_by, write_project
 
     config = _answered(config)
     folder, count = write_project(config)
@@ -42,6 +47,7 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
         f"project  {folder / 'angle.toml'}  (all options; change what you like)",
         f"texts    {count:,} of {config.texts}, column {config.text_field}",
         f"purpose  {config.purpose}, written by {config.model}",
+        f"judged   by {judged_by(config)}",
         f"next     {go}angle-data pilot   (50 texts first: what they cost, and pairs to read)",
     ]
     return {"folder": folder, "texts": count}, "\n".join(lines)
@@ -78,12 +84,14 @@ def _ask(name: str, proposed: str, columns: list[str], base_url: str | None) -> 
 
     from angle_data.project.start import check_can_ask
 
-    if name == "purpose":
-        return "opposites" if typer.confirm(QUESTIONS[name], default=None) else "topics"
     said = f" ({', '.join(columns)})" if name == "text_field" else ""
     while True:
-        answer: str = typer.prompt(QUESTIONS[name] + said, default=proposed)
+        answer: str = typer.prompt(QUESTIONS[name] + said, default=None if name == "purpose" else proposed)
         if name == "text_field" and answer not in columns:
+            continue
+        if name == "purpose":
+            if answer.lower() in _PURPOSES:
+                return _PURPOSES[answer.lower()]
             continue
         try:
             if name == "model":

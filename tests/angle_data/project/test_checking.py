@@ -269,14 +269,10 @@ def test_a_column_of_numbers_holds_no_texts():
     assert project.options_of("llm-label")["text_field"] == "when"
 
 
-def test_the_purpose_search_is_explained():
-    for given in ("search", "nosuch"):
-        done = run_here(main, "start", "notes.csv", "--purpose", given, "--yes")
-        assert done.returncode == 1
-        assert ("docs/search.md" in done.stderr) == (given == "search")
-        assert "Traceback" not in done.stderr
-    shown = " ".join(CliRunner().invoke(app, ["start", "--help"]).output.split())
-    assert "search, is for queries and the passages that answer them" in shown
+def test_an_unknown_purpose_is_named_with_those_there_are():
+    done = run_here(main, "start", "notes.csv", "--purpose", "nosuch", "--yes")
+    assert done.returncode == 1
+    assert "--purpose must be opposites or topics or search, got 'nosuch'" in done.stderr
 
 
 def test_a_model_that_says_not_where_to_ask_is_asked_for_again(monkeypatch):
