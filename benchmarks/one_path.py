@@ -49,7 +49,7 @@ def replies() -> dict[tuple[str, str, str], str]:
 
 
 def answers() -> Callable[[dict[str, Any]], str]:
-    """Return what the server says to a request: what an annotator wrote for the text and polarity asked for."""
+    """Return what the server says to a request: what was written for the text and polarity asked for."""
     written = replies()
     prompts = {
         (name, polarity): (_ABOVE[1] / "prompts" / name / f"{polarity}.txt").read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def answers() -> Callable[[dict[str, Any]], str]:
 
 
 def grade(folder: Path) -> None:
-    """Fill in the sheet from what each sentence was written as; pairs of neither kind have nothing in common."""
+    """Fill in the sheet from what each sentence was written as; other pairs have nothing in common."""
     known = {
         frozenset((row["source"], row["text"])): row["polarity"]
         for name in WRITERS
@@ -97,7 +97,7 @@ def walk(folder: Path, count: int) -> None:
         os.environ |= {"OPENAI_API_KEY": "a-key", "HF_HUB_OFFLINE": "1"}
         start = (
             "angle-data start notes.csv --text-field note --purpose opposites --model writer "
-            f"--base-url {server.url} --price 0.15,0.60 --backbone {shlex.quote(get_model_path())}"
+            f"--base-url {server.url} --price 0.15,0.60 --backbone {shlex.quote(str(get_model_path()))}"
         )
         run(start, folder)
         project = folder / "notes"
