@@ -35,6 +35,10 @@ MEANINGS = (
     "the same statement in other words",
 )
 """What each grade means, from 0 to TOP_GRADE: the one scale of pages, prompts and documents."""
+SCALE = "scale"
+"""The column of a file of graded pairs that says, in every row, which scale its score is on: LOW-HIGH."""
+GRADE_SCALE = f"0-{TOP_GRADE}"
+"""What stands there in the files that `grade` writes."""
 OPPOSITES = {
     "opposites": "Opposites must be kept apart here: give them 1 at most.",
     "topics": "Opposites are about the same subject here: give them 2.",

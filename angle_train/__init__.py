@@ -15,7 +15,7 @@ In reading order:
 `options`: their options.
 `api`: the same as functions, for notebooks and scripts.
 `purpose`: which recipe a run takes.
-`given`: what they are given, checked before slow imports.
+`given`: what they are given, or an angle.toml gives to `fit`, checked before slow imports.
 `keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `inputs`: the pairs of a run, read before anything heavy is loaded.

@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from angle_data.calling.defaults import PROJECT_FILE
 from angle_data.calling.notebook import check_names
 from angle_data.calling.options import path_of
 from angle_data.calling.rows import sources
@@ -29,7 +30,9 @@ from angle_train.given import (
     given_pairs,
     one_judged,
     paths_of_models,
+    read_section,
     several,
+    split_values,
 )
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
@@ -253,11 +256,10 @@ def fit(
 
 def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
     """Return what `fit` does with the options of a project, whose folder is the current one meanwhile."""
-    from angle_train.recipe import parse_settings
-
-    options: dict[str, Any] = project.options_of("fit")
-    values = parse_settings(options.pop("set", ()), {})
-    options |= {"out": project.folder / options.get("out", "model"), **values, **given}
+    section = {"out": "model", "backbone": ""} | project.options_of("fit")
+    options, values = split_values(read_section(section, f"{project.folder / PROJECT_FILE}: [fit]"))
+    options["backbone"] = options["backbone"] or None  # as for a call without a project
+    options |= {"out": project.folder / options["out"], **values, **given}
     with chdir(project.folder):
         return fit(**options)
 

@@ -17,22 +17,8 @@ from angle_data.calling.options import with_options
 from angle_data.calling.program import make_app, run_app
 from angle_data.errors import AngleError, InputError
 from angle_train.api import evaluate, fit
-from angle_train.given import check_inputs
+from angle_train.given import check_inputs, split_values
 from angle_train.options import EncodeConfig, EvalOptions, FitOptions
-
-_OF_RECIPE = (
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "max_seq_length",
-    "precision",
-    "seed",
-    "roles",
-    "query_prompt",
-    "document_prompt",
-    "merge_back",
-    "guard_loss",
-)
 
 app = make_app("angle-train", "Labelled sentence pairs in, embedding model and report out.")
 
@@ -47,13 +33,7 @@ def fit_model(given: FitOptions) -> tuple[str, str, *tuple[AngleError, ...]]:
 
     On several GPUs: torchrun --nproc-per-node 4 -m angle_train fit …
     """
-    from angle_train.recipe import MERGE_BACK, parse_settings
-
-    options = asdict(given)
-    options["roles"] = given.roles or None  # without the flag the recipe says
-    named = {name: (f"--{name.replace('_', '-')}", options.pop(name)) for name in _OF_RECIPE}
-    named[MERGE_BACK] = named.pop("merge_back")
-    values: dict[str, Any] = parse_settings(options.pop("setting") or (), named)
+    options, values = split_values(given)
     from angle_train.report.text import results_table
     from angle_train.training.processes import is_first
 

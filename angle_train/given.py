@@ -1,16 +1,44 @@
-"""What callers of `fit` and `evaluate` give, in any form, checked before slow imports."""
+"""What callers of `fit` and `evaluate` give, in any form, checked before slow imports.
+
+So is the section `[fit]` of an `angle.toml`, which a project looks at before it spends money.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
-from angle_data.calling.options import is_path
+from angle_data.calling.defaults import check_known
+from angle_data.calling.options import Option, is_path, make
 from angle_data.calling.rows import sources
 from angle_data.errors import InputError
+from angle_data.tables import HUB_PREFIX
 from angle_train.data.forms import splits_in, with_names
+from angle_train.options import FitOptions
+from angle_train.recipe import MERGE_BACK, Recipe, find_recipe, parse_settings
+
+OF_RECIPE = (
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "max_seq_length",
+    "precision",
+    "seed",
+    "roles",
+    "query_prompt",
+    "document_prompt",
+    "merge_back",
+    "guard_loss",
+)
+"""The options of `fit` that replace a value of the recipe."""
+_READ = ("data", "human", "dev", "test", "test_search", "judged", "keep", "guard", "teacher_pairs")
+# Options that name what fit reads: files and folders, or `hub:ID`.
+_TRAINS_ON = ("data", "human", "teacher_pairs")
+_DEVICES = re.compile(r"cpu|mps|cuda(:\d+)?")
 
 
 def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -92,3 +120,86 @@ def several(value: Any) -> list[str]:
             said = f"{type(item).__name__} is neither a path nor a name"
             raise InputError(f"{said}; save a model that is in memory, and give its folder")
     return [os.path.expanduser(item) for item in found if item is not None]
+
+
+def split_values(given: FitOptions) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options that `api.fit` takes by their names, and the values of the recipe by their keys.
+
+    Raises:
+        InputError: A value of the recipe is unknown, illegal, or given twice.
+    """
+    options = asdict(given)
+    options["roles"] = given.roles or None  # without the flag the recipe says
+    named = {name: (f"--{name.replace('_', '-')}", options.pop(name)) for name in OF_RECIPE}
+    named[MERGE_BACK] = named.pop("merge_back")
+    return options, parse_settings(options.pop("setting") or (), named)
+
+
+def read_section(section: Mapping[str, Any], place: str) -> FitOptions:
+    """Return the options that a section gives; what can be given several times may stand alone.
+
+    Args:
+        section: The options, by the names that functions have for them.
+        place: Where they stand: it opens every message.
+
+    Raises:
+        InputError: An option is unknown, of a wrong kind, or missing.
+    """
+    check_known(section, [key for key, _ in _keys().values()], place)
+    kinds = get_type_hints(FitOptions)
+    values = dict[str, Any]()
+    for name, (key, default) in _keys().items():
+        if (value := section.get(key, default)) is MISSING:
+            raise InputError(f"{place} lacks {key.replace('_', '-')}; add it")
+        several = list[str] in (kinds[name], *get_args(kinds[name]))
+        values[key] = [value] if several and isinstance(value, str) else value
+    try:
+        return make(FitOptions, values)
+    except InputError as error:
+        raise InputError(f"{place} {error}") from None
+
+
+def check_section(section: Mapping[str, Any], place: str) -> list[tuple[str, str]]:
+    """Check what `fit` will be given; return the files that it reads, each with the option that names it.
+
+    The files themselves may not be there yet. Nothing is asked of the hub.
+
+    Args and errors are those of `read_section`; an `InputError` also about a value that `fit` would refuse.
+    """
+    given = read_section(section, place)
+    try:
+        _check_values(given)
+    except InputError as error:
+        raise InputError(f"{place} {error}") from None
+    named = {name: getattr(given, name) or [] for name in _READ}
+    every = ((name, each if isinstance(each, list) else [each]) for name, each in named.items())
+    return [(name, file) for name, files in every for file in files if not file.startswith(HUB_PREFIX)]
+
+
+def _keys() -> dict[str, tuple[str, Any]]:
+    """Return by field of `FitOptions` the name that the option has in a section, and its default."""
+    looks: dict[str, Option] = {item.name: item.metadata["option"] for item in fields(FitOptions)}
+    return {item.name: (looks[item.name].flag or item.name, item.default) for item in fields(FitOptions)}
+
+
+def _check_values(given: FitOptions) -> None:
+    """Raise an `InputError` about a value that `fit` would refuse."""
+    from angle_train.data.scores import parse_scale
+    from angle_train.data.search_set import search_files
+    from angle_train.model.load import check_model_path
+    from angle_train.training.run_directory import check_out
+
+    _, values = split_values(given)
+    recipe = Recipe() if given.recipe is None else Recipe.from_toml(find_recipe(given.recipe))
+    recipe.with_overrides(values)
+    if given.scale is not None:
+        parse_scale(given.scale)
+    if given.device is not None and not _DEVICES.fullmatch(given.device):
+        raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
+    if not any(getattr(given, name) for name in _TRAINS_ON):
+        raise InputError('names nothing to train on; add data = ["runs/pairs"]')
+    for search in given.test_search or ():
+        if not search.startswith(HUB_PREFIX):
+            search_files(search)
+    check_model_path(given.backbone)
+    check_out(given.out)

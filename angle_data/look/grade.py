@@ -20,13 +20,27 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.look.read import ShownItem, Stratum, count, find, items_of, spread
 from angle_data.look.show import check_ending, write_page
-from angle_data.records import MEANINGS, OPPOSITES
+from angle_data.records import GRADE_SCALE, MEANINGS, OPPOSITES, PURPOSES, SCALE
 from angle_data.tables import guarded, read_table, unguarded
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
 SHEET_SPLITS = ("dev", "test")
 SHEET_COLUMNS = ("sentence1", "sentence2", "score")
 
+_ALIKE = "How alike is the meaning of these two texts?"
+# Of a query and a passage, as prompts/score/answers.txt has it: question, meanings of 0 to 5, hint.
+_ANSWERS = (
+    "The first text is a search query, the second a passage. Does the passage answer the query?",
+    (
+        "nothing in common",
+        "only the topic in common",
+        "it is about what the query asks, and does not answer it",
+        "it answers a part of the query, or only with what one has to know besides",
+        "it answers the query, but for a detail",
+        "it answers the query in full, by itself",
+    ),
+    "A wrong version, place, name or negation makes it a 2 at most.",
+)
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 Drawn = tuple[tuple[str, str, str], ...]  # two texts each, and the file that they go to
@@ -124,8 +138,9 @@ def write_pairs(out: Path, pairs: Drawn, *, verdict: bool = False) -> None:
 
 
 def page_words(purpose: str | None) -> dict[str, Any]:
-    """Return what the page says of grades: what each means, and which one opposites get for that purpose."""
-    return {"meanings": MEANINGS, "opposites": OPPOSITES[purpose]}
+    """Return what the page says for a purpose: question, meaning of each grade, a hint, and their scale."""
+    words = _ANSWERS if purpose == "search" else (_ALIKE, MEANINGS, OPPOSITES[purpose])
+    return dict(zip(("question", "meanings", "hint"), words, strict=True)) | {"scale": GRADE_SCALE}
 
 
 def purpose_of(data: Path) -> str | None:
@@ -133,7 +148,7 @@ def purpose_of(data: Path) -> str | None:
     rows = chain.from_iterable(map(read_table, find(data)[1]))
     _, row = next(rows, ("", {}))
     purpose = row.get("purpose")
-    return purpose if purpose in OPPOSITES else None
+    return purpose if purpose in PURPOSES else None
 
 
 def write_sheet(path: Path, rows: Iterable[Sequence[str]]) -> None:
@@ -157,7 +172,7 @@ def write_graded(sheet: Path, graded: Graded, *, replace: bool = False) -> dict[
         check_derived(sheet, graded)
     written = {split_file(sheet, split): rows for split, rows in graded.items()}
     for path, rows in written.items():
-        _write(path, [SHEET_COLUMNS, *rows])
+        _write(path, [(*SHEET_COLUMNS, SCALE), *((*row, GRADE_SCALE) for row in rows)])
     return {str(path): len(rows) for path, rows in written.items()}
 
 

@@ -93,7 +93,16 @@ def items_of(files: Iterable[Path]) -> Iterator[ShownItem]:
     for file in files:
         split = {"split": name} if file.suffix == ".parquet" and (name := split_of(file)) else {}
         for place, row in read_table(file):
-            yield _item(row, place, split)
+            yield from (_item(pair, place, split) for pair in _pairs_in(row))
+
+
+def _pairs_in(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pairs of a row: of one of `mine --negatives` its query with each passage, else the row."""
+    query, negatives = row.get("query"), row.get("negatives")
+    if not isinstance(negatives, list) or "positive" not in row:
+        return [row]
+    answer = {"text1": query, "text2": row["positive"], "label": 1, "kind": "answer"}
+    return [answer, *({"text1": query, "text2": no, "label": 0, "kind": "negative"} for no in negatives)]
 
 
 def count(files: Iterable[Path]) -> Counts:

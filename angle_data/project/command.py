@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from angle_data.project.project import Project
 
 _FOLDER = "Folder of the project."
+_PURPOSES = {
+    **dict.fromkeys(("y", "yes", "opposites"), "opposites"),
+    **dict.fromkeys(("n", "no", "topics"), "topics"),
+    "search": "search",
+}
 _PRICE = "USD per million prompt and reply tokens, of models whose price is not known."
 
 
@@ -25,15 +30,15 @@ _PRICE = "USD per million prompt and reply tokens, of models whose price is not 
 def start(config: StartConfig) -> tuple[dict[str, Any], str]:
     """Make a project of a file of texts: a folder whose angle.toml holds the options of all that follows.
 
-    Three questions are asked in a terminal: which column, whether opposites must be kept apart, and who
-    writes. Options answer them, too; --yes takes what is proposed. What leaves this machine later: your texts
-    and the prompts, to the model that you name, and nothing else.
+    Three questions are asked in a terminal: which column, whether opposites must be kept apart (or is it for
+    search), and who writes. Options answer them, too; --yes takes what is proposed. What leaves this machine
+    later: your texts and the prompts, to the model that you name, and nothing else.
 
     Example: angle-data start notes.csv
 
     In a script: angle-data start notes.csv --text-field note --purpose opposites --model gpt-4o-mini
     """
-    from angle_data.project.start import write_project
+    from angle_data.project.start import judged_by, write_project
 
     config = _answered(config)
     folder, count = write_project(config)
@@ -42,6 +47,7 @@ def start(config: StartConfig) -> tuple[dict[str, Any], str]:
         f"project  {folder / 'angle.toml'}  (all options; change what you like)",
         f"texts    {count:,} of {config.texts}, column {config.text_field}",
         f"purpose  {config.purpose}, written by {config.model}",
+        f"judged   by {judged_by(config)}",
         f"next     {go}angle-data pilot   (50 texts first: what they cost, and pairs to read)",
     ]
     return {"folder": folder, "texts": count}, "\n".join(lines)
@@ -78,12 +84,14 @@ def _ask(name: str, proposed: str, columns: list[str], base_url: str | None) -> 
 
     from angle_data.project.start import check_can_ask
 
-    if name == "purpose":
-        return "opposites" if typer.confirm(QUESTIONS[name], default=None) else "topics"
     said = f" ({', '.join(columns)})" if name == "text_field" else ""
     while True:
-        answer: str = typer.prompt(QUESTIONS[name] + said, default=proposed)
+        answer: str = typer.prompt(QUESTIONS[name] + said, default=None if name == "purpose" else proposed)
         if name == "text_field" and answer not in columns:
+            continue
+        if name == "purpose":
+            if answer.lower() in _PURPOSES:
+                return _PURPOSES[answer.lower()]
             continue
         try:
             if name == "model":
@@ -112,8 +120,8 @@ class PilotConfig:
 def pilot(config: PilotConfig) -> tuple[dict[str, Any], str]:
     """Ask about fifty texts first: forecast tokens, cost, time and yield of all, and show ten pairs to read.
 
-    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml. The options of
-    every step are checked before the first request.
+    The texts count as done. It stands for llm-label --pilot, with the options in angle.toml. Those of every
+    step, and of the training, are checked before the first request.
 
     Example: angle-data pilot
     """
@@ -143,9 +151,9 @@ class RunConfig:
 def run(config: RunConfig) -> tuple[dict[str, Any], str]:
     """Label all texts, have a second model grade (if one is named), make pairs, and draw some to grade.
 
-    Each step stands for a long command, which is said, and takes its options from angle.toml. They are
-    checked, those of all steps, before the first request. Stopped at any point, the same command goes on;
-    nothing is asked, or paid for, twice.
+    Each step stands for a long command, which is said, and takes its options from angle.toml. Those of all
+    steps, and of the training, are checked before the first request. Stopped at any point, the same command
+    goes on; nothing is asked, or paid for, twice.
 
     Example: angle-data run --max-usd 2
     """

@@ -15,7 +15,7 @@ from angle_data.calling.notebook import check_names
 from angle_data.calling.options import make, path_of, with_defaults
 from angle_data.errors import InputError
 from angle_data.look.command import GradeConfig, draw_sheet, grade
-from angle_data.project.checking import problems, ready
+from angle_data.project.checking import check_sections, problems, ready
 from angle_data.project.start import StartConfig, answered, proposals, write_project
 from angle_data.project.status import ProjectStatus, spent_usd, status_of
 from angle_data.project.steps import ASKING, Step, steps_of
@@ -71,7 +71,7 @@ class Project:
 
         `price` is as for `run`. Before the first request, every step is checked.
         """
-        steps = ready(self.folder, self.steps, price=_text_of(price))
+        steps = self._ready(price)
         return [self._take(step, pilot=n) for step in steps if step.command == "llm-label"]
 
     def run(self, max_usd: float | None = None, *, price: PriceGiven = None) -> api.Pairs:
@@ -83,7 +83,7 @@ class Project:
         Returns the pairs to train on.
         """
         results = {}
-        for step in ready(self.folder, self.steps, price=_text_of(price), max_usd=max_usd):
+        for step in self._ready(price, max_usd):
             result = self._take(step, **self._budget(step, max_usd))
             log.info("%s", result)
             results[step.command] = result
@@ -104,11 +104,17 @@ class Project:
     def status(self) -> ProjectStatus:
         """Return what the folder has, what was spent, and what comes next."""
         steps = self.steps
-        return status_of(self.folder, self.sections, steps, problems(self.folder, steps))
+        return status_of(self.folder, self.sections, steps, problems(self.folder, steps, self.sections))
 
     def options_of(self, command: str) -> dict[str, Any]:
         """Return the options of a command, such as `fit`; its paths are relative to the folder."""
         return shared_options(self.sections.get(command, {}))
+
+    def _ready(self, price: PriceGiven, max_usd: float | None = None) -> list[Step]:
+        """Return the steps with the prices that they need, once nothing is in the way of any, or of `fit`."""
+        steps = ready(self.folder, self.steps, price=_text_of(price), max_usd=max_usd)
+        check_sections(self.folder, steps, self.sections)
+        return steps
 
     def _budget(self, step: Step, max_usd: float | None) -> dict[str, Any]:
         """Return what the other runs leave of the budget to a step that asks a model."""

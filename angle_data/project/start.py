@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,6 +21,7 @@ from angle_data.http import is_http
 from angle_data.jsonl import write_text
 from angle_data.labelling.arriving import STDIN, as_file
 from angle_data.labelling.texts import TextFile
+from angle_data.project.checking import OF_OTHER_PROGRAMS
 from angle_data.records import PURPOSES
 from angle_data.tables import TABLE_KINDS, base_name, number_of, read_table
 
@@ -28,12 +30,14 @@ MODEL = "gpt-4o-mini"
 QUESTIONS = {
     "text_field": "Which column holds the text",
     "purpose": "Must opposites be kept apart, so that who looks for 'scaled up' does not get 'scaled down'?\n"
-    "  yes: opposites    no, related texts belong together, as for duplicates or search among them: topics",
+    "  yes: opposites    no, related texts belong together, as for duplicates: topics\n"
+    "  neither, queries must find the texts that answer them: search\n"
+    "Yes, no or search",
     "model": "Which model writes the training sentences",
 }
 """What `start` must know, by the option that answers it."""
 
-_PROMPTS = {"opposites": ("structured", "contrast"), "topics": ("degrees",)}
+_PROMPTS = {"opposites": ("structured", "contrast"), "topics": ("degrees",), "search": ("queries",)}
 # What is asked for, by purpose: docs/labels.md has what that was measured on.
 _DEV_SHARE = 0.33  # dev pairs choose a checkpoint alone; to show that it is better takes more test pairs
 _LOOKED_AT = 200  # rows, to tell which column holds texts
@@ -51,15 +55,21 @@ class StartConfig:
     )
     text_field: str | None = option("Field or column with the text.", None, shown="asked")
     purpose: str | None = option(
-        "opposites (they must be kept apart) or topics (related texts belong together, as for duplicates or "
-        "search among them). The third purpose, search, is for queries and the passages that answer them, "
-        "which other commands make: docs/search.md.",
+        "opposites (they must be kept apart), topics (related texts belong together, as for duplicates), or "
+        "search (queries must find the texts that answer them; the model writes the queries).",
         None,
         metavar="|".join(_PROMPTS),
         shown="asked",
     )
     model: str | None = option("Model that writes the training sentences.", None, shown="asked")
     grader: str | None = option("A second model, which grades what the first one wrote.", None, shown="none")
+    search: str | None = option(
+        "With --purpose search: queries of your own and what they should find, to judge the model by: folder "
+        "in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/test.tsv), or hub:ID.",
+        None,
+        metavar="FOLDER",
+        shown="pairs that you grade",
+    )
     base_url: str | None = option(
         "OpenAI-compatible server that has the models.", None, shown="the models' public API"
     )
@@ -75,13 +85,10 @@ class StartConfig:
 
     def __post_init__(self) -> None:
         check_values(self)
-        if self.purpose in PURPOSES and self.purpose not in _PROMPTS:
-            raise InputError(
-                "--purpose search is for queries and the passages that answer them, which a project does not "
-                "make: give topics for search among your texts, or take the commands of docs/search.md"
-            )
-        if self.purpose not in (None, *_PROMPTS):
-            raise InputError(f"--purpose must be {' or '.join(_PROMPTS)}, got {self.purpose!r}")
+        if self.purpose not in (None, *PURPOSES):
+            raise InputError(f"--purpose must be {' or '.join(PURPOSES)}, got {self.purpose!r}")
+        if self.search is not None and self.purpose not in (None, "search"):
+            raise InputError(f"--search is for --purpose search, got {self.purpose}; leave one of them out")
         if self.base_url is not None and not is_http(self.base_url):
             raise InputError(
                 f"--base-url {self.base_url!r} is not an address; give one, as in http://localhost:8000/v1"
@@ -128,8 +135,8 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     """Write the angle.toml of a project with all answers; return its folder and the number of its texts.
 
     Raises:
-        InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, or the
-            folder holds something else.
+        InputError: The texts cannot be read or are numbers, a model's name does not say where to ask, the
+            backbone is not there, or the folder holds something else.
     """
     with TemporaryDirectory() as aside:
         texts = TextFile(as_file(config.texts, Path(aside)), text_field=config.text_field or "text")
@@ -141,7 +148,12 @@ def write_project(config: StartConfig) -> tuple[Path, int]:
     if not path.exists() and config.out is None and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} exists and is no project; give --out {folder} if it is to be one")
     file = as_file(config.texts, folder / IN_MEMORY)
-    content = to_toml(sections_of(replace(config, texts=file, out=folder)))
+    sections = sections_of(replace(config, texts=file, out=folder))
+    seen_from_here = {"backbone": config.backbone, "out": str(folder / sections["fit"]["out"])}
+    if config.search is not None:
+        seen_from_here["test_search"] = config.search
+    resolve_name(OF_OTHER_PROGRAMS["fit"])(sections["fit"] | seen_from_here, f"{path}: [fit]")
+    content = to_toml(sections)
     if path.exists() and path.read_text(encoding="utf-8") != content:
         raise InputError(f"{path} exists, with other options; edit it, or give another --out")
     write_text(path, content)
@@ -177,6 +189,7 @@ def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
         "llm-label": texts | {"model": config.model or MODEL} | service | runs,
     }
     pairs: dict[str, Any] = {}
+    made = "runs/pairs"  # what is trained on
     if config.grader:
         if purpose == "topics":  # mined pairs did harm where opposites are kept apart (docs/labels.md)
             sections["mine"] = texts | {"out": "runs/mined.jsonl"}
@@ -185,21 +198,40 @@ def sections_of(config: StartConfig) -> dict[str, dict[str, Any]]:
         sections["llm-score"] = graded | {"out": "runs/grades"} | pairs | service
         pairs = {"scores": ["runs/grades"]} | pairs
     sections["ensemble"] = {"runs": outs, **pairs, "purpose": purpose, "out": "runs/pairs"}
-    sections["grade"] = {"data": "runs/pairs", "n": 150, "dev_share": _DEV_SHARE, "out": "grades.csv"}
+    if purpose == "search":
+        sections["ensemble"]["ratios"] = "1"  # all queries train: people's grades, or a search, judge
+        made = "runs/negatives.jsonl"
+        sections["mine"] = {"negatives": "runs/pairs", **texts, "out": made}
+    judged: dict[str, Any] = {"dev": ["grades-dev.csv"], "test": ["grades-test.csv"]}
+    if config.search is None:
+        sections["grade"] = {"data": made, "n": 150, "dev_share": _DEV_SHARE, "out": "grades.csv"}
+    else:
+        judged = {"test_search": [_relative(config.search, config.folder)]}
     sections["fit"] = {
-        "data": ["runs/pairs"],
+        "data": [made],
         "backbone": _relative(config.backbone, config.folder),
-        "dev": ["grades-dev.csv"],
-        "test": ["grades-test.csv"],
+        **judged,
         "drop_leaks": True,
         "out": "model",
     }
     return sections
 
 
-def _relative(backbone: str, folder: Path) -> str:
-    """Return a backbone as the folder names it: a directory by its path from there, a hub id as it is."""
-    return os.path.relpath(backbone, folder) if Path(backbone).is_dir() else backbone
+def judged_by(config: StartConfig) -> str:
+    """Return what says whether the tuned model is better, in a sentence."""
+    if config.search is not None:
+        return f"how well the queries of {config.search} find their texts (nDCG@10), before and after"
+    if config.purpose == "search":
+        return (
+            "pairs of a query and a text, which you grade: does it answer the query? Not by what a search "
+            "finds: for that, give your own queries (--search FOLDER, docs/search.md)"
+        )
+    return "pairs of sentences, which you grade"
+
+
+def _relative(name: str, folder: Path) -> str:
+    """Return a backbone or search as the folder names it: a directory by its path from there, an id as is."""
+    return os.path.relpath(name, folder) if Path(name).is_dir() else name
 
 
 def to_toml(sections: Mapping[str, Mapping[str, Any]]) -> str:

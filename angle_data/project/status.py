@@ -13,6 +13,9 @@ from angle_data.look.grade import SHEET_SPLITS, split_file
 from angle_data.project.steps import ASKING, Step
 from angle_data.records import read_run_file
 from angle_data.tables import read_table
+from angle_data.text import counted
+
+_NEXT = "Next: "  # how the sentence of a report begins that says what to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +136,48 @@ def _next(folder: Path, steps: Sequence[Step], model: Path) -> str:
     if not made or not all(run.get("finished") for run in runs):
         priced = all(run.get("usd_per_million") for run in runs if run)
         return "angle-data run" + " --max-usd 2" * priced
-    sheets = [folder / step.out for step in steps if step.command == "grade"]
-    if not all(split_file(sheet, split).is_file() for sheet in sheets for split in SHEET_SPLITS):
+    if (texts := _changed_texts(folder, steps)) is not None:
+        return f"angle-data run; {texts} changed since (nothing is asked twice)"
+    sheets = [step for step in steps if step.command == "grade"]
+    files = [split_file(folder / sheet.out, split) for sheet in sheets for split in SHEET_SPLITS]
+    if not all(file.is_file() for file in files):
         return "angle-data grade"
-    if not (folder / model / "report.json").is_file():
+    report = _json(folder / model / "report.json")
+    if not report:
         return "angle-train fit"
-    return f"open {model / 'report.html'}; more grades make it surer: angle-data grade"
+    if (more := _graded_since(files, report)) != 0:
+        than = "more" if more > 0 else "fewer"
+        return f"angle-train fit --overwrite; {counted(abs(more), 'pair')} {than} graded than it has seen"
+    return f"open {model / 'report.html'}{_advised(folder, sheets, report)}"
+
+
+def _changed_texts(folder: Path, steps: Sequence[Step]) -> str | None:
+    """Return the first file of texts that was written after a model was last asked about it."""
+    for step in steps:
+        texts, run = folder / str(step.options.get("texts", "")), folder / step.out / "run.json"
+        labelled = step.command == "llm-label" and texts.is_file() and run.is_file()
+        if labelled and texts.stat().st_mtime > run.stat().st_mtime:
+            return str(step.options["texts"])
+    return None
+
+
+def _graded_since(files: Sequence[Path], report: Mapping[str, Any]) -> int:
+    """Return how many more graded pairs there are than a training read, as far as it read these files."""
+    notes = [note for note in report.get("data", ()) if note.get("role") in SHEET_SPLITS]
+    read = {note.get("name"): note.get("pairs", 0) for note in notes}
+    now = {file.stem: sum(1 for _ in read_table(file)) for file in files}
+    return sum(count - read[name] for name, count in now.items() if name in read)
+
+
+def _advised(folder: Path, sheets: Sequence[Step], report: Mapping[str, Any]) -> str:
+    """Return what a finished training says comes next, which is nothing where a gain is shown."""
+    lines = (str(line) for line in report.get("verdict", ()))
+    said = next((line.removeprefix(_NEXT) for line in lines if line.startswith(_NEXT)), "")
+    if not said.startswith("grade") or not sheets:
+        return f"; then {said}" if said else ""
+    sheet = sheets[0]
+    graded, drawn = _graded(folder / sheet.out)
+    if graded < drawn:
+        return f"; then {said}; {drawn - graded:,} pairs of {sheet.out} have no grade yet: angle-data grade"
+    drawing = f"angle-data grade {sheet.options['data']} --graded {sheet.out} --out more.csv"
+    return f"; then {said}; draw them with `{drawing}`, and add its files to dev and test below [fit]"

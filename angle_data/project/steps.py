@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -23,9 +23,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "ensemble": ensemble,
     "grade": grade,
 }
-"""The commands of a project's sections, in the order in which its steps are taken."""
+"""The commands of a project's sections, in the usual order of its steps."""
 ASKING = ("llm-label", "llm-score")
 """Those that ask a model, and may cost money."""
+_READ = (
+    "texts", "replies", "runs", "pairs", "scores", "data", "embeddings", "prices", "negatives",
+    "query_embeddings",
+)  # fmt: skip
+# Options that name what a step reads.
 # The command itself asks for these with a whole line to copy, so they have defaults in its signature.
 _NEEDED_TOO = {"llm-label": ["texts"]}
 _NEARLY = 0.75  # similarity of names; other commands (run, show, eval, encode) are farther from every step
@@ -54,6 +59,17 @@ class Step:
         return Path(self.options["out"])
 
     @property
+    def reads(self) -> list[tuple[str, str]]:
+        """The files and folders that it reads, each with the option that names it."""
+        given = ((name, self.options.get(name) or []) for name in _READ)
+        every = ((name, value if isinstance(value, list) else [value]) for name, value in given)
+        return [(name, file) for name, files in every for file in files]
+
+    def needs(self, other: Step) -> bool:
+        """Return whether it reads what another step writes."""
+        return any(Path(file).is_relative_to(other.out) for _, file in self.reads)
+
+    @property
     def line(self) -> str:
         """The command as it is typed in the project's folder."""
         options = dict(self.options)
@@ -64,6 +80,8 @@ class Step:
 
 def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
     """Return the steps of a project, in order; those of `fit` and other programs are not among them.
+
+    The order is that of `COMMANDS`, but a step that reads what another writes comes after it.
 
     Raises:
         InputError: A section is misspelt, has an option that its command has not, or lacks one that it needs.
@@ -82,7 +100,24 @@ def steps_of(sections: Mapping[str, Options], folder: Path) -> list[Step]:
             steps.append(Step(command, options, name))
     if not steps:
         raise InputError(f"{folder / PROJECT_FILE} has no section of a step; see `angle-data start --help`")
-    return steps
+    return _in_order(steps, folder)
+
+
+def _in_order(steps: Sequence[Step], folder: Path) -> list[Step]:
+    """Return the steps with each after those whose results it reads, and else as they are."""
+    ahead = list(steps)
+    done = list[Step]()
+    while ahead:
+        ready = (one for one in ahead if not any(one.needs(other) for other in ahead if other is not one))
+        if (step := next(ready, None)) is None:
+            names = " and ".join(one.section for one in ahead)
+            raise InputError(
+                f"{folder / PROJECT_FILE}: {names} wait for each other: each reads what another writes; "
+                "correct what they read"
+            )
+        ahead.remove(step)
+        done.append(step)
+    return done
 
 
 def _check_names(sections: Mapping[str, Options], folder: Path) -> None:

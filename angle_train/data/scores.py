@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.records import SCALE
 from angle_data.tables import INFERENCE_COLUMNS, number_of
 from angle_data.text import counted
 from angle_train.data.sources import Item, dataset_splits, is_dataset, read_rows
@@ -90,10 +91,14 @@ def scale_of(
 ) -> ScoreRange:
     """Return the scale of a source, having checked that the scores (B,) of all items are on it.
 
-    Unless it is stated, the other splits of the source, `every` row of a file, help to tell: one of them may
-    hold the ends of the scale that another lacks. What has no score there, or -1 for a hidden one, does not.
+    What the file says of itself (column `scale`) counts more than what is `stated` for all files. Unless
+    either is there, the other splits of the source, `every` row of a file, help to tell: one of them may hold
+    the ends of the scale that another lacks. What has no score there, or -1 for a hidden one, does not.
     """
     places = [place for place, _ in items]
+    if (own := _own_scale(spec, every)) is not None:
+        _check_within(own, raw, places, f"its column {SCALE}")
+        return own
     if not stated:
         if is_dataset(spec) and raw.max() > 1:
             every = [item for split in dataset_splits(spec) for item in read_rows(spec, split)]
@@ -106,12 +111,30 @@ def scale_of(
     if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
         # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
         return ScoreRange(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
+    _check_within(scale, raw, places, "--scale")
+    return scale
+
+
+def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
+    """Return the scale that all rows of a file name; None where one names none, or means another thing."""
+    said = sorted({str(row.get(SCALE) or "").strip() for _, row in every})
+    if not all(_STATED_SCALE.fullmatch(text) for text in said):
+        return None
+    if len(said) > 1:
+        raise InputError(
+            f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "
+            "file of each"
+        )
+    return replace(parse_scale(said[0]), note=f"{said[0]}, as the file says")
+
+
+def _check_within(scale: ScoreRange, raw: NDArray[np.float64], places: Sequence[str], said_by: str) -> None:
+    """Raise an `InputError` about the first score (B,) outside a scale, and who said that it is that one."""
     for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(
             f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}; "
-            "fix the row or --scale"
+            f"fix the row or {said_by}"
         )
-    return scale
 
 
 def inference_classes(

@@ -97,6 +97,11 @@ def load_search(spec: str, split: str | Sequence[str] | None = None) -> SearchSe
     """
     if spec.startswith(HUB_PREFIX):
         return _from_hub(spec.removeprefix(HUB_PREFIX), split or "test")
+    return load_search_files(*search_files(spec, split), Path(spec).resolve().name)
+
+
+def search_files(spec: str, split: str | None = None) -> tuple[str, str, str]:
+    """Return corpus, queries and qrels of a folder in BEIR's layout; an `InputError` where one is missing."""
     folder = Path(spec)
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
@@ -105,7 +110,7 @@ def load_search(spec: str, split: str | Sequence[str] | None = None) -> SearchSe
             "hub:ID"
         )
     corpus, queries = (_file(folder, name) for name in ("corpus", "queries"))
-    return load_search_files(corpus, queries, _qrels(folder / "qrels", split), folder.resolve().name)
+    return corpus, queries, _qrels(folder / "qrels", split)
 
 
 def load_searches(specs: Sequence[str], split: str | Sequence[str] | None = None) -> list[SearchSet]:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from angle_data.cli import app
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_data.look.grade import draw_pairs, finish_grading, write_grading
+from angle_data.look.grade import draw_pairs, finish_grading, page_words, purpose_of, write_grading
+from angle_data.resources import packaged_folder
 from angle_train.cli import app as fit_app
 from angle_train.data.pairs import load_pairs
 
@@ -95,7 +96,19 @@ def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tm
     wanted = [float(row["score"].replace(",", ".")) for row in filled if row["score"]]
     assert [scores[row["sentence1"], row["sentence2"]] for row in filled if row["score"]] == wanted
     assert all(found.scale.startswith("0-5") for found in loaded)
-    assert list(table(tmp_path / "my-dev.csv")[0]) == ["sentence1", "sentence2", "score"]
+    assert list(table(tmp_path / "my-dev.csv")[0]) == ["sentence1", "sentence2", "score", "scale"]
+
+
+def test_grades_without_a_0_are_on_the_scale_of_the_page_and_nothing_is_assumed(pairs, tmp_path, caplog):
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(pairs, n=20)[0])
+    fill(sheet, *["2", "3", "4"] * 7)
+    finish_grading(sheet)
+    for split in ("dev", "test"):
+        found = load_pairs(str(tmp_path / f"my-{split}.csv"))
+        assert found.scale == "0-5, as the file says"
+        assert {round(score, 9) for score in found.score.tolist()} <= {0.4, 0.6, 0.8}
+    assert "WARNING" not in caplog.text
 
 
 def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
@@ -117,6 +130,28 @@ def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
     finish_grading(sheet)
     found = [row["sentence1"] for split in ("dev", "test") for row in table(tmp_path / f"my-{split}.csv")]
     assert sorted(found) == sorted([*odd[:-1], "a\nb"])  # at a lone return a row would end
+
+
+def test_a_query_and_its_passages_are_graded_as_pairs_by_what_a_model_is_told_too(tmp_path):
+    """What `mine --negatives` writes: each query comes with one passage, the half of them with its answer."""
+    found = [
+        {"query": f"query {n}", "positive": f"answer {n}", "negatives": [f"no {n}", f"nor {n}"]}
+        for n in range(20)
+    ]
+    found = [row | {"purpose": "search"} for row in found]
+    write_jsonl(tmp_path / "negatives.jsonl", found)
+    drawn, scores = draw_pairs(tmp_path / "negatives.jsonl", n=20)
+    assert scores == {"0 to 0.2": 10, "0.8 to 1": 10}
+    assert {one for one, _, _ in drawn} == {row["query"] for row in found}
+    assert sum(other.startswith("answer") for _, other, _ in drawn) == 10
+    assert purpose_of(tmp_path / "negatives.jsonl") == "search"
+    words = page_words("search")
+    told = (packaged_folder("prompts") / "score" / "answers.txt").read_text()
+    assert [f"{grade}: {meaning}\n" in told for grade, meaning in enumerate(words["meanings"])] == [True] * 6
+    assert words["hint"] in told
+    page = write_grading(tmp_path / "my.csv", drawn, purpose="search").read_text()
+    assert words["question"] in page
+    assert "alike is the meaning" not in page
 
 
 @pytest.mark.parametrize("score", ["6", "-1", "5.5", "good", "nan", "3/5"])

@@ -74,7 +74,7 @@ def test_pairs_are_graded_with_the_keyboard_and_come_back_as_csv(grading, tmp_pa
     for split, text in zip(("dev", "test"), files, strict=True):
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert [list(row.values()) for row in rows] == [
-            [one, other, grade]
+            [one, other, grade, "0-5"]
             for (one, other, its), grade in zip(drawn, grades, strict=True)
             if its == split
         ]

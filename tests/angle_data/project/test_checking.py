@@ -3,6 +3,8 @@
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,77 @@ def test_a_wrong_value_of_a_later_step_stops_before_the_first_request(server, ol
     status = project.status()
     assert str(raised.value) in [said for name, said in status.rows if name == "mend"]
     assert status.next == "mend that, then angle-data pilot"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("drop-leaks = true", "drop-leaks = true\nepoch = 3", " has no option 'epoch'; did you mean epochs?"),
+        ("drop-leaks = true", 'epochs = "three"', " --epochs must be of type float, got 'three'"),
+        ("drop-leaks = true", "epochs = 0", " --epochs: must be greater than 0, got 0"),
+        ("drop-leaks = true", 'drop-leaks = "yes"', " --drop-leaks must be of type bool, got 'yes'"),
+        ("drop-leaks = true", 'max-seq-length = "long"', " --max-seq-length: must be"),
+        ("drop-leaks = true", 'recipe = "oposites"', " no recipe is called 'oposites', did you mean 'opp"),
+        ("drop-leaks = true", 'set = "weight_decy=1"', " unknown recipe key 'weight_decy', did you mean"),
+        ("drop-leaks = true", 'set = ["weight_decay=much"]', " training.weight_decay: Input should be"),
+        ("drop-leaks = true", 'scale = "5"', " scale '5' must be LOW-HIGH"),
+        ("drop-leaks = true", 'device = "gpu"', " --device must be cpu, cuda or mps, got 'gpu'"),
+        ('data = ["runs/pairs"]\n', "", ' names nothing to train on; add data = ["runs/pairs"]'),
+        ('data = ["runs/pairs"]\n', 'data = ["runs/pears"]\n', " data: runs/pears is not there"),
+        ('"grades-dev.csv"', '"grade-dev.csv"', " dev: grade-dev.csv is not there"),
+        ("drop-leaks = true", 'judged = "runs/judged"', " judged: runs/judged is not there"),
+        ("backbone =", "back-bone =", " has no option 'back-bone'; did you mean backbone?"),
+        ("backbone = \"sentence-transformers/all-MiniLM-L6-v2\"\n", "", " lacks backbone; add it"),
+        ('"sentence-transformers/all-MiniLM-L6-v2"', '"./none"', " model directory ./none does not exist"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_of_the_training_stops_before_the_first_request(server, old, new, said):
+    project = edited(start(server), old, new)
+    for step in (project.pilot, project.run):
+        with pytest.raises(InputError) as raised:
+            step()
+        assert str(raised.value).startswith(f"{project.folder / 'angle.toml'}: [fit]{said}")
+        assert "\n" not in str(raised.value)
+    assert not server.seen
+    status = project.status()
+    assert [said for name, said in status.rows if name == "mend"] == [str(raised.value)]
+    assert status.next == "mend that, then angle-data pilot"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'max-seq-length = "auto"',
+        "epochs = 3",
+        'set = "weight_decay=0.1"',
+        'keep = "hub:a/b"',
+        "seed = 1\nroles = true",
+    ],
+)
+def test_options_of_the_training_that_are_right_are_no_problem(server, line):
+    project = edited(start(server), "drop-leaks = true", line)
+    assert "mend" not in str(project.status())
+
+
+def test_a_training_loads_no_torch_to_be_checked(server):
+    """`angle-data` works without torch; a process of its own says what looking at a project loads."""
+    project = start(server)
+    code = (
+        "import sys; from angle_data import Project; said = str(Project(sys.argv[1]).status()); "
+        "assert 'angle_train.given' in sys.modules; "
+        "print([n for n in ('torch', 'transformers', 'sentence_transformers') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(project.folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_backbone_that_is_not_there_is_refused_before_a_project_is_made():
+    done = run_here(main, "start", "notes.csv", "--yes", "--backbone", "./none")
+    assert done.returncode == 1
+    assert "[fit] model directory ./none does not exist; check the path" in done.stderr
+    assert not Path("notes").exists()
 
 
 def test_a_model_or_key_of_a_later_step_that_is_missing_stops_before_the_first_request(server):
@@ -196,14 +269,10 @@ def test_a_column_of_numbers_holds_no_texts():
     assert project.options_of("llm-label")["text_field"] == "when"
 
 
-def test_the_purpose_search_is_explained():
-    for given in ("search", "nosuch"):
-        done = run_here(main, "start", "notes.csv", "--purpose", given, "--yes")
-        assert done.returncode == 1
-        assert ("docs/search.md" in done.stderr) == (given == "search")
-        assert "Traceback" not in done.stderr
-    shown = " ".join(CliRunner().invoke(app, ["start", "--help"]).output.split())
-    assert "search, is for queries and the passages that answer them" in shown
+def test_an_unknown_purpose_is_named_with_those_there_are():
+    done = run_here(main, "start", "notes.csv", "--purpose", "nosuch", "--yes")
+    assert done.returncode == 1
+    assert "--purpose must be opposites or topics or search, got 'nosuch'" in done.stderr
 
 
 def test_a_model_that_says_not_where_to_ask_is_asked_for_again(monkeypatch):

@@ -83,6 +83,25 @@ def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, c
     assert "WARNING" not in caplog.text
 
 
+def test_a_file_that_names_its_scale_is_on_it_whatever_is_stated_for_others(tmp_path, caplog):
+    """As `angle-data grade` writes it; a column of that name may hold something else, too."""
+    file = tmp_path / "pairs.jsonl"
+    rows = [row | {"scale": "0-5"} for row in scored([2, 3, 4])]
+    for stated in (None, "1-5"):
+        pairs = load_pairs(write(file, rows), scale=stated)
+        assert pairs.score.tolist() == pytest.approx([0.4, 0.6, 0.8])
+        assert pairs.scale == "0-5, as the file says"
+    assert "WARNING" not in caplog.text
+    assert load_pairs(write(file, [row | {"scale": "large"} for row in rows])).scale.startswith(
+        "1-5, assumed"
+    )
+    assert load_pairs(write(file, [*rows, *scored([1, 5])])).scale.startswith("1-5, detected")
+    with pytest.raises(InputError, match=r"pairs.jsonl:1: score 6 is outside .* fix the row or its column"):
+        load_pairs(write(file, [rows[0] | {"score": 6}, *rows]))
+    with pytest.raises(InputError, match=r"the column scale says 0-5 and 1-7; bring all scores on one scale"):
+        load_pairs(write(file, [rows[0] | {"scale": "1-7"}, *rows]))
+
+
 @pytest.mark.parametrize(
     ("scores", "stated", "message"),
     [

@@ -1,0 +1,101 @@
+"""What `status` says comes next once a model is trained, or what it was made of has changed."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeOpenAI
+from test_docs_commands import reply
+
+from angle_data import Project
+from angle_data.look.grade import finish_grading
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of 12 notes up to its sheet, of which 8 pairs are graded."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    rows = [(n, f"Disk {n} of primary number {n * 7} is full again.") for n in range(12)]
+    with Path("notes.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([("nr", "note"), *rows])
+    with FakeOpenAI(reply) as server:
+        given = {"purpose": "opposites", "model": "writer", "base_url": server.url}
+        project = Project.start("notes.csv", **given)
+        project.run()
+    fill(project, 8)
+    return project
+
+
+def fill(project, count=None):
+    """Grade the first so many pairs of the sheet, or all; return how many there are."""
+    sheet = project.folder / "grades.csv"
+    with sheet.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for number, row in enumerate(rows):
+        row["score"] = str(number % 6) if count is None or number < count else ""
+    with sheet.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    finish_grading(sheet, replace=True)
+    return len(rows)
+
+
+def trained(project, *verdict, more=0):
+    """Write the part of a report that status reads; it had `more` dev pairs than there are."""
+    lines = {split: (project.folder / f"grades-{split}.csv").read_text() for split in ("dev", "test")}
+    counts = {split: len(text.splitlines()) - 1 for split, text in lines.items()}
+    counts["dev"] += more
+    data = [{"role": split, "name": f"grades-{split}", "pairs": count} for split, count in counts.items()]
+    content = {"headline": "A headline.", "verdict": ["Use the tuned model.", *verdict], "data": data}
+    (project.folder / "model/.angle").mkdir(parents=True, exist_ok=True)
+    (project.folder / "model/.angle/fit_state.json").write_text("{}")
+    (project.folder / "model/report.json").write_text(json.dumps(content))
+
+
+def test_a_gain_that_is_shown_needs_no_more_grades(project):
+    trained(project, "What got worse: nothing.")
+    assert project.status().next == "open model/report.html"
+
+
+def test_what_the_report_says_comes_next_is_said_with_how_to_do_it(project):
+    more = "grade about 60 more test pairs (about 12 min) and fit again"
+    trained(project, f"Next: {more}")
+    begins = f"open model/report.html; then {more}; "
+    assert project.status().next.startswith(begins)
+    assert project.status().next.endswith("pairs of grades.csv have no grade yet: angle-data grade")
+    fill(project)
+    trained(project, f"Next: {more}")
+    assert project.status().next == (
+        f"{begins}draw them with `angle-data grade runs/pairs --graded grades.csv --out more.csv`, and add "
+        "its files to dev and test below [fit]"
+    )
+    trained(project, "Next: label more texts")
+    assert project.status().next == "open model/report.html; then label more texts"
+
+
+@pytest.mark.parametrize(("more", "said"), [(-1, "1 pair more"), (2, "2 pairs fewer")])
+def test_grades_that_the_model_has_not_seen_are_trained_with(project, more, said):
+    trained(project, "Next: label more texts", more=more)
+    assert project.status().next == f"angle-train fit --overwrite; {said} graded than it has seen"
+
+
+def test_a_report_that_is_damaged_or_of_another_kind_is_no_traceback(project):
+    trained(project)
+    report = project.folder / "model/report.json"
+    report.write_text('{"data": [{}], "verdict": [1]}')
+    assert project.status().next == "open model/report.html"
+    report.write_text("{")
+    assert project.status().next == "angle-train fit"
+
+
+def test_texts_that_changed_are_labelled_first(project):
+    trained(project)
+    asked = (project.folder / "runs/structured/run.json").stat().st_mtime
+    os.utime("notes.csv", (asked + 10, asked + 10))
+    assert project.status().next == "angle-data run; ../notes.csv changed since (nothing is asked twice)"
+    os.utime("notes.csv", (asked - 10, asked - 10))
+    assert project.status().next == "open model/report.html"
