@@ -100,7 +100,7 @@ def load_search(spec: str, split: str | Sequence[str] | None = None) -> SearchSe
     return load_search_files(*search_files(spec, split), Path(spec).resolve().name)
 
 
-def search_files(spec: str, split: str | None = None) -> tuple[str, str, str]:
+def search_files(spec: str, split: str | Sequence[str] | None = None) -> tuple[str, str, str]:
     """Return corpus, queries and qrels of a folder in BEIR's layout; an `InputError` where one is missing."""
     folder = Path(spec)
     if not folder.is_dir():
