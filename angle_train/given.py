@@ -35,7 +35,10 @@ OF_RECIPE = (
     "guard_loss",
 )
 """The options of `fit` that replace a value of the recipe."""
-_READ = ("data", "human", "dev", "test", "test_search", "judged", "keep", "guard", "teacher_pairs")
+_READ = (
+    *("data", "human", "dev", "test", "dev_search", "test_search"),
+    *("judged", "keep", "guard", "teacher_pairs"),
+)
 # Options that name what fit reads: files and folders, or `hub:ID`.
 _TRAINS_ON = ("data", "human", "teacher_pairs")
 _DEVICES = re.compile(r"cpu|mps|cuda(:\d+)?")
@@ -198,8 +201,8 @@ def _check_values(given: FitOptions) -> None:
         raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
     if not any(getattr(given, name) for name in _TRAINS_ON):
         raise InputError('names nothing to train on; add data = ["runs/pairs"]')
-    for search in given.test_search or ():
+    for search in (*(given.dev_search or ()), *(given.test_search or ())):
         if not search.startswith(HUB_PREFIX):
-            search_files(search)
+            search_files(search, ("dev", "validation") if search in (given.dev_search or ()) else None)
     check_model_path(given.backbone)
     check_out(given.out)
