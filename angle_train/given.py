@@ -188,7 +188,7 @@ def _keys() -> dict[str, tuple[str, Any]]:
 def _check_values(given: FitOptions) -> None:
     """Raise an `InputError` about a value that `fit` would refuse."""
     from angle_train.data.scores import parse_scale
-    from angle_train.data.search_set import search_files
+    from angle_train.data.search_set import DEV_SPLITS, search_files
     from angle_train.model.load import check_model_path
     from angle_train.training.run_directory import check_out
 
@@ -203,6 +203,6 @@ def _check_values(given: FitOptions) -> None:
         raise InputError('names nothing to train on; add data = ["runs/pairs"]')
     for search in (*(given.dev_search or ()), *(given.test_search or ())):
         if not search.startswith(HUB_PREFIX):
-            search_files(search, ("dev", "validation") if search in (given.dev_search or ()) else None)
+            search_files(search, DEV_SPLITS if search in (given.dev_search or ()) else None)
     check_model_path(given.backbone)
     check_out(given.out)

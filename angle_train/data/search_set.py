@@ -30,7 +30,7 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".tsv", ".json")
 _IDS = ("_id", "id")
 _COLUMNS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "docid"), ("score",))
 _BEIR = "beir/"  # this owner keeps qrels in data sets of their own
-_DEV_SPLITS = ("dev", "validation", "valid")
+DEV_SPLITS = ("dev", "validation", "valid")
 DEV_QUERIES, DEV_DOCUMENTS = 1_000, 10_000
 """So many queries and documents a search has at most that chooses weights: it is made after every evaluation
 of a training. Relevant documents are always among them."""
@@ -128,7 +128,7 @@ def load_dev_searches(specs: Sequence[str]) -> list[SearchSet]:
 
     Of larger ones a part is drawn by hash, see `part_of`.
     """
-    return [part_of(found, DEV_QUERIES, DEV_DOCUMENTS) for found in load_searches(specs, _DEV_SPLITS)]
+    return [part_of(found, DEV_QUERIES, DEV_DOCUMENTS) for found in load_searches(specs, DEV_SPLITS)]
 
 
 def part_of(found: SearchSet, most_queries: int, most_documents: int) -> SearchSet:
