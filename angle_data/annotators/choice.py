@@ -191,8 +191,8 @@ def _named_address(config: EngineConfig, alias: ModelAlias | None) -> tuple[str,
     if service is None:
         raise InputError(
             f"--model {config.model!r} does not say where to ask, and no text is sent by guess: give "
-            f"--base-url (for OpenAI {DEFAULT_URL}), --engine local or offline to load it here, or a name "
-            f"that is known: {known_names()}"
+            f"--base-url (for OpenAI {DEFAULT_URL}), with llm-label --engine local or offline to load it "
+            f"here, or a name that is known: {known_names()}"
         )
     if service.address is None:
         raise InputError(

@@ -92,7 +92,7 @@ class OpenAIServer(Annotator):
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
-        self._replied = self._timed_out = False
+        self._said = self._replied = self._timed_out = False
         self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
         self._usage: Any = None  # of the last answer, as it came
@@ -106,7 +106,9 @@ class OpenAIServer(Annotator):
         """
         self._stop = asyncio.Event()
         spec = self._spec
-        log.info(said_of_service(spec))
+        if not self._said:  # a run may ask in several waves
+            log.info(said_of_service(spec))
+            self._said = True
         addresses = [
             Endpoint(
                 address,

@@ -110,7 +110,7 @@ def hint_on(error: Exception, options: Mapping[str, Options]) -> str:
     given = (value for section in options.values() for value in section.values())
     named = (str(one) for value in given for one in (value if isinstance(value, list) else [value]))
     about = any(str(error).startswith(f"{name} ") for name in named)
-    return "; `angle-data status` says what this project lacks" if about else ""
+    return "; `angle-data status` says what comes first in this project" if about else ""
 
 
 def command_words(program: str, options: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ class PilotResult:
             lines.append(f"{name:<{width}} {_shown(name, part):>12} {_shown(name, whole):>12}")
         lines.append(f"of use: {100 * self.useful:.0f} % (± {100 * self.error:.0f}) of what was asked for\n")
         lines += [f"{polarity}: {source}\n      -> {text}" for polarity, source, text in self.pairs]
-        lines.append("\nthe same command without --pilot asks the rest, and nothing twice")
+        lines.append("\nwithout --pilot (in a project: angle-data run) the rest is asked, and nothing twice")
         return "\n".join([*lines, f"{self.session.model} -> {self.session.run}"])
 
 

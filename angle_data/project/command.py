@@ -13,6 +13,7 @@ from angle_data.calling.defaults import command_words
 from angle_data.calling.options import check_values, option, with_options
 from angle_data.errors import InputError
 from angle_data.project.start import QUESTIONS, StartConfig
+from angle_data.project.status import forecast_usd
 
 if TYPE_CHECKING:
     from angle_data.project.project import Project
@@ -128,6 +129,8 @@ def pilot(config: PilotConfig) -> tuple[dict[str, Any], str]:
     project = _open(config.project)
     runs = project.pilot(config.n, price=config.price)
     lines = [f"{run}\n" for run in runs]
+    if len(runs) > 1 and (usd := forecast_usd([run.counts for run in runs])) is not None:
+        lines.append(f"all of it, by {len(runs)} runs: {usd:.4f} USD\n")
     return {"runs": [dict(run.counts) for run in runs]}, "\n".join([*lines, _next(project)])
 
 

@@ -121,7 +121,10 @@ class Project:
         if max_usd is None or step.command not in ASKING:
             return {}
         others = [other for other in self.steps if other.command in ASKING and other.out != step.out]
-        left = max_usd - sum(spent_usd(self.folder / other.out) for other in others)
+        spent = sum(spent_usd(self.folder / other.out) for other in others)
+        left = max_usd - spent
+        if spent:
+            log.info("of --max-usd %g, %.4f went to other runs: %.4f left", max_usd, spent, max(left, 0.0))
         return {"max_usd": max(left, _LEAST)}
 
     def _take(self, step: Step, **more: Any) -> Any:

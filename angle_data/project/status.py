@@ -24,17 +24,19 @@ class ProjectStatus:
 
     Attributes:
         rows: What there is, by part: a name and a sentence each.
-        usd: What all runs cost so far, as far as prices are known.
+        usd: What all runs cost so far; None where the price of one is not known.
         next: The command that comes next; a sentence where there is none.
     """
 
     rows: Sequence[tuple[str, str]]
-    usd: float
+    usd: float | None
     next: str
 
     def __str__(self) -> str:
         """Show it to people."""
-        rows = [*self.rows, ("spent", f"{self.usd:.4f} USD"), ("next", self.next)]
+        unknown = "not known: a price is missing (--price of pilot and run)"
+        spent = unknown if self.usd is None else f"{self.usd:.4f} USD"
+        rows = [*self.rows, ("spent", spent), ("next", self.next)]
         return "\n".join(f"{name:<10} {said}" for name, said in rows)
 
 
@@ -45,7 +47,8 @@ def status_of(
     rows = [_row_of(folder, step) for step in steps]
     model = Path(shared_options(sections.get("fit", {})).get("out", "model"))
     rows.append(("model", _model(folder, model)))
-    usd = sum(spent_usd(folder / step.out) for step in steps if step.command in ASKING)
+    runs = [folder / step.out for step in steps if step.command in ASKING]
+    usd = None if any(map(_is_unpriced, runs)) else sum(map(spent_usd, runs))
     rows += [("mend", problem) for problem in problems]
     then = _next(folder, steps, model)
     return ProjectStatus(rows, usd, f"mend that, then {then}" if problems else then)
@@ -54,6 +57,19 @@ def status_of(
 def spent_usd(run: Path) -> float:
     """Return what a run folder cost so far; 0 where no price is known or nothing was asked."""
     return float(read_run_file(run).get("usd") or 0.0)
+
+
+def _is_unpriced(run: Path) -> bool:
+    """Return whether a run took tokens that have no known price."""
+    found = read_run_file(run)
+    paid = found.get("engine") in ("server", "batch")
+    return paid and bool(found.get("tokens")) and found.get("usd") is None
+
+
+def forecast_usd(counts: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return what runs will cost in all, by the counts of their pilots; None where that is not known."""
+    each = [found.get("pilot", {}).get("measured", {}).get("USD", {}).get("all") for found in counts]
+    return None if any(usd is None for usd in each) else sum(each)
 
 
 def _row_of(folder: Path, step: Step) -> tuple[str, str]:
@@ -76,7 +92,8 @@ def _asked(run: Path) -> str:
         return "not begun"
     requests = counts.get("requests", 0)
     done = f"{requests - counts.get('unanswered', 0):,} of {requests:,} requests answered"
-    return f"{done}, {counts.get('kept', 0):,} kept, {spent_usd(run):.4f} USD"
+    cost = "price not known" if _is_unpriced(run) else f"{spent_usd(run):.4f} USD"
+    return f"{done}, {counts.get('kept', 0):,} kept, {cost}"
 
 
 def _pairs(out: Path) -> str:

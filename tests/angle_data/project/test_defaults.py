@@ -48,6 +48,6 @@ def test_a_repeatable_option_may_stand_alone_and_a_line_is_whole():
     done = run_here(main, "ensemble")
     assert "angle.toml: --runs 'runs/a b' --purpose topics --out pairs --seed 0" in done.stderr
     assert "runs/a b holds no candidates.jsonl" in done.stderr
-    assert "`angle-data status` says what this project lacks" in done.stderr
+    assert "`angle-data status` says what comes first in this project" in done.stderr
     given = {"a_b": [1, "x y"], "flag": True, "off": False, "none": None, "zero": 0, "empty": []}
     assert command_words("do", given) == "do --a-b 1 --a-b 'x y' --flag --zero 0"
