@@ -201,8 +201,9 @@ def _check_values(given: FitOptions) -> None:
         raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
     if not any(getattr(given, name) for name in _TRAINS_ON):
         raise InputError('names nothing to train on; add data = ["runs/pairs"]')
-    for search in (*(given.dev_search or ()), *(given.test_search or ())):
-        if not search.startswith(HUB_PREFIX):
-            search_files(search, DEV_SPLITS if search in (given.dev_search or ()) else None)
+    for searches, splits in ((given.dev_search, DEV_SPLITS), (given.test_search, None)):
+        for search in searches or ():
+            if not search.startswith(HUB_PREFIX):
+                search_files(search, splits)
     check_model_path(given.backbone)
     check_out(given.out)

@@ -10,11 +10,14 @@ import logging
 import re
 from dataclasses import replace
 
+from angle_data.errors import InputError
 from angle_train.data.guards import load_guards, own_texts
+from angle_train.data.judged import FEWEST_TO_CHOOSE, ONE_SET, halves, holds_any, load_judged, match_judged
 from angle_train.data.keep import load_to_keep
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import load_dev_searches, load_searches
-from angle_train.data.splits import RunData, assign_uses, load_sets, with_judged
+from angle_train.data.splits import RunData, assign_uses, load_sets
+from angle_train.evaluation.judged import no_help
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
 from angle_train.training.presets import settle
@@ -50,13 +53,46 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         for pairs in (data.train, *data.dev, *data.test):
             warn_of_numbers(pairs)
         if options.judged:
-            data = with_judged(data, options.judged)
+            data = with_judged(data, options.judged, dev_by_people=bool(options.dev))
         guarded, own = own_texts(data.train)
         own = [] if options.teacher else own  # how alike these are is for the teacher to say
         measured = [*data.dev, *data.test, *searched]
         kept = load_to_keep(options.keep or (), recipe.training.keep_general, own, measured)
         guards = load_guards(options.guard or (), [data.train, *data.chose], guarded, options.scale)
     return replace(data, kept=kept, guards=guards), recipe
+
+
+def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:
+    """Return the data of a run with what a language model says of its test and dev pairs.
+
+    See `judged.load_judged`. Dev pairs take part if people graded them, there is one set of them, and the
+    language model's grades are of help. What trains, chooses or tests is left out of the pairs that it alone
+    graded; the others serve either the test or the dev pairs, by halves.
+
+    Raises:
+        InputError: There is not one set of test pairs, or without any of dev pairs, or it has no pairs in
+            common with what was judged.
+    """
+    sole = data.dev[0] if dev_by_people and len(data.dev) == 1 and not data.dev_searches else None
+    if len(data.test) > 1 or not (data.test or sole):
+        several = dev_by_people and len(data.dev) > 1 and not data.test
+        raise InputError(ONE_SET.format("--dev" if several else "--test"))
+    judged = load_judged(spec)
+    dev = None
+    if sole is not None and (not data.test or holds_any(judged, sole)):
+        dev = match_judged(spec, sole, [data.train, *data.test], judged)
+        if why := no_help(sole, dev, FEWEST_TO_CHOOSE):
+            log.info("%s chooses nothing: %s", dev.grader, why)
+            dev = None
+    if not data.test:
+        return replace(data, judged_dev=dev)
+    test = match_judged(spec, data.test[0], [data.train, *data.chose], judged)
+    if dev is None or len(test.rest) < 2:
+        return replace(data, judged=test)
+    to_choose, to_test = halves(test.rest)
+    log.info("%s: %d of the pairs that it alone graded help to choose, %d to test", dev.grader,
+             len(to_choose), len(to_test))  # fmt: skip
+    return replace(data, judged=replace(test, rest=to_test), judged_dev=replace(dev, rest=to_choose))
 
 
 def warn_of_numbers(pairs: PairSet) -> None:

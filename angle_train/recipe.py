@@ -457,8 +457,8 @@ def refuse_dropped(names: Iterable[str]) -> None:
 
 def without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without dropped keys; one with another value than now holds is a ValueError."""
-    for key in values.keys() & DROPPED_KEYS.keys():
-        if values[key] != DROPPED_KEYS[key][0]:
+    for key, (value, _) in DROPPED_KEYS.items():
+        if values.get(key, value) != value:
             raise ValueError(f"{dropped_key_line(key)} (got {values[key]!r})")
     return {key: value for key, value in values.items() if key not in DROPPED_KEYS}
 

@@ -96,15 +96,18 @@ def _rows(spec: str) -> Rows:
     return read_table(results_file(path, "scores.jsonl", "llm-score"))
 
 
-def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) -> JudgedPairs:
+def match_judged(
+    spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = (), judged: PairSet | None = None
+) -> JudgedPairs:
     """Return what a language model says of the pairs that people `graded`, and of others of their kind.
 
-    Pairs that serve `elsewhere`, to train or to choose, are left out of the others, as they would flatter.
+    Pairs that serve `elsewhere`, to train, choose or test, are left out of the others, as they would flatter.
+    `judged` is what `load_judged` gave for `spec`, if that was called before.
 
     Raises:
         InputError: No pair has both grades, or the language model graded no others.
     """
-    judged = load_judged(spec)
+    judged = load_judged(spec) if judged is None else judged
     keys = pair_keys(judged)
     known = dict(zip(keys, judged.score.tolist(), strict=True))
     own = pair_keys(graded)
@@ -119,7 +122,7 @@ def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) 
     rest = judged.take([number for number in alone if keys[number] not in used], judged.name)
     rest = replace(rest, roles=graded.roles)
     if left := len(alone) - len(rest):
-        log.info("%s: %s left out: they train or choose", judged.name, counted(left, "judged pair"))
+        log.info("%s: %s left out: they train, choose or test", judged.name, counted(left, "judged pair"))
     if not len(rest):
         raise InputError(
             f"--judged {spec}: it grades no pairs beyond those of {graded.name} and those that train or "
@@ -136,10 +139,9 @@ def match_judged(spec: str, graded: PairSet, elsewhere: Sequence[PairSet] = ()) 
     return JudgedPairs(judged.name, grades, rest)
 
 
-def judged_of(spec: str, graded: PairSet) -> int:
-    """Return how many of the pairs that people `graded` a language model graded too."""
-    judged = set(pair_keys(load_judged(spec)))
-    return sum(key in judged for key in pair_keys(graded))
+def holds_any(judged: PairSet, graded: PairSet) -> bool:
+    """Return whether a language model graded any of the pairs that people `graded`."""
+    return not set(pair_keys(judged)).isdisjoint(pair_keys(graded))
 
 
 def halves(judged: PairSet) -> tuple[PairSet, PairSet]:

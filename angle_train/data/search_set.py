@@ -105,9 +105,9 @@ def search_files(spec: str, split: str | Sequence[str] | None = None) -> tuple[s
     folder = Path(spec)
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
+        qrels = split if isinstance(split, str) else next(iter(split or ()), "test")
         raise InputError(
-            f"--search {spec} {what}; give a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv, or "
-            "hub:ID"
+            f"{spec} {what}; give a folder with corpus.jsonl, queries.jsonl and qrels/{qrels}.tsv, or hub:ID"
         )
     corpus, queries = (_file(folder, name) for name in ("corpus", "queries"))
     return corpus, queries, _qrels(folder / "qrels", split)

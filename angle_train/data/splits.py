@@ -17,14 +17,7 @@ from angle_data.errors import InputError
 from angle_data.text import counted
 from angle_train.data.guards import Guard
 from angle_train.data.hold_out import check_enough, hold_out
-from angle_train.data.judged import (
-    FEWEST_TO_CHOOSE,
-    ONE_SET,
-    JudgedPairs,
-    halves,
-    judged_of,
-    match_judged,
-)
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, holding, without_pairs_of
 from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
@@ -278,32 +271,6 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
                 "choose the weights; give some hundred training pairs, or graded pairs with --dev"
             )
     return train, held_out
-
-
-def with_judged(data: RunData, spec: str) -> RunData:
-    """Return the data of a run with what a language model says of its test and dev pairs.
-
-    See `judged.load_judged`. The dev pairs take part if there is one set of them and enough of them were
-    judged. What trains, chooses or tests is left out of the pairs that the language model alone graded; the
-    others serve either the test or the dev pairs, by halves.
-
-    Raises:
-        InputError: There is not one set of test pairs, or without any of dev pairs, or it has no pairs in
-            common with what was judged.
-    """
-    sole = data.dev[0] if len(data.dev) == 1 and not data.dev_searches else None
-    if len(data.test) > 1 or not (data.test or sole):
-        raise InputError(ONE_SET.format("--dev" if len(data.dev) > 1 and not data.test else "--test"))
-    if not data.test and sole:
-        return replace(data, judged_dev=match_judged(spec, sole, [data.train]))
-    test = match_judged(spec, data.test[0], [data.train, *data.chose])
-    if sole is None or judged_of(spec, sole) < FEWEST_TO_CHOOSE or len(test.rest) < 2:
-        return replace(data, judged=test)
-    dev = match_judged(spec, sole, [data.train, *data.test])
-    half_to_choose, half_to_test = halves(test.rest)
-    return replace(
-        data, judged=replace(test, rest=half_to_test), judged_dev=replace(dev, rest=half_to_choose)
-    )
 
 
 def run_leaks(data: RunData) -> list[Leak]:

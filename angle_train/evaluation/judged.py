@@ -204,6 +204,25 @@ def correct_all(figures: Figures, baseline: str | None) -> dict[str, tuple[Drawn
     return {name: found[name] for name in people}
 
 
+def grades_of(pairs: PairSet, judged: JudgedPairs) -> Grades:
+    """Return what people say of `pairs`, and a language model of these and others."""
+    return Grades(pairs.score, np.append(judged.grades, judged.rest.score))
+
+
+def no_help(pairs: PairSet, judged: JudgedPairs, fewest: int) -> str:
+    """Return in words why a language model's grades cannot help; empty where they can.
+
+    It needs no model's similarities. `fewest` pairs must have both grades.
+    """
+    grades = grades_of(pairs, judged)
+    if grades.both.sum() < fewest:
+        return f"fewer than {fewest} pairs have both grades"
+    both = np.flatnonzero(grades.both)
+    own, its = grades.people[both], grades.grader[both]
+    (agreement,) = draw_figures([spearman_of(own, its)], resamples_for(len(both)), 0)
+    return NO_HELP.get(unused(grades, agreement), "")
+
+
 def unused(grades: Grades, agreement: Drawn) -> str:
     """Return why a language model's grades cannot help; empty where they can.
 
@@ -266,7 +285,7 @@ def with_judge(
         baseline: The model that the others are compared with, if any.
         seed: Decides the resamples.
     """
-    grades = Grades(pairs.score, np.append(judged.grades, judged.rest.score))
+    grades = grades_of(pairs, judged)
     figures, sharing = figures_of(grades, similarities, seed), Sharing([pairs, judged.rest])
     why = unused(grades, figures.agreement)
     corrected = correct_all(figures, baseline)

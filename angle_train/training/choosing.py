@@ -22,7 +22,6 @@ looked at taken into account.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 
 from angle_data.text import counted
 from angle_train.data.hold_out import connected
-from angle_train.data.judged import FEWEST_TO_CHOOSE, JudgedPairs
+from angle_train.data.judged import JudgedPairs
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import SearchSet
 from angle_train.evaluation.dev_sets import (
@@ -43,13 +42,11 @@ from angle_train.evaluation.dev_sets import (
     groups_of_queries,
     name_of_figure,
 )
-from angle_train.evaluation.judged import NO_HELP, Grades, correct_all, figures_of, unused
+from angle_train.evaluation.judged import correct_all, figures_of, grades_of
 from angle_train.evaluation.power import SPREAD
 from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.statistics import Ranked, draw
 from angle_train.training.processes import rank_zero
-
-log = logging.getLogger("angle.fit")
 
 ERROR = 0.1
 """The chance to choose a checkpoint that is no better than the simplest candidate, at most."""
@@ -124,16 +121,19 @@ class Choice:
             pairs: What chose them.
             number: Their position among the candidates; that of the planned end is 1.
         """
-        simple, own, best = self.scores[0], self.scores[number], self.scores[self.best]
+        simple, own, highest = self.scores[0], self.scores[number], self.scores[self.best]
         figures = f"{taken}: {self.figure} {100 * own:.2f} on the {pairs}, the backbone's {100 * simple:.2f}"
-        if best > own:
-            figures += f"; another step had {100 * best:.2f}, which is not surely better"
         if self.refused:
             return f"{figures}; it surely loses too much on guards, with any share of the backbone"
         if self.confidence is None:
             return f"{figures}; the {pairs} {too_few_to_choose(pairs)}"
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
-        return f"{figures}; better with confidence {self.confidence:.2f} ({count})"
+        sure = f"better with confidence {self.confidence:.2f} ({count})"
+        if self.chosen and highest > own:
+            return f"{figures}; {sure}; another step had {100 * highest:.2f}, which chance explains"
+        if highest > own:
+            return f"{figures}; another step had {100 * highest:.2f}, {sure}"
+        return f"{figures}; {sure}"
 
 
 def beside_sentence(judged: int) -> str:
@@ -214,7 +214,7 @@ def resampled(sets: Sequence[DevSet], candidates: Sequence[Columns]) -> tuple[Ar
 def with_grades(
     pairs: PairSet, judged: JudgedPairs, candidates: Sequence[Columns]
 ) -> tuple[Array, Array] | None:
-    """Return what `resampled` does, made surer by a language model's grades; None where they are no help.
+    """Return what `resampled` does, made surer by a language model's grades; None of too few sources.
 
     Args:
         pairs: Those that people graded.
@@ -223,16 +223,9 @@ def with_grades(
     """
     if _sizes([pairs])[0] < _FEWEST:
         return None
-    grades = Grades(pairs.score, np.append(judged.grades, judged.rest.score))
-    if grades.both.sum() < FEWEST_TO_CHOOSE:
-        few = f"fewer than {FEWEST_TO_CHOOSE} pairs have both grades"
-        log.info("%s chooses nothing: %s", judged.grader, few)
-        return None
+    grades = grades_of(pairs, judged)
     similarities = {str(number): np.concatenate(columns) for number, columns in enumerate(candidates)}
     figures = figures_of(grades, similarities, resamples=MOST_RESAMPLES)
-    if why := unused(grades, figures.agreement):
-        log.info("%s chooses nothing: %s", judged.grader, NO_HELP[why])
-        return None
     corrected = [figure for figure, _ in correct_all(figures, baseline="0").values()]
     simplest, sharing = corrected[0], Sharing([pairs, judged.rest])
     drawn = [simplest.drawn + sharing.widened(figure.minus(simplest)) for figure in corrected]

@@ -161,7 +161,7 @@ class DevEvaluator(BaseEvaluator):
     ) -> dict[str, float]:
         """Return `dev_score`, the mean over the dev sets, and that of the pairs and of the searches."""
         known = KnownVectors()
-        columns = self._columns(model, known)
+        columns = self._columns(model, self._measured, known)
         rows = self._read()
         rows[steps] = [column.tolist() for column in columns]
         self._rows = rows
@@ -180,10 +180,10 @@ class DevEvaluator(BaseEvaluator):
     def look(self, model: Any, step: int) -> None:
         """Tell what the weights at a step make of the dev sets, and keep nothing of it."""
         if self._told is not None:
-            self._told(step, self._columns(model, KnownVectors())[: len(self._sets)])
+            self._told(step, self._columns(model, self._sets, KnownVectors()))
 
-    def _columns(self, model: Any, known: KnownVectors) -> Columns:
-        """Return the columns of the sets under the weights of `model`, with the backbone's share.
+    def _columns(self, model: Any, sets: Sequence[DevSet], known: KnownVectors) -> Columns:
+        """Return the columns of sets under the weights of `model`, with the backbone's share.
 
         Measured in the precision of the weights, as the saved model computes: accelerate replaces the
         `forward` of a model that it prepares by one that computes in half precision, and hides the method of
@@ -191,7 +191,7 @@ class DevEvaluator(BaseEvaluator):
         """
         prepared = model.__dict__.pop("forward", None)
         with blended(model, self.backbone, self._share):
-            columns = measure_sets(model, self._measured, known=known)
+            columns = measure_sets(model, sets, known=known)
         if prepared is not None:
             model.__dict__["forward"] = prepared
         return columns

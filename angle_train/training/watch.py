@@ -175,7 +175,7 @@ class FirstLook(TrainerCallback):
         ahead = spent / state.global_step * (self._first - state.global_step)
         if not self._looked and min(spent, ahead) >= FIRST_LOOK_S:
             self._looked = True
-            if not self._diverged():
+            if not (self._diverged() or control.should_training_stop):
                 self._look(kwargs["model"], state.global_step)
 
 

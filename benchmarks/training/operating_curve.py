@@ -28,8 +28,9 @@ from common import options, save_results  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
-from angle_train.data.judged import JudgedPairs  # noqa: E402
+from angle_train.data.judged import FEWEST_JUDGED, JudgedPairs  # noqa: E402
 from angle_train.data.pairs import PairSet  # noqa: E402
+from angle_train.evaluation.judged import no_help  # noqa: E402
 from angle_train.training.choosing import Candidate, choose  # noqa: E402
 
 Array = NDArray[np.float64]
@@ -90,6 +91,7 @@ def rule(
         grades = graded(generator, gold, similarity[1], setting)
         rest = replace(pairs, score=grades).take(list(range(n, len(gold))), "judged")
         judged = JudgedPairs("grader", grades[:n], rest)
+        judged = None if no_help(own, judged, FEWEST_JUDGED) else judged  # `fit` wants `FEWEST_TO_CHOOSE`
     refused = generator.random(len(rungs)) < setting.refused
     candidates = [
         Candidate(0 if number == 0 else 1, rung, [column[:n], column[n:]], refused=bool(number and lost))

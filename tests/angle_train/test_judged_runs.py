@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from train_runs import write
 
-from angle_data.jsonl import write_jsonl
-from angle_train.data import splits
+from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_train import inputs
 from angle_train.data.leaks import pair_keys
 from angle_train.inputs import load_data
 from angle_train.options import FitOptions
 from angle_train.recipe import Recipe
-from angle_train.training import choosing
 
 FAST = "[training]\nepochs = 2\nbatch_size = 16\nlearning_rate = 1e-3\nevals_per_epoch = 1\n"
 
@@ -95,7 +94,7 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
     given = [part for pair in options.items() for part in pair]
     code, out, err = program("fit", *given)
     assert code == 0, err
-    assert "gpt-x: 40 judged pairs left out: they train or choose" in err
+    assert "gpt-x: 40 judged pairs left out: they train, choose or test" in err
     assert "test: 30 graded by you and 40 by gpt-x count like " in out
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     notes = {
@@ -120,8 +119,7 @@ def test_fit_tests_on_both_and_reports_it_everywhere(program, files, tmp_path):
 @pytest.fixture
 def enough(files, monkeypatch):
     """Files whose 20 dev pairs are enough for a language model to help to choose."""
-    for module in (splits, choosing):
-        monkeypatch.setattr(module, "FEWEST_TO_CHOOSE", 20)
+    monkeypatch.setattr(inputs, "FEWEST_TO_CHOOSE", 20)
     return files
 
 
@@ -178,6 +176,18 @@ def test_grades_that_say_nothing_of_the_dev_pairs_choose_nothing(program, enough
     assert code == 0, err
     assert "gpt-x chooses nothing: its grades do not go with people's" in err
     assert "judged" not in json.loads((tmp_path / "out" / "report.json").read_text())["details"]["choice"]
+
+
+def test_pairs_that_nobody_graded_are_no_grades_of_people(enough, tmp_path, monkeypatch):
+    """Without dev pairs some of the training pairs choose, and their scores may be the language model's."""
+    rows = [row for _, row in read_jsonl(Path(enough["judged"]) / "scores.jsonl")]
+    monkeypatch.setattr(inputs, "FEWEST_TO_CHOOSE", 1)
+    training = write(tmp_path / "more.jsonl", rows[:40])
+    recipe = Recipe.from_toml(Path(enough["recipe"]))
+    options = {"data": [training], "test": [enough["test"]], "judged": enough["judged"], "recipe": recipe}
+    data, _ = load_data(FitOptions(enough["model"], tmp_path / "out", **options, drop_leaks=True))
+    assert data.dev[0].name.endswith("held-out")
+    assert data.judged_dev is None
 
 
 def test_few_dev_pairs_are_left_to_people(program, files, tmp_path):

@@ -102,7 +102,7 @@ def test_the_path_judged_by_a_search_of_ones_own(notes, search, server, tiny_mod
 def test_a_search_that_is_none_or_is_not_wanted_is_refused_before_a_project_is_made(notes, search, server):
     with pytest.raises(InputError, match="--search is for --purpose search, got topics"):
         start(server, purpose="topics", search=search)
-    with pytest.raises(InputError, match=r"\[fit\] --search none does not exist; give a folder with corpus"):
+    with pytest.raises(InputError, match=r"\[fit\] none does not exist; give a folder with corpus"):
         start(server, search="none")
     Path("my-search/qrels/test.tsv").unlink()
     with pytest.raises(InputError, match=r"has no qrels; put test\.tsv there"):
@@ -114,7 +114,7 @@ def test_a_search_that_is_lost_later_stops_before_the_first_request(notes, searc
     project = start(server, search=search)
     Path("my-search").rename("other")
     for step in (project.pilot, project.run):
-        with pytest.raises(InputError, match=r"\[fit\] --search .*my-search does not exist"):
+        with pytest.raises(InputError, match=r"\[fit\] .*my-search does not exist"):
             step()
     assert not server.seen
 

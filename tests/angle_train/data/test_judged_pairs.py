@@ -10,7 +10,8 @@ from train_runs import pair_set
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.data.judged import load_judged, match_judged
-from angle_train.data.splits import RunData, with_judged
+from angle_train.data.splits import RunData
+from angle_train.inputs import with_judged
 
 
 def rows(numbers):
@@ -44,18 +45,22 @@ def test_pairs_are_matched_by_their_texts_in_either_order_and_the_rest_is_apart(
 def test_what_trains_or_chooses_is_left_out_and_said(run, caplog):
     caplog.set_level(logging.INFO)
     data = RunData(people(range(10, 20)), [people(range(20, 25))], [people([3, 4, 10])])
-    found = with_judged(data, str(run)).judged
+    found = with_judged(data, str(run), dev_by_people=True).judged
     assert len(found.rest) == 60 - 3 - 14  # pair 10 trains too, but is a test pair
     assert not {f"a {n}" for n in range(10, 25)} & {*found.rest.text1}
-    assert "14 judged pairs left out: they train or choose" in caplog.text
-    assert [role for role, _ in with_judged(data, str(run)).evaluated] == ["dev", "test", "judged"]
+    assert "14 judged pairs left out: they train, choose or test" in caplog.text
+    assert [role for role, _ in with_judged(data, str(run), dev_by_people=True).evaluated] == [
+        "dev",
+        "test",
+        "judged",
+    ]
 
 
 @pytest.mark.parametrize("sets", [0, 2])
 def test_one_set_of_test_pairs_is_needed(run, sets):
     data = RunData(people([1]), [], [people([n, n + 1]) for n in range(sets)])
     with pytest.raises(InputError, match="--judged goes with one --test: "):
-        with_judged(data, str(run))
+        with_judged(data, str(run), dev_by_people=True)
 
 
 def test_nothing_in_common_and_nothing_more_are_a_line_with_the_fix(run):

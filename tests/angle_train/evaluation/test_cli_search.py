@@ -102,7 +102,7 @@ def test_three_files_are_the_same_search_as_their_folder(tiny_model_dir, folder)
         ("--search FOLDER --scale 0-5", "--scale goes with --pairs only; leave it out"),
         ("--search FOLDER --split nope", "has no nope.tsv; found: test; choose with --split"),
         ("--search FOLDER --data-dir .", "--data-dir goes with --task only; leave it out"),
-        ("--search nowhere", "--search nowhere does not exist; give a folder with corpus.jsonl"),
+        ("--search nowhere", "nowhere does not exist; give a folder with corpus.jsonl"),
         (
             "--corpus FOLDER/none.jsonl --queries FOLDER/queries.jsonl --qrels FOLDER/qrels/test.tsv",
             "none.jsonl does not exist; check the path",

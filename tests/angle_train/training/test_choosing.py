@@ -1,5 +1,7 @@
 """The rule that chooses among several candidates on held-out pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from train_runs import pair_set
@@ -15,6 +17,7 @@ from angle_train.training.choosing import (
     resampled,
     select_simplest,
     what_pairs_show,
+    with_grades,
 )
 
 
@@ -180,10 +183,11 @@ def choice_of_40(grader, tuned, backbone=POOR):
 
 
 BETTER = [ranking(GOLD, 0.55, 6)]
+GRADED = ranking(GOLD, 0.9, 4)
 
 
 def test_a_good_graders_pairs_find_a_gain_that_few_grades_of_people_do_not():
-    alone, helped = choice_of_40(None, BETTER), choice_of_40(ranking(GOLD, 0.9, 4), BETTER)
+    alone, helped = choice_of_40(None, BETTER), choice_of_40(GRADED, BETTER)
     assert (alone.chosen, alone.judged) == (0, 0)
     assert (helped.chosen, helped.judged) == (1, 260)
     assert helped.confidence > 0.97 > 0.9 > alone.confidence
@@ -202,12 +206,17 @@ def test_a_grader_that_favours_the_tuned_weights_does_not_choose_them():
     assert trusted.chosen == 1
 
 
-def test_a_useless_grader_leaves_the_choice_of_people_alone(caplog):
-    useless = np.random.default_rng(8).standard_normal(300)
-    with caplog.at_level("INFO"):
-        choice = choice_of_40(useless, BETTER)
-    assert choice == choice_of_40(None, BETTER)
-    assert "gpt-x chooses nothing: its grades do not go with people's" in caplog.text
+def test_pairs_of_one_source_are_no_surer_with_a_grader():
+    # Ten copies of thirty pairs say no more than thirty.
+    gold, grades, *columns = (np.tile(found[:30], 10) for found in (GOLD, GRADED, POOR[0], BETTER[0]))
+    cut = [[column[:40], column[40:]] for column in columns]
+    sources = [str(i % 30) for i in range(300)]
+    alone = with_grades(pairs(gold[:40]), judged_by(grades, 40), cut)
+    shared = replace(judged_by(grades, 40), rest=pairs(grades, sources).take(list(range(40, 300)), "gpt-x"))
+    tied = with_grades(pairs(gold[:40], sources[:40]), shared, cut)
+    gains = [drawn[1] - drawn[0] for _, drawn in (alone, tied)]
+    assert tied[0] == pytest.approx(alone[0])
+    assert gains[1].std() > 1.2 * gains[0].std()
 
 
 def search_set(count, alike=1, name="search"):
