@@ -9,6 +9,7 @@ from train_runs import write
 
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train import inputs
+from angle_train.data import splits
 from angle_train.data.leaks import pair_keys
 from angle_train.inputs import load_data
 from angle_train.options import FitOptions
@@ -182,6 +183,7 @@ def test_pairs_that_nobody_graded_are_no_grades_of_people(enough, tmp_path, monk
     """Without dev pairs some of the training pairs choose, and their scores may be the language model's."""
     rows = [row for _, row in read_jsonl(Path(enough["judged"]) / "scores.jsonl")]
     monkeypatch.setattr(inputs, "FEWEST_TO_CHOOSE", 1)
+    monkeypatch.setattr(splits, "HELD_OUT_FRACTION", 0.4)  # enough to be of help
     training = write(tmp_path / "more.jsonl", rows[:40])
     recipe = Recipe.from_toml(Path(enough["recipe"]))
     options = {"data": [training], "test": [enough["test"]], "judged": enough["judged"], "recipe": recipe}
