@@ -6,7 +6,6 @@ So is the section `[fit]` of an `angle.toml`, which a project looks at before it
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
@@ -41,7 +40,7 @@ _READ = (
 )
 # Options that name what fit reads: files and folders, or `hub:ID`.
 _TRAINS_ON = ("data", "human", "teacher_pairs")
-_DEVICES = re.compile(r"cpu|mps|cuda(:\d+)?")
+_DEVICES = ("cpu", "cuda", "mps")  # a run in several processes numbers its devices by itself
 
 
 def given_pairs(data: Any, dev: Any, test: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -189,21 +188,28 @@ def _check_values(given: FitOptions) -> None:
     """Raise an `InputError` about a value that `fit` would refuse."""
     from angle_train.data.scores import parse_scale
     from angle_train.data.search_set import DEV_SPLITS, search_files
+    from angle_train.data.vectors import check_vectors, is_vectors
     from angle_train.model.load import check_model_path
     from angle_train.training.run_directory import check_out
 
     _, values = split_values(given)
-    recipe = Recipe() if given.recipe is None else Recipe.from_toml(find_recipe(given.recipe))
+    if not isinstance(given.recipe, str | None):
+        raise InputError(f"recipe must be a name or a .toml file, got {given.recipe!r}")
+    named = None if given.recipe is None else find_recipe(os.path.expanduser(given.recipe))
+    recipe = Recipe() if named is None else Recipe.from_toml(named)
     recipe.with_overrides(values)
     if given.scale is not None:
         parse_scale(given.scale)
-    if given.device is not None and not _DEVICES.fullmatch(given.device):
+    if given.device is not None and given.device not in _DEVICES:
         raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
     if not any(getattr(given, name) for name in _TRAINS_ON):
         raise InputError('names nothing to train on; add data = ["runs/pairs"]')
     for searches, splits in ((given.dev_search, DEV_SPLITS), (given.test_search, None)):
         for search in searches or ():
             if not search.startswith(HUB_PREFIX):
-                search_files(search, splits)
-    check_model_path(given.backbone)
+                search_files(os.path.expanduser(search), splits)
+    if given.teacher is not None:
+        check = check_vectors if is_vectors(given.teacher) else check_model_path
+        check(os.path.expanduser(given.teacher))
+    check_model_path(os.path.expanduser(given.backbone))
     check_out(given.out)

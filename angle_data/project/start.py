@@ -87,6 +87,8 @@ class StartConfig:
         check_values(self)
         if self.purpose not in (None, *PURPOSES):
             raise InputError(f"--purpose must be {' or '.join(PURPOSES)}, got {self.purpose!r}")
+        if self.search is not None and self.purpose is None:
+            object.__setattr__(self, "purpose", "search")  # it says so
         if self.search is not None and self.purpose not in (None, "search"):
             raise InputError(f"--search is for --purpose search, got {self.purpose}; leave one of them out")
         if self.base_url is not None and not is_http(self.base_url):

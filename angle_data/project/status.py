@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from angle_data.calling.defaults import Options, shared_options
@@ -162,6 +163,8 @@ def _next(folder: Path, steps: Sequence[Step], model: Path) -> str:
     report = _json(folder / model / "report.json")
     if not report:
         return "angle-train fit"
+    if _is_newer(folder, steps, folder / model / "report.json"):
+        return "angle-train fit --overwrite; the training pairs were made anew since"
     if (more := _graded_since(files, report)) != 0:
         than = "more" if more > 0 else "fewer"
         return f"angle-train fit --overwrite; {counted(abs(more), 'pair')} {than} graded than it has seen"
@@ -178,17 +181,32 @@ def _changed_texts(folder: Path, steps: Sequence[Step]) -> str | None:
     return None
 
 
+def _is_newer(folder: Path, steps: Sequence[Step], report: Path) -> bool:
+    """Return whether training pairs were made after a report was written."""
+    made = (folder / step.out / "report.json" for step in steps if step.command == "ensemble")
+    return any(pairs.is_file() and pairs.stat().st_mtime > report.stat().st_mtime for pairs in made)
+
+
 def _graded_since(files: Sequence[Path], report: Mapping[str, Any]) -> int:
     """Return how many more graded pairs there are than a training read, as far as it read these files."""
-    notes = [note for note in report.get("data", ()) if note.get("role") in SHEET_SPLITS]
-    read = {note.get("name"): note.get("pairs", 0) for note in notes}
+    notes = [note for note in _notes(report) if note.get("role") in SHEET_SPLITS]
+    read = {note["name"]: note.get("pairs") for note in notes}
     now = {file.stem: sum(1 for _ in read_table(file)) for file in files}
-    return sum(count - read[name] for name, count in now.items() if name in read)
+    changed = [count - read[name] for name, count in now.items() if isinstance(read.get(name), int)]
+    return sum(changed) or next((count for count in changed if count), 0)
+
+
+def _notes(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a report says of its data; nothing where it is damaged."""
+    notes = report.get("data")
+    every = notes if isinstance(notes, list) else []
+    return [note for note in every if isinstance(note, dict) and isinstance(note.get("name"), str)]
 
 
 def _advised(folder: Path, sheets: Sequence[Step], report: Mapping[str, Any]) -> str:
     """Return what a finished training says comes next, which is nothing where a gain is shown."""
-    lines = (str(line) for line in report.get("verdict", ()))
+    verdict = report.get("verdict")
+    lines = map(str, verdict if isinstance(verdict, list) else ())
     said = next((line.removeprefix(_NEXT) for line in lines if line.startswith(_NEXT)), "")
     if not said.startswith("grade") or not sheets:
         return f"; then {said}" if said else ""
@@ -196,5 +214,6 @@ def _advised(folder: Path, sheets: Sequence[Step], report: Mapping[str, Any]) ->
     graded, drawn = _graded(folder / sheet.out)
     if graded < drawn:
         return f"; then {said}; {drawn - graded:,} pairs of {sheet.out} have no grade yet: angle-data grade"
-    drawing = f"angle-data grade {sheet.options['data']} --graded {sheet.out} --out more.csv"
+    data, graded_file = quote(str(sheet.options["data"])), quote(str(sheet.out))
+    drawing = f"angle-data grade {data} --graded {graded_file} --out more.csv"
     return f"; then {said}; draw them with `{drawing}`, and add its files to dev and test below [fit]"

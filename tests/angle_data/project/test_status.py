@@ -86,10 +86,28 @@ def test_grades_that_the_model_has_not_seen_are_trained_with(project, more, said
 def test_a_report_that_is_damaged_or_of_another_kind_is_no_traceback(project):
     trained(project)
     report = project.folder / "model/report.json"
-    report.write_text('{"data": [{}], "verdict": [1]}')
-    assert project.status().next == "open model/report.html"
+    damaged = (
+        '{"data": [{}], "verdict": [1]}',
+        '{"data": [1, {"name": ["a"]}], "verdict": null}',
+        '{"data": null, "verdict": 3}',
+        '{"data": [{"name": "grades-dev", "role": "dev", "pairs": null}]}',
+    )
+    for text in damaged:
+        report.write_text(text)
+        assert project.status().next == "open model/report.html"
     report.write_text("{")
     assert project.status().next == "angle-train fit"
+
+
+def test_pairs_that_were_made_anew_are_trained_on(project):
+    trained(project)
+    written = (project.folder / "model/report.json").stat().st_mtime
+    pairs = project.folder / "runs/pairs/report.json"
+    os.utime(pairs, (written + 10, written + 10))
+    said = "angle-train fit --overwrite; the training pairs were made anew since"
+    assert project.status().next == said
+    os.utime(pairs, (written - 10, written - 10))
+    assert project.status().next == "open model/report.html"
 
 
 def test_texts_that_changed_are_labelled_first(project):

@@ -44,6 +44,7 @@ def test_a_first_look_shows_how_it_stands_and_changes_nothing(run, caplog, monke
     looked = replace(run, out=run.out.with_name("looked"))
     curves = [fit(run).report.curve]
     monkeypatch.setattr(watch, "FIRST_LOOK_S", 0.0)
+    caplog.clear()
     with caplog.at_level("INFO", logger="angle"):
         curves.append(fit(looked).report.curve)
     said = re.findall(r"after .* of training|step \d/6", caplog.text)
