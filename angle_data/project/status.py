@@ -192,7 +192,7 @@ def _graded_since(files: Sequence[Path], report: Mapping[str, Any]) -> int:
     notes = [note for note in _notes(report) if note.get("role") in SHEET_SPLITS]
     read = {note["name"]: note.get("pairs") for note in notes}
     now = {file.stem: sum(1 for _ in read_table(file)) for file in files}
-    changed = [count - read[name] for name, count in now.items() if isinstance(read.get(name), int)]
+    changed = [count - seen for name, count in now.items() if isinstance(seen := read.get(name), int)]
     return sum(changed) or next((count for count in changed if count), 0)
 
 
