@@ -189,7 +189,7 @@ def _check_values(given: FitOptions) -> None:
     from angle_train.data.scores import parse_scale
     from angle_train.data.search_set import DEV_SPLITS, search_files
     from angle_train.data.vectors import check_vectors, is_vectors
-    from angle_train.model.load import check_model_path
+    from angle_train.model.load import check_model_path, warn_if_out_of_reach
     from angle_train.training.run_directory import check_out
 
     _, values = split_values(given)
@@ -211,5 +211,7 @@ def _check_values(given: FitOptions) -> None:
     if given.teacher is not None:
         check = check_vectors if is_vectors(given.teacher) else check_model_path
         check(os.path.expanduser(given.teacher))
-    check_model_path(os.path.expanduser(given.backbone))
+    backbone = os.path.expanduser(given.backbone)
+    if not check_model_path(backbone):
+        warn_if_out_of_reach(backbone)
     check_out(given.out)

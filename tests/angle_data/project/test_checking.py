@@ -152,6 +152,21 @@ def test_a_backbone_that_is_not_there_is_refused_before_a_project_is_made():
     assert not Path("notes").exists()
 
 
+def test_a_backbone_that_cannot_be_fetched_is_said_before_anything_is_asked(server, caplog, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    project = start(server, backbone="nobody/no-model")
+    with caplog.at_level("WARNING"):
+        project.status()
+    said = (
+        "nobody/no-model is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need backbone"
+    )
+    assert said in caplog.text
+    caplog.clear()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    project.status()
+    assert "nobody/no-model" not in caplog.text
+
+
 def test_a_model_or_key_of_a_later_step_that_is_missing_stops_before_the_first_request(server):
     project = start(server, grader="reader")
     url = f'base-url = "{server.url}"\n'
