@@ -214,4 +214,4 @@ def _check_values(given: FitOptions) -> None:
     backbone = os.path.expanduser(given.backbone)
     if not check_model_path(backbone):
         warn_if_out_of_reach(backbone)
-    check_out(given.out)
+    check_out(given.out.expanduser())

@@ -82,7 +82,7 @@ def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:
     if sole is not None and (not data.test or holds_any(judged, sole)):
         dev = match_judged(spec, sole, [data.train, *data.test], judged)
         if why := no_help(sole, dev, FEWEST_TO_CHOOSE):
-            log.info("%s chooses nothing: %s", dev.grader, why)
+            log.info("%s chooses nothing: %s; people's grades alone choose", dev.grader, why)
             dev = None
     if not data.test:
         return replace(data, judged_dev=dev)

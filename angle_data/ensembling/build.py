@@ -6,10 +6,12 @@ the runs are named and their rows stand.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -41,7 +43,7 @@ from angle_data.ensembling.screen import screen
 from angle_data.ensembling.splits import place_texts
 from angle_data.ensembling.strategies import Outcome, cap
 from angle_data.errors import InputError
-from angle_data.jsonl import loads, write_json, write_jsonl
+from angle_data.jsonl import loads, write_jsonl, write_text
 from angle_data.locking import hold
 from angle_data.publish.card import write_dataset
 from angle_data.records import LabelledPair
@@ -108,7 +110,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
         # First, so that a data set beside it is known for ours, should the report never be written.
         write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
         write_dataset(summary.dataset, splits, make_card(runs, settings, summary, notes))
-        write_json(config.out / "report.json", report)
+        _write_report(config.out / "report.json", report)
     if earlier not in (None, _made_of(report)):
         log.warning("%s: replaced a data set of other runs, grades or settings", config.out)
     return summary
@@ -264,3 +266,10 @@ def _split(
         for name, pairs in splits.items()
         if pairs
     }
+
+
+def _write_report(path: Path, report: Mapping[str, Any]) -> None:
+    """Write the report; one that says the same stays, so that its time is that of the pairs."""
+    text = json.dumps(report, ensure_ascii=False, indent=2, default=str) + "\n"
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)

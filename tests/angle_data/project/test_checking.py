@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from angle_data import Project
 from angle_data.cli import app, main
 from angle_data.errors import AngleError, AnnotatorError, InputError
+from angle_train.given import check_section
 
 PRICE = "0.15,0.60"
 
@@ -129,6 +130,17 @@ def test_a_wrong_value_of_the_training_stops_before_the_first_request(server, ol
 def test_options_of_the_training_that_are_right_are_no_problem(server, line):
     project = edited(start(server), "drop-leaks = true", line)
     assert "mend" not in str(project.status())
+
+
+def test_the_training_may_name_files_in_the_home_folder(tmp_path, monkeypatch, tiny_model_dir):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "my.toml").write_text("[training]\nepochs = 2\n")
+    (tmp_path / "model").symlink_to(tiny_model_dir)
+    section = {"data": ["runs/pairs"], "recipe": "~/my.toml", "backbone": "~/model", "out": "~/out"}
+    assert check_section(section, "[fit]") == [("data", "runs/pairs")]
+    (tmp_path / "out").write_text("")
+    with pytest.raises(InputError, match=r"\[fit\] --out .*out is a file"):
+        check_section(section, "[fit]")
 
 
 def test_a_training_loads_no_torch_to_be_checked(server):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from angle_data import Project
 from angle_data.cli import app, main
 from angle_data.errors import InputError
+from angle_data.project.start import StartConfig
 from angle_train.cli import app as train_app
 
 NOTES = [("7", "The dog limps after the walk.", "mon"), ("8", "No limp was seen today.", "tue")]
@@ -164,3 +165,9 @@ def test_a_server_that_is_no_address_is_refused_before_a_project_is_made(notes):
     with pytest.raises(InputError, match="--base-url 'localhost:8000' is not an address"):
         Project.start("notes.csv", purpose="topics", base_url="localhost:8000")
     assert not Path("notes").exists()
+
+
+def test_a_search_says_by_itself_what_the_project_is_for(notes):
+    assert StartConfig(notes, search="my-search").purpose == "search"
+    with pytest.raises(InputError, match="--search is for --purpose search, got topics"):
+        StartConfig(notes, search="my-search", purpose="topics")

@@ -108,6 +108,8 @@ def test_pairs_that_were_made_anew_are_trained_on(project):
     assert project.status().next == said
     os.utime(pairs, (written - 10, written - 10))
     assert project.status().next == "open model/report.html"
+    project.run()  # asks nothing, and makes the same pairs
+    assert project.status().next == "open model/report.html"
 
 
 def test_texts_that_changed_are_labelled_first(project):
