@@ -5,6 +5,7 @@ So is the section `[fit]` of an `angle.toml`, which a project looks at before it
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, fields
@@ -19,6 +20,8 @@ from angle_data.tables import HUB_PREFIX
 from angle_train.data.forms import splits_in, with_names
 from angle_train.options import FitOptions
 from angle_train.recipe import MERGE_BACK, Recipe, find_recipe, parse_settings
+
+log = logging.getLogger("angle.fit")
 
 OF_RECIPE = (
     "epochs",
@@ -189,7 +192,7 @@ def _check_values(given: FitOptions) -> None:
     from angle_train.data.scores import parse_scale
     from angle_train.data.search_set import DEV_SPLITS, search_files
     from angle_train.data.vectors import check_vectors, is_vectors
-    from angle_train.model.load import check_model_path, warn_if_out_of_reach
+    from angle_train.model.load import check_model_path
     from angle_train.training.run_directory import check_out
 
     _, values = split_values(given)
@@ -213,5 +216,19 @@ def _check_values(given: FitOptions) -> None:
         check(os.path.expanduser(given.teacher))
     backbone = os.path.expanduser(given.backbone)
     if not check_model_path(backbone):
-        warn_if_out_of_reach(backbone)
+        _warn_if_out_of_reach(backbone)
     check_out(given.out.expanduser())
+
+
+def _warn_if_out_of_reach(hub_id: str) -> None:
+    """Warn of a model that is not in the cache while HF_HUB_OFFLINE forbids to ask the hub."""
+    from huggingface_hub import constants
+
+    from angle_train.model.load import is_cached
+
+    if constants.HF_HUB_OFFLINE and not is_cached(hub_id):
+        log.warning(
+            "warning: %s is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will need backbone "
+            '= "DIR" below [fit]',
+            hub_id,
+        )

@@ -315,19 +315,7 @@ def check_model_path(id_or_path: str) -> bool:
     return False
 
 
-def warn_if_out_of_reach(id_or_path: str) -> None:
-    """Warn of a model that is neither here nor in the cache while HF_HUB_OFFLINE forbids to ask the hub."""
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE and not Path(id_or_path).is_dir() and not _in_cache(id_or_path):
-        say_once(
-            f"warning: {id_or_path} is not in the cache, and HF_HUB_OFFLINE forbids to fetch it: fit will "
-            'need backbone = "DIR" below [fit]',
-            logging.WARNING,
-        )
-
-
-def _in_cache(id_or_path: str) -> bool:
+def is_cached(id_or_path: str) -> bool:
     """Return whether the hub's cache has a model, by its id or by Sentence Transformers' short name."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -367,7 +355,7 @@ def check_model(id_or_path: str) -> bool:
         raise InputError(
             f"{id_or_path} is not a local directory, and the hub has no such model for you; check the id"
         )
-    if not _in_cache(id_or_path):
+    if not is_cached(id_or_path):
         raise InputError(
             f"{id_or_path} is not a local directory and not in the cache, and the hub cannot be reached "
             "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
