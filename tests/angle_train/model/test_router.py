@@ -150,10 +150,10 @@ def test_what_needs_one_encoder_is_refused(router_dir, rows, tmp_path, values, s
         fit(now(rows), dev=rows, backbone=router_dir, out=tmp_path / "out", **FAST | values)
 
 
-def test_several_processes_are_refused(router_dir, rows, monkeypatch):
+def test_several_processes_are_refused(router_dir, rows, monkeypatch, tmp_path):
     monkeypatch.setattr("angle_train.reading.process_count", lambda: 2)
     with pytest.raises(InputError, match="trains in one process"):
-        fit(now(rows), dev=rows, backbone=router_dir, out="unused", **FAST)
+        fit(now(rows), dev=rows, backbone=router_dir, out=tmp_path / "unused", **FAST)
 
 
 def test_a_loss_of_ones_own_is_for_a_trainer_of_ones_own(router_dir, rows):
