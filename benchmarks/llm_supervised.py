@@ -268,7 +268,7 @@ def data_sets(task: Task) -> dict[str, Path]:
 
 
 def fit_pairs(
-    task: Task, recipe: Recipe, data: Path | None, out: Path, seed: int, **more: Any
+    task: Task, recipe: Recipe, data: Path | Sequence[Path] | None, out: Path, seed: int, **more: Any
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed, or read the finished run in `out`; return all results.
 
@@ -276,7 +276,8 @@ def fit_pairs(
     """
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
     recipe = recipe.with_overrides({"seed": seed})
-    sources = [str(data)] if data else None
+    paths = [data] if isinstance(data, Path) else data or ()
+    sources = [str(path) for path in paths] or None
     report = fit(FitOptions(str(minilm(task.layers)), out, sources, recipe=recipe, **files, **more)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
     return [{"seed": seed, "value": 100 * row.score.value} | row.to_dict() for row in report.results]

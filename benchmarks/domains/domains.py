@@ -9,6 +9,8 @@ Domains: sick (image captions), mrpc (news), questions (of a community), bug-tit
 simcse       a text is its own positive, on the texts of the training pairs; needs no label
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
+judged       1,000 pairs of the training split that a language model graded, told what the task is and no label
+judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
 human-50     so many human pairs; human-200
@@ -16,8 +18,10 @@ human        all human pairs of the training split
 
 The recipe is `topics` for what a language model wrote, `default` for human pairs. The same dev pairs choose
 the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
-which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl and
-NAME-graded.jsonl beside this file hold what the language model wrote and graded; they name rows of the
+which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model, by the weights
+at the planned end or at the step that dev pairs chose (`tuned`). The share of supervision by a language model
+is that of the row among LLM_ROWS whose mean on the dev pairs is the highest. NAME.jsonl, NAME-graded.jsonl
+and NAME-judged.jsonl beside this file hold what the language model wrote and graded; they name rows of the
 training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs
 are not repeated.
 """
@@ -28,6 +32,7 @@ import hashlib
 import random
 import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -53,7 +58,8 @@ from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
-ROWS = ("simcse", "degrees", "graded", "human-50", "human-200", "human")
+LLM_ROWS = ("degrees", "graded", "judged", "judged-degrees")
+ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
@@ -65,6 +71,11 @@ class Domain:
 
     task: Task
     human: Path
+
+    @property
+    def judged(self) -> Path:
+        """The pairs of the training split that a language model graded."""
+        return self.human.with_name("judged.jsonl")
 
 
 def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
@@ -96,6 +107,22 @@ def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, P
     return found, degrees, graded
 
 
+def write_judged(name: str, pairs: Sequence[tuple[str, str]], home: Path) -> None:
+    """Write the pairs of the training split that a language model graded, with scores from 0 to 1.
+
+    Raises:
+        SystemExit: As `written`.
+    """
+    least = 1 if name == "sick" else 0  # of the scale, which ends at 5
+    rows = []
+    for row in rows_of(HERE / f"{name}-judged.jsonl"):
+        one, other = pairs[row["row"]]
+        if not hashlib.sha256(f"{one}\0{other}".encode()).hexdigest().startswith(row["sha256"]):
+            sys.exit(f"{name}, row {row['row']}: not the pair that was graded; another edition?")
+        rows.append({"text1": one, "text2": other, "score": (row["score"] - least) / (5 - least)})
+    write_jsonl(home / "judged.jsonl", rows)
+
+
 def text_at(train: list[dict[str, Any]], place: str) -> str:
     """Return the text at a place such as `12:2`, the second text of row 12."""
     row, end = place.split(":")
@@ -117,6 +144,7 @@ def public_domain(name: str) -> Domain:
     source, home = data_folder() / "data" / FOLDERS[name], RESULTS / "domains" / name
     train = pairs_of(source / "train.jsonl.gz")
     texts, degrees, grades = written(name, train, home)
+    write_judged(name, [(row["text1"], row["text2"]) for row in train], home)
     if (source / "validation.jsonl.gz").exists():
         human, dev = train, pairs_of(source / "validation.jsonl.gz")
     else:
@@ -136,16 +164,17 @@ def bugs() -> Domain:
     """Return the titles of bug reports, with the duplicates of the training split as human pairs."""
     task, source = bug_titles(), data_folder() / "data" / "bug-duplicates"
     titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-train.jsonl.gz")}
-    rows = (
+    rows = [
         {
             "text1": titles[f"{row['source']}:{row['id1']}"],
             "text2": titles[f"{row['source']}:{row['id2']}"],
             "label": row["label"],
         }
         for row in rows_of(source / "train.jsonl.gz")
-    )
+    ]
     human = RESULTS / "domains" / "bug-titles" / "human.jsonl"
     write_jsonl(human, rows)
+    write_judged("bug-titles", [(row["text1"], row["text2"]) for row in rows], human.parent)
     return Domain(replace(task, layers=None), human)
 
 
@@ -195,15 +224,21 @@ def measured(model: Path, domain: Domain) -> float:
 def run(
     name: str, domain: Domain, row: str, seed: int, values: dict[str, Any], teacher: str | None = None
 ) -> dict[str, float]:
-    """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives."""
+    """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives.
+
+    `dev` is that of `tuned` on the dev pairs; SimCSE has none.
+    """
     home = RESULTS / "domains" / name
     options = taught(domain, teacher) if row in TAUGHT_ROWS and teacher else {}
     if row == "simcse":
         value = measured(simcse(domain, home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
-    data: Path | None
+    data: Path | Sequence[Path] | None
     if row == "teacher":
         data, used = None, "default"
+    elif row.startswith("judged"):
+        both = (domain.judged, data_sets(domain.task)["degrees"])
+        data, used = both if row == "judged-degrees" else domain.judged, domain.task.purpose
     elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
@@ -212,25 +247,37 @@ def run(
         data, used = data_sets(domain.task)[made], domain.task.purpose
     recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
     found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, **options)
-    by_model = {result["model"]: result["value"] for result in found if result["role"] == "test"}
-    tuned = next(value for model, value in by_model.items() if model.startswith(TUNED))
-    return {"tuned": tuned, "saved": by_model.get(TUNED, by_model[BACKBONE])}
+    by_model = {(result["role"], result["model"]): result["value"] for result in found}
+
+    def tuned(role: str) -> float:
+        return next(
+            value for (of, model), value in by_model.items() if of == role and model.startswith(TUNED)
+        )
+
+    saved = by_model.get(("test", TUNED), by_model["test", BACKBONE])
+    return {"tuned": tuned("test"), "saved": saved, "dev": tuned("dev")}
 
 
 def shown(name: str, untouched: float, rows: dict[str, list[dict[str, float]]]) -> str:
-    """Return the table of a domain as Markdown."""
+    """Return the table of a domain as Markdown, and the share of supervision by a language model."""
 
-    def mean(row: str) -> float:
-        return statistics.mean(found["saved"] for found in rows[row])
+    def mean(row: str, kind: str = "tuned") -> float:
+        return statistics.mean(found[kind] for found in rows[row])
+
+    def share(row: str) -> str:
+        if "human" not in rows or mean("human") <= untouched:
+            return "-"
+        return f"{100 * (mean(row) - untouched) / (mean('human') - untouched):.0f} %"
 
     lines = [f"### {name}", "", "| row | tuned | saved | gain | share of human |", "|---|---|---|---|---|"]
     lines += [f"| untouched | | {untouched:.1f} | | |"]
     for row, found in rows.items():
-        gain, share = mean(row) - untouched, "-"
-        if "human" in rows and mean("human") > untouched:
-            share = f"{100 * gain / (mean('human') - untouched):.0f} %"
         columns = (plus_minus([values[kind] for values in found], ".1f") for kind in ("tuned", "saved"))
-        lines.append(f"| {row} | {' | '.join(columns)} | {gain:+.1f} | {share} |")
+        lines.append(f"| {row} | {' | '.join(columns)} | {mean(row) - untouched:+.1f} | {share(row)} |")
+    asked = [row for row in LLM_ROWS if row in rows]
+    if asked:
+        best = max(asked, key=lambda row: mean(row, "dev"))
+        lines += ["", f"Best on dev of what a language model gave: {best}, {share(best)} of the human gain."]
     return "\n".join([*lines, ""])
 
 
