@@ -68,9 +68,9 @@ def _equal(first: Any, second: Any) -> bool:
 def _settings(module: Any) -> tuple[object, ...]:
     """Return what decides beside the weights what a module does."""
     settings = module.get_config_dict() if hasattr(module, "get_config_dict") else None
-    network = getattr(module, "model", None)
+    network: Any = getattr(module, "model", None)
     shape = network.config.to_dict() if hasattr(network, "config") else None
-    tokenizer = getattr(module, "tokenizer", None)
+    tokenizer: Any = getattr(module, "tokenizer", None)
     vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
     return type(module), settings, shape, vocabulary, getattr(module, "max_seq_length", None)
 

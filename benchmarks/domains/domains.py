@@ -3,13 +3,14 @@
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py                  # all domains and rows, 3 seeds
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py sick --rows degrees human --seeds 1
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py bug-titles --rows teacher --teacher MODEL
+    ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py questions --rows judged human --backbone MPNET
 
 Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows:
 
 simcse       a text is its own positive, on the texts of the training pairs; needs no label
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
-judged       1,000 pairs of the training split that a language model graded, told what the task is and no label
+judged       1,000 pairs of the training split, graded by a language model that saw the task and no label
 judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
@@ -190,13 +191,14 @@ def few(path: Path, count: int, seed: int) -> Path:
     return out
 
 
-def simcse(domain: Domain, out: Path, seed: int) -> Path:
+def simcse(domain: Domain, backbone: Path, out: Path, seed: int) -> Path:
     """Train unsupervised SimCSE on the texts of the training pairs; return the model's folder."""
     if not (out / "modules.json").exists():
-        model = SentenceTransformer(str(minilm()), device="cpu")
+        model = SentenceTransformer(str(backbone), device="cpu")
+        whole = model.max_seq_length
         model.max_seq_length = METHODS["simcse"].max_seq_length
         train(model, "simcse", METHODS["simcse"], rows_of(domain.human), out / "checkpoints", seed=seed)
-        model.max_seq_length = SentenceTransformer(str(minilm()), device="cpu").max_seq_length
+        model.max_seq_length = whole
         model.save(str(out), create_model_card=False)
     return out
 
@@ -222,16 +224,21 @@ def measured(model: Path, domain: Domain) -> float:
 
 
 def run(
-    name: str, domain: Domain, row: str, seed: int, values: dict[str, Any], teacher: str | None = None
+    home: Path,
+    domain: Domain,
+    row: str,
+    seed: int,
+    values: dict[str, Any],
+    teacher: str | None = None,
+    backbone: Path | None = None,
 ) -> dict[str, float]:
     """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives.
 
     `dev` is that of `tuned` on the dev pairs; SimCSE has none.
     """
-    home = RESULTS / "domains" / name
     options = taught(domain, teacher) if row in TAUGHT_ROWS and teacher else {}
     if row == "simcse":
-        value = measured(simcse(domain, home / f"simcse-{seed}", seed), domain)
+        value = measured(simcse(domain, backbone or minilm(), home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
     data: Path | Sequence[Path] | None
     if row == "teacher":
@@ -246,7 +253,7 @@ def run(
         made = {"graded": "degrees-mined", "teacher-degrees": "degrees"}.get(row, row)
         data, used = data_sets(domain.task)[made], domain.task.purpose
     recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
-    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, **options)
+    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, backbone, **options)
     by_model = {(result["role"], result["model"]): result["value"] for result in found}
 
     def tuned(role: str) -> float:
@@ -261,23 +268,27 @@ def run(
 def shown(name: str, untouched: float, rows: dict[str, list[dict[str, float]]]) -> str:
     """Return the table of a domain as Markdown, and the share of supervision by a language model."""
 
-    def mean(row: str, kind: str = "tuned") -> float:
+    def mean(row: str, kind: str) -> float:
         return statistics.mean(found[kind] for found in rows[row])
 
-    def share(row: str) -> str:
-        if "human" not in rows or mean("human") <= untouched:
+    def share(row: str, kind: str) -> str:
+        if "human" not in rows or mean("human", kind) <= untouched:
             return "-"
-        return f"{100 * (mean(row) - untouched) / (mean('human') - untouched):.0f} %"
+        return f"{100 * (mean(row, kind) - untouched) / (mean('human', kind) - untouched):.0f} %"
 
-    lines = [f"### {name}", "", "| row | tuned | saved | gain | share of human |", "|---|---|---|---|---|"]
-    lines += [f"| untouched | | {untouched:.1f} | | |"]
+    head = "| row | dev | tuned | gain | share of human | saved | gain | share of human |"
+    lines = [f"### {name}", "", head, "|---" * 8 + "|", f"| untouched | | {untouched:.1f} | | | | | |"]
     for row, found in rows.items():
-        columns = (plus_minus([values[kind] for values in found], ".1f") for kind in ("tuned", "saved"))
-        lines.append(f"| {row} | {' | '.join(columns)} | {mean(row) - untouched:+.1f} | {share(row)} |")
+        columns = [plus_minus([values["dev"] for values in found], ".1f") if "dev" in found[0] else ""]
+        for kind in ("tuned", "saved"):
+            scores = plus_minus([values[kind] for values in found], ".1f")
+            columns += [scores, f"{mean(row, kind) - untouched:+.1f}", share(row, kind)]
+        lines.append(f"| {row} | {' | '.join(columns)} |")
     asked = [row for row in LLM_ROWS if row in rows]
     if asked:
         best = max(asked, key=lambda row: mean(row, "dev"))
-        lines += ["", f"Best on dev of what a language model gave: {best}, {share(best)} of the human gain."]
+        shares = f"{share(best, 'tuned')} of the human gain, {share(best, 'saved')} as saved"
+        lines += ["", f"Best on dev of what a language model gave: {best}, {shares}."]
     return "\n".join([*lines, ""])
 
 
@@ -287,6 +298,7 @@ def main() -> None:
     parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=f"of {', '.join(DOMAINS)}; default all")
     parser.add_argument("--rows", nargs="+", choices=[*ROWS, *TAUGHT_ROWS], default=list(ROWS))
     parser.add_argument("--teacher", metavar="MODEL", help="of the rows with a teacher; measured itself too")
+    parser.add_argument("--backbone", type=Path, metavar="MODEL", help="in place of six-layer MiniLM")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of every recipe")
     given = parser.parse_args()
@@ -298,11 +310,13 @@ def main() -> None:
     raw = []
     for name in given.domains or DOMAINS:
         domain = DOMAINS[name]()
-        untouched = measured(minilm(), domain)
+        untouched = measured(given.backbone or minilm(), domain)
+        home = RESULTS / "domains" / name / (given.backbone.name if given.backbone else "")
         rows: dict[str, list[dict[str, float]]] = {}
         for row in given.rows:
             for seed in given.seeds:
-                found = run(name, domain, row, seed, parse_settings(given.set), given.teacher)
+                values = parse_settings(given.set)
+                found = run(home, domain, row, seed, values, given.teacher, given.backbone)
                 rows.setdefault(row, []).append(found)
                 raw.append({"domain": name, "row": row, "seed": seed, "untouched": untouched, **found})
         print(shown(name, untouched, rows), flush=True)
