@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -156,12 +157,24 @@ def read_section(section: Mapping[str, Any], place: str) -> FitOptions:
     for name, (key, default) in _keys().items():
         if (value := section.get(key, default)) is MISSING:
             raise InputError(f"{place} lacks {key.replace('_', '-')}; add it")
-        several = list[str] in (kinds[name], *get_args(kinds[name]))
-        values[key] = [value] if several and isinstance(value, str) else value
+        accepted = (kinds[name], *get_args(kinds[name]))
+        several = list[str] in accepted
+        values[key] = [value] if several and isinstance(value, str) else _as_in_a_shell(value, accepted)
     try:
         return make(FitOptions, values)
     except InputError as error:
         raise InputError(f"{place} {error}") from None
+
+
+def _as_in_a_shell(value: Any, accepted: Collection[Any]) -> Any:
+    """Return a number in quotes as a number, and a number as text, where an option accepts only that."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and str in accepted:
+        return str(value)
+    for kind in (int, float):
+        if isinstance(value, str) and kind in accepted:
+            with suppress(ValueError):  # the check of all values says what is wrong
+                return kind(value)
+    return value
 
 
 def check_section(section: Mapping[str, Any], place: str) -> list[tuple[str, str]]:

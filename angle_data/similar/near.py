@@ -19,11 +19,14 @@ from angle_data.disjoint import DisjointSets, Member
 from angle_data.text import stable_hash
 
 TokenSet = frozenset[str]
+Signature = str | tuple[str, str]  # one token, or two in the order of their rarity
 
 _WORD = re.compile(r"\w+")
 _IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)")  # the dots of 1.2.10
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _ROUNDING = 1e-9
+_RARE = 4  # texts of the sample that hold a rare token, at most
+_SHORT = 40  # tokens of a short text, at most: a longer one has too many pairs of tokens
 
 
 def tokens(text: str) -> list[str]:
@@ -86,11 +89,16 @@ class NearSets(Generic[Member]):
     promises that texts are added in the order of how many tokens they have, which halves the work.
 
     The tokens of a text are looked at from the rarest on. If the first that two texts share is one of the
-    last k of both, they share no more than k, which must be enough; so the rarest tokens alone are indexed
-    (Xiao et al. 2008, doi:10.1145/1367497.1367516). Before tokens are compared, a number with a bit for each
-    of them tells most texts apart: two that differ in more bits than near texts have tokens of their own are
-    not near. Of texts that are one group already one that is near is enough, so that a thousand lines of one
-    template cost little more than a thousand comparisons.
+    last k of both, they share no more than k, which must be enough; so only the tokens up to there are
+    indexed (Xiao et al. 2008, doi:10.1145/1367497.1367516). The more texts there are, the more of them hold
+    a common token, but few hold two given ones. So a short text is indexed by its rare tokens, and by each
+    common token together with a later one: the first two that near texts share are such a pair (Wang et al.
+    2012, doi:10.1145/2213836.2213847: the longer the prefix, the more of its tokens must be shared).
+
+    Before tokens are compared, a number with a bit for each of them tells most texts apart: two that differ
+    in more bits than near texts have tokens of their own are not near. Of texts that are one group already
+    one that is near is enough, so that a thousand lines of one template cost little more than a thousand
+    comparisons.
     """
 
     def __init__(
@@ -111,9 +119,9 @@ class NearSets(Generic[Member]):
         self._often = Counter(token for name in sample for token in tokens_of(name))
         self._bits: dict[Member, int] = {}  # of indexed texts
         self._same: dict[int, Member] = {}  # of texts with the same tokens, the first
-        # By token, then by the number of a text's tokens and how many are left from this one on: the names,
-        # by the leader of their group. A token of one text alone holds these three as they are.
-        self._index: dict[str, Any] = {}
+        # By signature, then by the number of a text's tokens and the limit of how many are shared: the names,
+        # by the leader of their group. A signature of one text alone holds these three as they are.
+        self._index: dict[Signature, Any] = {}
 
     def neighbours(self, name: Member) -> list[Member]:
         """Return the leader of each other group that has a text near that of `name`."""
@@ -128,8 +136,9 @@ class NearSets(Generic[Member]):
             self.groups.join(name, leader)
         if bag and self._same.setdefault(_hash(bag), name) == name:
             self._bits[name] = _bits(bag)
-            for token, left in self._rarest(bag, self._indexed):
-                self._enter(token, len(bag), left, name)
+            short = len(bag) <= _SHORT
+            for signature, limit in self._signatures(bag, self._indexed, of_short=short, of_long=not short):
+                self._enter(signature, len(bag), limit, name)
         return found
 
     def _find(self, name: Member, bag: TokenSet) -> list[Member]:
@@ -138,9 +147,9 @@ class NearSets(Generic[Member]):
         own = None if copy is None else self.groups.leader(copy)
         found = {} if own is None or copy == name else {own: None}
         bits = _bits(bag)
-        for token, left in self._rarest(bag, self._searched):
-            for (size, other_left), groups in self._entries(token).items():
-                if not self._nearness.reached(min(left, other_left), len(bag), size):
+        for signature, limit in self._searched_for(bag):
+            for (size, other_limit), groups in self._entries(signature).items():
+                if not self._nearness.reached(min(limit, other_limit), len(bag), size):
                     continue
                 if self._any_alike(bits, groups, _most_apart(self._nearness, len(bag), size)):
                     for leader, names in self._by_leader(groups).items():
@@ -148,31 +157,47 @@ class NearSets(Generic[Member]):
                             found[leader] = None
         return [*found]
 
-    def _rarest(self, bag: TokenSet, share: float) -> Iterator[tuple[str, int]]:
-        """Yield tokens, and how many are left from each on, while these are enough to be near.
+    def _searched_for(self, bag: TokenSet) -> Iterator[tuple[Signature, int]]:
+        """Yield the signatures by which texts near `bag` may be indexed, whether these are short or long."""
+        of_short = self._nearness.least_shared(len(bag), self._searched) - _ROUNDING <= _SHORT
+        of_long = len(bag) >= self._searched * _SHORT - self._nearness.spared
+        return self._signatures(bag, self._searched, of_short=of_short, of_long=of_long)
+
+    def _signatures(
+        self, bag: TokenSet, share: float, *, of_short: bool, of_long: bool
+    ) -> Iterator[tuple[Signature, int]]:
+        """Yield signatures of `bag`, each with the limit of how many tokens texts share that share it first.
 
         Whoever is near by an index that stands for that share of the tokens, or by all but few of them, has
-        one of those yielded.
+        one of them. A common token is one itself in long texts; in short ones it takes a second.
         """
-        size = len(bag)
-        enough = self._nearness.least_shared(size, share)
-        for place, token in enumerate(sorted(bag, key=lambda token: (self._often[token], token))):
-            if size - place < enough - _ROUNDING:
+        enough = self._nearness.least_shared(len(bag), share) - _ROUNDING
+        ordered = sorted(sorted(bag), key=self._often.__getitem__)
+        for place, token in enumerate(ordered):
+            left = len(ordered) - place
+            if left < enough:
                 break
-            yield token, size - place
+            rare = self._often[token] <= _RARE
+            if rare or of_long or enough <= 1:
+                yield token, left
+            if of_short and not rare:
+                for skipped, second in enumerate(ordered[place + 1 :]):
+                    if left - skipped < enough:
+                        break
+                    yield (token, second), left - skipped
 
-    def _entries(self, token: str) -> dict[tuple[int, int], dict[Member, list[Member]]]:
-        held = self._index.get(token, {})
+    def _entries(self, signature: Signature) -> dict[tuple[int, int], dict[Member, list[Member]]]:
+        held = self._index.get(signature, {})
         if isinstance(held, tuple):
-            size, left, name = held
-            held = self._index[token] = {(size, left): {name: [name]}}
+            size, limit, name = held
+            held = self._index[signature] = {(size, limit): {name: [name]}}
         return held  # type: ignore[no-any-return]
 
-    def _enter(self, token: str, size: int, left: int, name: Member) -> None:
-        if token not in self._index:
-            self._index[token] = size, left, name
+    def _enter(self, signature: Signature, size: int, limit: int, name: Member) -> None:
+        if signature not in self._index:
+            self._index[signature] = size, limit, name
             return
-        groups = self._entries(token).setdefault((size, left), {})
+        groups = self._entries(signature).setdefault((size, limit), {})
         groups.setdefault(self.groups.leader(name), []).append(name)
 
     def _by_leader(self, groups: dict[Member, list[Member]]) -> dict[Member, list[Member]]:

@@ -1,9 +1,10 @@
 """How the steps after the network grow: CPU seconds for n, 2n, 4n and 8n texts or comments, in one run.
 
-    python benchmarks/labelling/growth.py [--texts 25000] [--steps derive ensemble mine comments]
+    python benchmarks/labelling/growth.py [--texts 25000] [--steps derive ensemble near mine comments]
 
 derive     the replies of a journal to candidates: two synonyms and two antonyms of each text
 ensemble   these candidates to a data set
+near       what of `ensemble` puts near sources into one split, alone
 mine       pairs among the texts, by words
 comments   as many comments to what they state; one in five speaks of a duplicate
 
@@ -31,11 +32,13 @@ from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.console import configure_logging
 from angle_data.ensembling.build import build_ensemble
 from angle_data.ensembling.config import EnsembleConfig
+from angle_data.ensembling.splits import group_sources
 from angle_data.gis.comments.reading import read_comment
 from angle_data.jsonl import write_jsonl
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label
 from angle_data.labelling.mine import MineConfig, mine
+from angle_data.text import normalise
 
 VOCABULARY = [
     f"{first}{second}{third}"
@@ -139,6 +142,9 @@ def measure(count: int, steps: list[str]) -> dict[str, float]:
                 found["derive"] = derived
         if "ensemble" in steps:
             found["ensemble"] = cpu(lambda: build_ensemble(EnsembleConfig((run,), home / "pairs")))
+        if "near" in steps:
+            sources: dict[str, list[str]] = {normalise(text): [] for text in Words(1).texts(count)}
+            found["near"] = cpu(lambda: group_sources(sources))
         if "mine" in steps:
             found["mine"] = cpu(lambda: mine(MineConfig(texts=texts, out=home / "mined.jsonl", n=count)))
         if "comments" in steps:
@@ -151,7 +157,7 @@ def main() -> None:
     """Print seconds and the ratio to half as many, a line for each size."""
     parser = options(__doc__)
     parser.add_argument("--texts", type=int, default=25_000, help="n; 8n is the largest")
-    known = ["derive", "ensemble", "mine", "comments"]
+    known = ["derive", "ensemble", "near", "mine", "comments"]
     parser.add_argument("--steps", nargs="+", choices=known, default=known)
     given = parser.parse_args()
     configure_logging(quiet=True)

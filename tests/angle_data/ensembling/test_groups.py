@@ -1,4 +1,5 @@
 import itertools
+import random
 import sys
 
 import pytest
@@ -53,3 +54,14 @@ def test_group_sources_of_one_template_are_not_all_compared(templates):
 
     few, many = (work(lambda count=count: group_sources(sources(count))) for count in (150, 600))
     assert many < 6 * few  # four times the texts; 16 times the comparisons
+
+
+def test_group_sources_of_few_words_are_not_all_compared():
+    """However many there are, they have the same 400 words, so each word is in ever more of them."""
+
+    def sources(count):
+        draw = random.Random(1)
+        return {" ".join(draw.choices([f"w{n}" for n in range(400)], k=8)): [] for _ in range(count)}
+
+    few, many = (work(lambda count=count: group_sources(sources(count))) for count in (500, 4000))
+    assert many < 10 * few  # eight times the texts; 64 times the comparisons

@@ -125,6 +125,8 @@ def test_a_wrong_value_of_the_training_stops_before_the_first_request(server, ol
         'set = "weight_decay=0.1"',
         'keep = "hub:a/b"',
         "seed = 1\nroles = true",
+        'epochs = "0.5"\nbatch-size = "16"',
+        "query-prompt = 1\ndocument-prompt = 2.5",
     ],
 )
 def test_options_of_the_training_that_are_right_are_no_problem(server, line):

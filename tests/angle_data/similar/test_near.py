@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from angle_data.similar.near import Nearness, NearSets, tokens, word_pairs
@@ -39,16 +39,23 @@ def is_near_by_hand(nearness, one, other):
     return long_enough and len(one - other) <= nearness.spared and len(other - one) <= nearness.spared
 
 
-@pytest.mark.parametrize(
-    "nearness", [Nearness(0.5), Nearness(0.75), Nearness(0.9), Nearness(0.9, 2, 5), Nearness(0.8, 1, 3)]
-)
+NEARNESSES = [Nearness(0.5), Nearness(0.75), Nearness(0.9), Nearness(0.9, 2, 5), Nearness(0.8, 1, 3)]
+
+
+@pytest.mark.parametrize("nearness", NEARNESSES)
 @given(bags=BAGS, data=st.data())
-def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(nearness, bags, data):
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(
+    nearness, bags, data, monkeypatch
+):
     ascending = data.draw(st.booleans())
     order = data.draw(st.permutations(range(len(bags))))
     if ascending:
         order = sorted(order, key=lambda name: len(bags[name]))
     sample = order[: data.draw(st.integers(0, len(order)))]
+    # Which tokens are common and which texts are short decides only what is indexed.
+    monkeypatch.setattr("angle_data.similar.near._RARE", data.draw(st.integers(0, 5)))
+    monkeypatch.setattr("angle_data.similar.near._SHORT", data.draw(st.integers(0, 9)))
     near = NearSets(nearness, bags.__getitem__, sample, ascending=ascending)
     leader = {}
     for name in order:
@@ -59,6 +66,23 @@ def test_groups_are_those_of_all_comparisons_whatever_the_order_and_the_sample(n
         smallest = min({name, *joined})
         leader = {one: smallest if old in joined else old for one, old in leader.items()} | {name: smallest}
     assert {name: near.groups.leader(name) for name in order} == leader
+
+
+@pytest.mark.parametrize("nearness", NEARNESSES)
+@pytest.mark.parametrize("short", [0, 3, 6])
+def test_any_two_sets_of_common_tokens_are_found_if_near(nearness, short, monkeypatch):
+    monkeypatch.setattr("angle_data.similar.near._RARE", 0)
+    monkeypatch.setattr("angle_data.similar.near._SHORT", short)
+    for holders in itertools.product(("one", "other", "both"), repeat=7):
+        bags = {
+            name: frozenset(
+                token for token, holder in zip("abcdefg", holders, strict=True) if holder in (name, "both")
+            )
+            for name in ("one", "other")
+        }
+        near = NearSets(nearness, bags.__getitem__, bags)
+        near.add("one")
+        assert near.add("other") == ["one"] * is_near_by_hand(nearness, bags["one"], bags["other"]), bags
 
 
 def test_a_text_is_not_its_own_neighbour_and_may_be_added_twice():
