@@ -201,8 +201,9 @@ def fit(
         return _fit_project(data, {name: value for name, value in given.items() if value is not None})
     if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
         raise InputError(f"{missing[0]}: got None; give a path")
+    from angle_train.dropped import refuse_dropped
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe, refuse_dropped
+    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe
 
     options: dict[str, Any] = dict(keywords)
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
@@ -226,7 +227,7 @@ def fit(
     with first_process_logs():
         log.info("reading the pairs")
     if push_to_hub is not None:
-        from angle_train.hub import check_repository
+        from angle_train.report.hub import check_repository
 
         check_repository(push_to_hub)
     files: dict[str, Any] = {
@@ -235,7 +236,7 @@ def fit(
     }
     files["judged"] = one_judged(options.pop("judged", None), out / HIDDEN)
     from angle_train.inputs import load_data
-    from angle_train.purpose import choose_recipe
+    from angle_train.training.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])
@@ -248,7 +249,7 @@ def fit(
 
     fitted = Fitted(out, *run(asked, reason, loaded), options.get("device"))
     if push_to_hub is not None:
-        from angle_train.hub import push
+        from angle_train.report.hub import push
 
         push(out, push_to_hub, fitted.report.kept)
     return fitted
@@ -302,7 +303,7 @@ def train(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle_train.train")
-    from angle_train.recipe import refuse_dropped
+    from angle_train.dropped import refuse_dropped
 
     refuse_dropped(keywords)
     check_names("train", keywords, list(TrainKeywords.__annotations__))

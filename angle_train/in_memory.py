@@ -39,13 +39,13 @@ from angle_train.model.load import (
     save_model,
 )
 from angle_train.model.roles import roles_of, router_of
-from angle_train.purpose import choose_recipe
 from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
 from angle_train.training.arguments import Schedule
 from angle_train.training.passed import Passed, read_arguments
 from angle_train.training.presets import PRESETS, settle
 from angle_train.training.processes import process_count
+from angle_train.training.purpose import choose_recipe
 from angle_train.training.run_directory import HIDDEN, RunDirectory
 from angle_train.training.trainer import DevEvaluator, OwnEvaluator, TrainOptions, restore
 from angle_train.training.trainer import train as take_steps

@@ -35,7 +35,6 @@ class RecipeKeywords(TypedDict, total=False):
     transitive: bool | None
     isp: Literal["groups", "equal", "none"] | None
     keep_weight: float | None
-    teacher_weight: float | None
     matryoshka_dims: Sequence[int] | None
     pooling: Pooling | None
     frozen_layers: int | None
@@ -44,7 +43,6 @@ class RecipeKeywords(TypedDict, total=False):
     lora_targets: str | None
     quantization: Literal["none", "4bit"] | None
     gradient_checkpointing: bool | None
-    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] | None
     epochs: float | None
     batch_size: int | None
     learning_rate: float | None
@@ -59,7 +57,6 @@ class RecipeKeywords(TypedDict, total=False):
     source_block: int | None
     freeze_embeddings: bool | None
     chunk_size: int | None
-    chunking: Literal["auto", "fixed", "adaptive"] | None
     gradient_cache: bool | None
     swap: bool | None
     gradient_accumulation: int | None
@@ -72,7 +69,6 @@ class RecipeKeywords(TypedDict, total=False):
     keep_general: bool | None
     keep_texts: int | None
     guard_loss: float | None
-    folds: int | None
 
 
 class FitKeywords(RecipeKeywords, total=False):

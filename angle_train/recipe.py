@@ -9,7 +9,7 @@ import difflib
 import json
 import logging
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
+from angle_train.dropped import DROPPED_KEYS, dropped_key_line, refuse_dropped, without_dropped
 
 log = logging.getLogger("angle.fit")
 
@@ -46,18 +47,6 @@ _RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 MERGE_BACK = "average_with_backbone"
 """The key of what `fit` calls --merge-back."""
-
-
-DROPPED_KEYS: Mapping[str, tuple[object, str]] = {
-    "in_batch_mean": ("positives", "the mean over all pairs was no better (benchmarks/log/objectives.md)"),
-    "lora_alpha": (32.0, "it was 32 in every recipe; lora_rank and learning_rate do the same"),
-    "human_weight": (1.0, "no gain was ever measured; give the other rows a weight below 1"),
-}
-"""Keys that recipes had once -> the value that now holds for every run, and why there is no other.
-
-Recipes and runs of earlier versions that name them with that value stay readable. With another one they
-cannot be run again, and one line says so.
-"""
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -95,7 +84,6 @@ class ObjectiveConfig:
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
         keep_weight: Of the squared differences of cosines from the backbone's, among texts that are to keep
             theirs, see `kept`.
-        teacher_weight: Of the ranking of pairs that a teacher scored (`--teacher`), by their cosine.
         matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
@@ -113,7 +101,6 @@ class ObjectiveConfig:
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
     keep_weight: _Above0 = 1000.0
-    teacher_weight: _Above0 = 1.0
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
@@ -143,7 +130,6 @@ class BackboneConfig:
             computed once for each text: faster, and closer to the backbone. See `training.frozen`.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
-        attention: Implementation of attention; `auto` is what transformers chooses.
     """
 
     pooling: Pooling = "checkpoint"
@@ -153,7 +139,6 @@ class BackboneConfig:
     frozen_layers: Annotated[int, Field(ge=0)] = 0
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
-    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
     def __post_init__(self) -> None:
         problems = []
@@ -163,9 +148,6 @@ class BackboneConfig:
             )
         if self.quantization != "none" and not self.lora_rank:
             problems.append(f"quantization {self.quantization} trains adapters only; set lora_rank too")
-        if self.attention == "flash_attention_2" and not self.lora_rank:
-            # Without adapters all weights are fp32, and so is what is measured.
-            problems.append("flash_attention_2 computes in half precision only; set lora_rank too, or sdpa")
         _refuse(problems)
 
 
@@ -184,20 +166,17 @@ class TrainingConfig:
             the shortest that cuts hardly any training text, see `length.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
-        seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
-            give the same bytes; on a GPU, which adds up in no fixed order, the last digits differ.
+        seed: Seeds everything that is random. On a CPU the same seed and number of threads give the same
+            bytes; on a GPU, which adds up in no fixed order, the last digits differ.
         precision: `auto` is bf16 on a GPU that has it and on a processor with AMX, and fp32 elsewhere.
             Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
         freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
             never seen, and moving only the words that are pulls them away from the rest.
-        chunk_size: Texts per forward pass inside a batch, for memory and speed. Loss and gradient are the
-            same but for which activations dropout draws: a run ends as one with another seed does.
-        chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
-            fewer where that saves padding: the fastest on one CPU thread, too many small passes for several
-            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
-            dropout draws differently, see `chunk_size`.
+        chunk_size: Texts per forward pass inside a batch, for memory and speed; fewer on one CPU thread,
+            see `batches.PairCollator`. Loss and gradient are the same but for which activations dropout
+            draws: a run ends as one with another seed does.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `loss.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
@@ -217,8 +196,6 @@ class TrainingConfig:
         keep_texts: So many of the texts to keep are encoded in each step.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
             see `training.guards`.
-        folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
-            steps, see `folds`.
     """
 
     epochs: _Above0 = _OPEN
@@ -235,7 +212,6 @@ class TrainingConfig:
     source_block: _Count = 1
     freeze_embeddings: bool = False
     chunk_size: _Count = 32
-    chunking: Literal["auto", "fixed", "adaptive"] = "auto"
     gradient_cache: bool = False
     swap: bool = True
     gradient_accumulation: _Count = 1
@@ -248,7 +224,6 @@ class TrainingConfig:
     keep_general: bool = False
     keep_texts: _Two = 8
     guard_loss: _AtLeast0 = 1.0
-    folds: _Two = 5
 
 
 SECTIONS: dict[str, Any] = {
@@ -440,33 +415,6 @@ def find_recipe(name_or_path: str) -> Path:
         hint = _did_you_mean(name_or_path, builtin) or f"; built in: {', '.join(builtin)}"
         raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
     return builtin[name_or_path]
-
-
-def dropped_key_line(key: str) -> str:
-    """Return in a line that a key was dropped, why, and what to do."""
-    always, why = DROPPED_KEYS[key]
-    return f"{key} was dropped before 0.1.0 and is always {json.dumps(always)}: {why}; delete it"
-
-
-def refuse_dropped(names: Iterable[str]) -> None:
-    """Raise an InputError if one of the names is a dropped key."""
-    for name in names:
-        if name in DROPPED_KEYS:
-            raise InputError(dropped_key_line(name))
-
-
-def without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without dropped keys; one with another value than now holds is a ValueError."""
-    for key, (value, _) in DROPPED_KEYS.items():
-        if values.get(key, value) != value:
-            raise ValueError(f"{dropped_key_line(key)} (got {values[key]!r})")
-    return {key: value for key, value in values.items() if key not in DROPPED_KEYS}
-
-
-def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return what decided a run of an earlier version, without dropped keys whose value now always holds."""
-    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
-    return {part: value for part, value in fingerprint.items() if always.get(part) != value}
 
 
 def check_key(key: str) -> None:

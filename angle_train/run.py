@@ -82,7 +82,7 @@ log = logging.getLogger("angle.fit")
 
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
-_SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
+_SAME_RESULT = ("chunk_size", "gradient_cache", "gradient_checkpointing", "loss")
 WITHOUT_TEST_PAIRS = (
     "warning: --require-better without --test pairs: the pairs that choose the weights also decide whether "
     "these are better, so a gain is flattered; give --test pairs"

@@ -238,8 +238,6 @@ class Reader:
             sheet = Path(arguments[-1])
             (grade_in_argilla if sheet.suffix == ".json" else grade)(sheet)
             added = []
-        if "--human" in arguments:
-            added += ["--set", "folds=2"]
         if Path("angle.toml").is_file():
             added = []
         if name == "angle-data start" or ("--max-usd" in line and name != "angle-data run"):

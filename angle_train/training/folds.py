@@ -31,6 +31,8 @@ from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions
 
 log = logging.getLogger("angle.fit")
 
+PARTS = 5
+"""How many parts the graded pairs are cut into; few pairs make fewer, see `hold_out.cut`."""
 _FEWEST_TO_CHOOSE = 30  # with fewer pairs the planned length is kept
 
 Array = NDArray[np.float64]
@@ -81,7 +83,7 @@ def cross_fit(
     Args:
         load: Loads the model that is to be trained.
         data: The graded pairs, and the others, which all runs train on.
-        recipe: Its `folds` says how many parts.
+        recipe: How each of the `PARTS` runs trains.
         kept: Texts that are to keep their similarities, in all runs.
         directory: Each part's run has a directory in it: after Ctrl-C the same call goes on.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
@@ -91,7 +93,7 @@ def cross_fit(
     others = data.others
     if human is None:
         raise ValueError("no human-graded pairs")
-    parts = cut(human, recipe.training.folds, recipe.training.seed)
+    parts = cut(human, PARTS, recipe.training.seed)
     log.info("%s", what_pairs_show([human]))
     log.info(
         "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",

@@ -386,7 +386,7 @@ def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None, *, 
     return PairCollator(
         model.preprocess,
         recipe,
-        choose_chunking(model, recipe.training),
+        choose_chunking(model),
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),
         processes=process_count(),
@@ -400,7 +400,7 @@ def _take_steps(
 ) -> TrainerState:
     """Take the steps from `done` to `end` and return the trainer's last state."""
     label = f"training, on from step {done}" if resume else "training"
-    adaptive = choose_chunking(trainer.model, config) == "adaptive" and not torch.distributed.is_initialized()
+    adaptive = choose_chunking(trainer.model) == "adaptive" and not torch.distributed.is_initialized()
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
@@ -445,10 +445,8 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     model.float().load_state_dict(weights)
 
 
-def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
-    """Return `fixed` or `adaptive`: what the recipe says, for `auto` what is faster where `model` lies."""
-    if config.chunking != "auto":
-        return config.chunking
+def choose_chunking(model: SentenceTransformer) -> str:
+    """Return `fixed` or `adaptive`, see `PairCollator`: what is faster where `model` lies."""
     # Small passes gain on one thread; several threads wait for each other at each of their many ends.
     alone = process_count() == 1 and torch.get_num_threads() == 1
     return "adaptive" if model.device.type == "cpu" and alone else "fixed"

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
+from angle_train.dropped import DROPPED_KEYS
 from angle_train.model.pooling import POOLINGS
 from angle_train.objective.terms import SIMILARITIES
 from angle_train.recipe import (
     CHECKPOINT,
-    DROPPED_KEYS,
     SECTIONS,
     AngleMode,
     BackboneConfig,

@@ -186,21 +186,14 @@ def test_dev_sets_are_averaged_not_merged(tiny_model):
 
 
 @pytest.mark.parametrize(
-    ("chunking", "device", "processes", "threads", "chosen"),
-    [
-        ("auto", "cpu", 1, 1, "adaptive"),
-        ("auto", "cuda", 1, 1, "fixed"),
-        ("auto", "cpu", 2, 1, "fixed"),
-        ("auto", "cpu", 1, 2, "fixed"),
-        ("adaptive", "cuda", 1, 1, "adaptive"),
-        ("fixed", "cpu", 1, 1, "fixed"),
-    ],
+    ("device", "processes", "threads", "chosen"),
+    [("cpu", 1, 1, "adaptive"), ("cuda", 1, 1, "fixed"), ("cpu", 2, 1, "fixed"), ("cpu", 1, 2, "fixed")],
 )
-def test_auto_is_adaptive_for_one_thread_of_a_cpu(monkeypatch, chunking, device, processes, threads, chosen):
+def test_chunks_are_adaptive_for_one_thread_of_a_cpu(monkeypatch, device, processes, threads, chosen):
     monkeypatch.setenv("WORLD_SIZE", str(processes))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     model = SimpleNamespace(device=torch.device(device))
-    assert choose_chunking(model, TrainingConfig(chunking=chunking)) == chosen
+    assert choose_chunking(model) == chosen
 
 
 def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog):
