@@ -17,6 +17,7 @@ In reading order:
 `given`: what they are given, or an angle.toml gives to `fit`, checked before slow imports.
 `keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
+`trainer_arguments`: its table `[arguments]`: settings of the library's trainer.
 `dropped`: keys that recipes had once.
 `inputs`: the pairs of a run, read before anything heavy is loaded.
 `reading`: how the pairs of a training are read: as queries and documents, or both alike.

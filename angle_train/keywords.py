@@ -42,13 +42,9 @@ class RecipeKeywords(TypedDict, total=False):
     lora_dropout: float | None
     lora_targets: str | None
     quantization: Literal["none", "4bit"] | None
-    gradient_checkpointing: bool | None
     epochs: float | None
     batch_size: int | None
     learning_rate: float | None
-    warmup_ratio: float | None
-    weight_decay: float | None
-    scheduler: Literal["linear", "cosine", "constant"] | None
     max_seq_length: int | Literal["auto"] | None
     evals_per_epoch: int | None
     patience: int | None
@@ -59,8 +55,6 @@ class RecipeKeywords(TypedDict, total=False):
     chunk_size: int | None
     gradient_cache: bool | None
     swap: bool | None
-    gradient_accumulation: int | None
-    max_grad_norm: float | None
     prompt: str | None
     roles: bool | None
     query_prompt: str | None
@@ -75,6 +69,7 @@ class FitKeywords(RecipeKeywords, total=False):
     """What `fit` takes beside its named arguments: the command's other options, and values of the recipe."""
 
     loss: LabelKind | None
+    args: TrainingArguments | Mapping[str, Any] | None
     human: Any
     keep: Any
     guard: Any

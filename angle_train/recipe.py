@@ -14,12 +14,13 @@ from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
-from angle_train.dropped import DROPPED_KEYS, dropped_key_line, refuse_dropped, without_dropped
+from angle_train.dropped import refuse_dropped, today
+from angle_train.trainer_arguments import USUAL_ARGUMENTS, completed, why_refused
 
 log = logging.getLogger("angle.fit")
 
@@ -47,6 +48,10 @@ _RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 MERGE_BACK = "average_with_backbone"
 """The key of what `fit` calls --merge-back."""
+ARGUMENTS = "arguments"
+"""The table of settings of the library's trainer; it has no keys of its own."""
+ARGS = "args"
+"""What `fit` and `train` call the same."""
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -129,7 +134,6 @@ class BackboneConfig:
         frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are
             computed once for each text: faster, and closer to the backbone. See `training.frozen`.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
-        gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
     """
 
     pooling: Pooling = "checkpoint"
@@ -138,7 +142,6 @@ class BackboneConfig:
     lora_targets: str = "auto"
     frozen_layers: Annotated[int, Field(ge=0)] = 0
     quantization: Literal["none", "4bit"] = "none"
-    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
         problems = []
@@ -159,9 +162,6 @@ class TrainingConfig:
         epochs: Passes over the training pairs; fractions are allowed. Default by the kind of labels.
         batch_size: Pairs per forward pass.
         learning_rate: Peak learning rate of AdamW. Default by the kind of labels.
-        warmup_ratio: Share of all steps over which the learning rate rises.
-        weight_decay: AdamW's.
-        scheduler: What the learning rate does after warming up.
         max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own, `auto` chooses
             the shortest that cuts hardly any training text, see `length.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
@@ -180,8 +180,6 @@ class TrainingConfig:
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `loss.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
-        gradient_accumulation: Batches per optimiser step.
-        max_grad_norm: Gradients are scaled down to this norm.
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
         roles: text1 is a query and text2 a document; each gets the prompt that the model has for it, see
@@ -201,9 +199,6 @@ class TrainingConfig:
     epochs: _Above0 = _OPEN
     batch_size: _Two = 64
     learning_rate: _Above0 = _OPEN
-    warmup_ratio: _Below1 = 0.1
-    weight_decay: _AtLeast0 = 0.01
-    scheduler: Literal["linear", "cosine", "constant"] = "linear"
     max_seq_length: _Two | Literal["auto"] | None = None
     evals_per_epoch: _Count = 4
     patience: _Count = 8
@@ -214,8 +209,6 @@ class TrainingConfig:
     chunk_size: _Count = 32
     gradient_cache: bool = False
     swap: bool = True
-    gradient_accumulation: _Count = 1
-    max_grad_norm: _Above0 = 1.0
     prompt: str = ""
     roles: bool = False
     query_prompt: str = ""
@@ -237,11 +230,20 @@ _SECTION_OF = {f.name: name for name, section in SECTIONS.items() for f in field
 
 @dataclass(frozen=True, slots=True, config=_RULES)
 class Recipe:
-    """Everything that decides one run apart from the data and the backbone."""
+    """Everything that decides one run apart from the data and the backbone.
+
+    Attributes:
+        objective, backbone, training: The sections.
+        arguments: Settings of the library's trainer, by its names, see `trainer_arguments`.
+        description: What the recipe is for.
+    """
 
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     backbone: BackboneConfig = field(default_factory=BackboneConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    arguments: Annotated[dict[str, Any], AfterValidator(completed)] = field(
+        default_factory=lambda: completed({})
+    )
     description: str = ""
 
     @classmethod
@@ -253,9 +255,7 @@ class Recipe:
                 them are named in one line.
         """
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-            sections = [part for part in tables.values() if isinstance(part, dict)]
-            gone = [key for part in sections for key in part if key in DROPPED_KEYS]
+            tables, lines = today(tomllib.loads(path.read_text(encoding="utf-8")))
             recipe = cls.from_tables(tables)
         except (FileNotFoundError, IsADirectoryError):
             raise InputError(f"{path}: no such recipe file; check the path") from None
@@ -263,24 +263,19 @@ class Recipe:
             raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-        for key in gone:
-            log.warning("warning: %s: %s", path, dropped_key_line(key))
+        for line in lines:
+            log.warning("warning: %s: %s", path, line)
         return recipe
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """Make a recipe of what a TOML file holds, see `from_toml`; keys that are None stay open.
-
-        Dropped keys are passed over where they have the value that now always holds.
-        """
-        given = dict(tables)
-        for name, part in tables.items():
-            if isinstance(part, dict):
-                stated = {key: value for key, value in part.items() if value is not None}
-                try:
-                    given[name] = without_dropped(stated)
-                except ValueError as error:
-                    raise InputError(str(error)) from None
+        """Make a recipe of what a TOML file of today holds, see `from_toml`; keys that are None stay open."""
+        given = {
+            name: {key: value for key, value in part.items() if value is not None}
+            if isinstance(part, dict)
+            else part
+            for name, part in tables.items()
+        }
         try:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
             return TypeAdapter(cls).validate_json(json.dumps(given, default=str))
@@ -296,20 +291,25 @@ class Recipe:
         Equal recipes have equal texts: two runs are the same if these are.
         """
         lines = [f"description = {_toml(self.description)}"] if self.description else []
-        for name in SECTIONS:
+        for name, values in ((name, asdict(self)[name]) for name in (*SECTIONS, ARGUMENTS)):
             lines += ["", f"[{name}]"] if lines else [f"[{name}]"]
-            values = asdict(getattr(self, name))
             lines += [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
         return "\n".join(lines) + "\n"
 
     def with_overrides(self, overrides: Mapping[str, object]) -> Self:
         """Return the recipe with single values replaced by key, but for those that are None.
 
+        What stands under the key `args` are settings of the trainer, by name: `[arguments]` takes them.
+
         Raises:
             InputError: A key is unknown or a value illegal.
         """
         tables = asdict(self)
+        arguments: Any = overrides.get(ARGS) or {}
+        tables[ARGUMENTS] |= {name: value for name, value in arguments.items() if value is not None}
         for key, value in overrides.items():
+            if key == ARGS:
+                continue
             check_key(key)
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
@@ -356,8 +356,8 @@ def parse_settings(
     """Return the values that a command line gives, by key, for `with_overrides`.
 
     Args:
-        settings: `KEY=VALUE`, or `SECTION.KEY=VALUE`; a value is read as TOML (`3`, `true`, `[128, 64]`), or
-            else as a text.
+        settings: `KEY=VALUE`, `SECTION.KEY=VALUE`, or `arguments.NAME=VALUE`, for a setting of the trainer;
+            a value is read as TOML (`3`, `true`, `[128, 64]`), or else as a text.
         options: By key, the option of that value's own and what was given with it, None for nothing.
 
     Raises:
@@ -365,11 +365,17 @@ def parse_settings(
             or an option has an illegal value.
     """
     values: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         section, _, key = name.strip().rpartition(".")
         if not equals or not key:
-            raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
+            raise InputError(f"--set {setting}: write KEY=VALUE, such as --set batch_size=32")
+        if section == ARGUMENTS:
+            if why := why_refused(key):
+                raise InputError(f"--set {setting}: {key} cannot be set here: {why}")
+            arguments[key] = toml_value(text)
+            continue
         check_key(key)
         if section and _SECTION_OF[key] != section:
             raise InputError(f"--set {setting}: {key} is in section {_SECTION_OF[key]!r}")
@@ -379,7 +385,8 @@ def parse_settings(
         raise InputError(f"{key} is given twice: leave out {given[key][0]} or --set {key}")
     for key, (flag, value) in given.items():
         _check_option(key, flag, value)
-    return values | {key: value for key, (_, value) in given.items()}
+    values |= {key: value for key, (_, value) in given.items()}
+    return values | ({ARGS: arguments} if arguments else {})
 
 
 def _check_option(key: str, flag: str, value: object) -> None:
@@ -418,8 +425,10 @@ def find_recipe(name_or_path: str) -> Path:
 
 
 def check_key(key: str) -> None:
-    """Raise an InputError unless recipes have that key; of a dropped one it says why they have not."""
+    """Raise an InputError unless recipes have that key; of one that they had once it says where it went."""
     refuse_dropped([key])
+    if key in USUAL_ARGUMENTS:
+        raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
     if key not in _SECTION_OF:
         raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 
@@ -435,5 +444,7 @@ def _unknown(name: str, known: Collection[str], what: str) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
     # JSON's values are legal in TOML; DEL is the one character that only TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

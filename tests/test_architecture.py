@@ -67,6 +67,7 @@ TOP = {
         "options": "recipe",
         "recipe": "recipe",
         "dropped": "recipe",
+        "trainer_arguments": "recipe",
     },
 }
 # Public names that more than one module defines, with the reason.

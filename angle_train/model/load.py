@@ -37,7 +37,6 @@ from angle_train.model.roles import (
     input_modules,
     router_of,
     set_role_prompts,
-    transformers_of,
 )
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
@@ -444,11 +443,6 @@ def prepare_for_training(
         say_once(f"{name}: tuned with {config.pooling} pooling, as the recipe says")
     if config.lora_rank:
         add_adapters(model, config, seed)
-    if config.gradient_checkpointing:
-        for encoder in transformers_of(model):
-            if not encoder.supports_gradient_checkpointing:
-                raise InputError("this backbone does not support gradient_checkpointing; set it to false")
-            encoder.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     set_role_prompts(model, roles)
 

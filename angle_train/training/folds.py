@@ -110,7 +110,7 @@ def cross_fit(
         pairs = together(others, rest, recipe.objective)
         measured = measured_run(run, load, pairs, [held_out], recipe, kept)
         run.tidy()
-        steps = Schedule(recipe.training, len(pairs)).steps
+        steps = Schedule(recipe, len(pairs)).steps
         columns = [column for (column,) in measured.values()]
         curves.append((part, columns, [step / steps for step in measured]))
     return chosen(curves, share, human, before)
@@ -129,7 +129,7 @@ def measured_run(
     Trains to the end of the recipe, unless that has been measured; no evaluation stops it.
     """
     share = recipe.training.average_with_backbone
-    end = Schedule(recipe.training, len(pairs)).steps
+    end = Schedule(recipe, len(pairs)).steps
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
     status = directory.status(overwrite=False)
     if end not in evaluator.measured():

@@ -44,7 +44,12 @@ from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
-from angle_train.training.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.training.arguments import (
+    Schedule,
+    checkpoint_gradients,
+    resolve_precision,
+    training_arguments,
+)
 from angle_train.training.choosing import Columns
 from angle_train.training.frozen import computed_once, freeze_layers
 from angle_train.training.merging import blended
@@ -97,7 +102,6 @@ class TrainOptions:
         trackers: Programs that the run is reported to, see `arguments.check_trackers`.
         kept: Texts that are to keep their similarities.
         callbacks: Of the user.
-        settings: Of the trainer, beside those of the recipe, see `passed.read_arguments`.
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
             one for a model. Its batches are those of the library's collator.
     """
@@ -106,7 +110,6 @@ class TrainOptions:
     trackers: Sequence[str] = ()
     kept: Kept | None = None
     callbacks: Sequence[TrainerCallback] = ()
-    settings: Mapping[str, Any] | None = None
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
 
 
@@ -312,7 +315,7 @@ def train(
         raise ValueError("settle the recipe first, see training.presets")
     options = options or TrainOptions()
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
-    end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
+    end = Schedule(recipe, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
         restore(model, directory, state.global_step)
@@ -343,15 +346,15 @@ def _make_trainer(
         for transformer in transformers_of(model):
             transformer.get_input_embeddings().requires_grad_(False)
     freeze_layers(model, recipe.backbone.frozen_layers)
+    checkpoint_gradients(model, recipe)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     args = training_arguments(
-        config,
+        recipe,
         len(pairs),
         directory,
         model.device,
         select=evaluator is not None,
         trackers=options.trackers,
-        settings=options.settings,
     )
     with quiet_libraries():
         trainer = _Trainer(

@@ -285,7 +285,7 @@ def test_typed_keywords_and_named_arguments_are_all_options_of_the_command():
     named = inspect.signature(fit).parameters.keys() - {"keywords"}
     options = {field.name for field in dataclasses.fields(FitOptions)} - {"setting"}
     values = {name for section in SECTIONS.values() for name in section.__dataclass_fields__}
-    assert named | FitKeywords.__annotations__.keys() == options | values
+    assert named | FitKeywords.__annotations__.keys() == options | values | {"args"}
 
 
 WRONG = """

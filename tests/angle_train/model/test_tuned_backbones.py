@@ -20,6 +20,7 @@ from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig, Recipe
 from angle_train.run import fit
+from angle_train.training.arguments import checkpoint_gradients
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {
@@ -123,11 +124,12 @@ def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
 def test_gradient_checkpointing_changes_memory_not_results(run):
     files = []
     for out, flag in (("with", True), ("without", False)):
-        config, _ = run(out=out, gradient_checkpointing=flag)
+        config, _ = run(out=out, args={"gradient_checkpointing": flag})
         files.append(SentenceTransformer(str(config.out), device="cpu").state_dict())
     for name, weights in files[0].items():
         torch.testing.assert_close(weights, files[1][name], rtol=0, atol=1e-6)
-    model = load_for_training(config.backbone, BackboneConfig(gradient_checkpointing=True), device="cpu")
+    model = load_for_training(config.backbone, BackboneConfig(), device="cpu")
+    checkpoint_gradients(model, Recipe(arguments={"gradient_checkpointing": True}))
     assert model.transformers_model.is_gradient_checkpointing
 
 
