@@ -268,16 +268,25 @@ def data_sets(task: Task) -> dict[str, Path]:
 
 
 def fit_pairs(
-    task: Task, recipe: Recipe, data: Path | None, out: Path, seed: int, **more: Any
+    task: Task,
+    recipe: Recipe,
+    data: Path | Sequence[Path] | None,
+    out: Path,
+    seed: int,
+    backbone: Path | None = None,
+    **more: Any,
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed, or read the finished run in `out`; return all results.
 
-    `more` are further options of `fit`, such as a `teacher`.
+    The backbone is MiniLM with the task's layers where none is given. `more` are further options of `fit`,
+    such as a `teacher`.
     """
     files = {"dev": [str(path) for path in task.dev], "test": [str(path) for path in task.test]}
     recipe = recipe.with_overrides({"seed": seed})
-    sources = [str(data)] if data else None
-    report = fit(FitOptions(str(minilm(task.layers)), out, sources, recipe=recipe, **files, **more)).report
+    paths = [data] if isinstance(data, Path) else data or ()
+    sources = [str(path) for path in paths] or None
+    model = str(backbone or minilm(task.layers))
+    report = fit(FitOptions(model, out, sources, recipe=recipe, **files, **more)).report
     print(f"{out.name}: step {report.best_step} of {report.steps}", flush=True)
     return [{"seed": seed, "value": 100 * row.score.value} | row.to_dict() for row in report.results]
 

@@ -6,6 +6,7 @@ In reading order:
 `pooling`: how token embeddings become one embedding of a text.
 `prompt`: what stands around every text, kept in the saved model.
 `roles`: what tells a model that a text is a query or a document: prompts and routes.
+`routes`: the routes of an asymmetric model before training.
 `adapters`: LoRA adapters and 4-bit weights.
 `length`: how many tokens of a text the model should read.
 """

@@ -35,9 +35,9 @@ from angle_train.model.roles import (
     NO_ROLES,
     RolePrompts,
     input_modules,
-    router_of,
     set_role_prompts,
 )
+from angle_train.model.routes import prepare_routes
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
 if TYPE_CHECKING:
@@ -430,8 +430,8 @@ def prepare_for_training(
         raise InputError(
             f"{name} is not a transformer ({modules}): fit cannot tune it; eval and encode can use it"
         )
-    if router_of(model) is not None:
-        _check_routes_train(model, name, config)
+    if prepare_routes(model, name, config):
+        say_once(f"{name}: its routes are equal and are trained as one, so that equal texts stay equal")
     if has_adapters(model):  # of another tool
         merge_adapters(model)
         # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
@@ -445,20 +445,6 @@ def prepare_for_training(
         add_adapters(model, config, seed)
     set_prompt(model, prompt)
     set_role_prompts(model, roles)
-
-
-def _check_routes_train(model: SentenceTransformer, name: str, config: BackboneConfig) -> None:
-    """Raise an InputError for what is only done to a model of one encoder."""
-    asked = {
-        "lora_rank": config.lora_rank,
-        "frozen_layers": config.frozen_layers,
-        "pooling": config.pooling != CHECKPOINT,
-    }
-    for key in (key for key, given in asked.items() if given):
-        default = CHECKPOINT if key == "pooling" else 0
-        raise InputError(
-            f"{name} is asymmetric (Router): {key} is for models with one encoder; set {key} = {default}"
-        )
 
 
 def finish_training(

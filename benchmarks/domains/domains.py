@@ -3,12 +3,15 @@
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py                  # all domains and rows, 3 seeds
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py sick --rows degrees human --seeds 1
     ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py bug-titles --rows teacher --teacher MODEL
+    ANGLE_BENCH_DATA=DIR python benchmarks/domains/domains.py questions --rows judged human --backbone MPNET
 
 Domains: sick (image captions), mrpc (news), questions (of a community), bug-titles. Rows:
 
 simcse       a text is its own positive, on the texts of the training pairs; needs no label
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
+judged       1,000 pairs of the training split, graded by a language model that saw the task and no label
+judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
 human-50     so many human pairs; human-200
@@ -16,8 +19,10 @@ human        all human pairs of the training split
 
 The recipe is `topics` for what a language model wrote, `default` for human pairs. The same dev pairs choose
 the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
-which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model. NAME.jsonl and
-NAME-graded.jsonl beside this file hold what the language model wrote and graded; they name rows of the
+which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model, by the weights
+at the planned end or at the step that dev pairs chose (`tuned`). The share of supervision by a language model
+is that of the row among LLM_ROWS whose mean on the dev pairs is the highest. NAME.jsonl, NAME-graded.jsonl
+and NAME-judged.jsonl beside this file hold what the language model wrote and graded; they name rows of the
 training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs
 are not repeated.
 """
@@ -28,6 +33,7 @@ import hashlib
 import random
 import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -53,7 +59,8 @@ from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
-ROWS = ("simcse", "degrees", "graded", "human-50", "human-200", "human")
+LLM_ROWS = ("degrees", "graded", "judged", "judged-degrees")
+ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
@@ -65,6 +72,11 @@ class Domain:
 
     task: Task
     human: Path
+
+    @property
+    def judged(self) -> Path:
+        """The pairs of the training split that a language model graded."""
+        return self.human.with_name("judged.jsonl")
 
 
 def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
@@ -96,6 +108,22 @@ def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, P
     return found, degrees, graded
 
 
+def write_judged(name: str, pairs: Sequence[tuple[str, str]], home: Path) -> None:
+    """Write the pairs of the training split that a language model graded, with scores from 0 to 1.
+
+    Raises:
+        SystemExit: As `written`.
+    """
+    least = 1 if name == "sick" else 0  # of the scale, which ends at 5
+    rows = []
+    for row in rows_of(HERE / f"{name}-judged.jsonl"):
+        one, other = pairs[row["row"]]
+        if not hashlib.sha256(f"{one}\0{other}".encode()).hexdigest().startswith(row["sha256"]):
+            sys.exit(f"{name}, row {row['row']}: not the pair that was graded; another edition?")
+        rows.append({"text1": one, "text2": other, "score": (row["score"] - least) / (5 - least)})
+    write_jsonl(home / "judged.jsonl", rows)
+
+
 def text_at(train: list[dict[str, Any]], place: str) -> str:
     """Return the text at a place such as `12:2`, the second text of row 12."""
     row, end = place.split(":")
@@ -117,6 +145,7 @@ def public_domain(name: str) -> Domain:
     source, home = data_folder() / "data" / FOLDERS[name], RESULTS / "domains" / name
     train = pairs_of(source / "train.jsonl.gz")
     texts, degrees, grades = written(name, train, home)
+    write_judged(name, [(row["text1"], row["text2"]) for row in train], home)
     if (source / "validation.jsonl.gz").exists():
         human, dev = train, pairs_of(source / "validation.jsonl.gz")
     else:
@@ -136,16 +165,17 @@ def bugs() -> Domain:
     """Return the titles of bug reports, with the duplicates of the training split as human pairs."""
     task, source = bug_titles(), data_folder() / "data" / "bug-duplicates"
     titles = {row["id"]: row["title"].strip() for row in rows_of(source / "issues-train.jsonl.gz")}
-    rows = (
+    rows = [
         {
             "text1": titles[f"{row['source']}:{row['id1']}"],
             "text2": titles[f"{row['source']}:{row['id2']}"],
             "label": row["label"],
         }
         for row in rows_of(source / "train.jsonl.gz")
-    )
+    ]
     human = RESULTS / "domains" / "bug-titles" / "human.jsonl"
     write_jsonl(human, rows)
+    write_judged("bug-titles", [(row["text1"], row["text2"]) for row in rows], human.parent)
     return Domain(replace(task, layers=None), human)
 
 
@@ -161,13 +191,14 @@ def few(path: Path, count: int, seed: int) -> Path:
     return out
 
 
-def simcse(domain: Domain, out: Path, seed: int) -> Path:
+def simcse(domain: Domain, backbone: Path, out: Path, seed: int) -> Path:
     """Train unsupervised SimCSE on the texts of the training pairs; return the model's folder."""
     if not (out / "modules.json").exists():
-        model = SentenceTransformer(str(minilm()), device="cpu")
+        model = SentenceTransformer(str(backbone), device="cpu")
+        whole = model.max_seq_length
         model.max_seq_length = METHODS["simcse"].max_seq_length
         train(model, "simcse", METHODS["simcse"], rows_of(domain.human), out / "checkpoints", seed=seed)
-        model.max_seq_length = SentenceTransformer(str(minilm()), device="cpu").max_seq_length
+        model.max_seq_length = whole
         model.save(str(out), create_model_card=False)
     return out
 
@@ -193,17 +224,28 @@ def measured(model: Path, domain: Domain) -> float:
 
 
 def run(
-    name: str, domain: Domain, row: str, seed: int, values: dict[str, Any], teacher: str | None = None
+    home: Path,
+    domain: Domain,
+    row: str,
+    seed: int,
+    values: dict[str, Any],
+    teacher: str | None = None,
+    backbone: Path | None = None,
 ) -> dict[str, float]:
-    """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives."""
-    home = RESULTS / "domains" / name
+    """Train one row with one seed; return Spearman x 100 of `tuned`, and of `saved`: what `fit` gives.
+
+    `dev` is that of `tuned` on the dev pairs; SimCSE has none.
+    """
     options = taught(domain, teacher) if row in TAUGHT_ROWS and teacher else {}
     if row == "simcse":
-        value = measured(simcse(domain, home / f"simcse-{seed}", seed), domain)
+        value = measured(simcse(domain, backbone or minilm(), home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
-    data: Path | None
+    data: Path | Sequence[Path] | None
     if row == "teacher":
         data, used = None, "default"
+    elif row.startswith("judged"):
+        both = (domain.judged, data_sets(domain.task)["degrees"])
+        data, used = both if row == "judged-degrees" else domain.judged, domain.task.purpose
     elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
@@ -211,26 +253,42 @@ def run(
         made = {"graded": "degrees-mined", "teacher-degrees": "degrees"}.get(row, row)
         data, used = data_sets(domain.task)[made], domain.task.purpose
     recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
-    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, **options)
-    by_model = {result["model"]: result["value"] for result in found if result["role"] == "test"}
-    tuned = next(value for model, value in by_model.items() if model.startswith(TUNED))
-    return {"tuned": tuned, "saved": by_model.get(TUNED, by_model[BACKBONE])}
+    found = fit_pairs(domain.task, recipe, data, home / f"{row}-{seed}", seed, backbone, **options)
+    by_model = {(result["role"], result["model"]): result["value"] for result in found}
+
+    def tuned(role: str) -> float:
+        return next(
+            value for (of, model), value in by_model.items() if of == role and model.startswith(TUNED)
+        )
+
+    saved = by_model.get(("test", TUNED), by_model["test", BACKBONE])
+    return {"tuned": tuned("test"), "saved": saved, "dev": tuned("dev")}
 
 
 def shown(name: str, untouched: float, rows: dict[str, list[dict[str, float]]]) -> str:
-    """Return the table of a domain as Markdown."""
+    """Return the table of a domain as Markdown, and the share of supervision by a language model."""
 
-    def mean(row: str) -> float:
-        return statistics.mean(found["saved"] for found in rows[row])
+    def mean(row: str, kind: str) -> float:
+        return statistics.mean(found[kind] for found in rows[row])
 
-    lines = [f"### {name}", "", "| row | tuned | saved | gain | share of human |", "|---|---|---|---|---|"]
-    lines += [f"| untouched | | {untouched:.1f} | | |"]
+    def share(row: str, kind: str) -> str:
+        if "human" not in rows or mean("human", kind) <= untouched:
+            return "-"
+        return f"{100 * (mean(row, kind) - untouched) / (mean('human', kind) - untouched):.0f} %"
+
+    head = "| row | dev | tuned | gain | share of human | saved | gain | share of human |"
+    lines = [f"### {name}", "", head, "|---" * 8 + "|", f"| untouched | | {untouched:.1f} | | | | | |"]
     for row, found in rows.items():
-        gain, share = mean(row) - untouched, "-"
-        if "human" in rows and mean("human") > untouched:
-            share = f"{100 * gain / (mean('human') - untouched):.0f} %"
-        columns = (plus_minus([values[kind] for values in found], ".1f") for kind in ("tuned", "saved"))
-        lines.append(f"| {row} | {' | '.join(columns)} | {gain:+.1f} | {share} |")
+        columns = [plus_minus([values["dev"] for values in found], ".1f") if "dev" in found[0] else ""]
+        for kind in ("tuned", "saved"):
+            scores = plus_minus([values[kind] for values in found], ".1f")
+            columns += [scores, f"{mean(row, kind) - untouched:+.1f}", share(row, kind)]
+        lines.append(f"| {row} | {' | '.join(columns)} |")
+    asked = [row for row in LLM_ROWS if row in rows]
+    if asked:
+        best = max(asked, key=lambda row: mean(row, "dev"))
+        shares = f"{share(best, 'tuned')} of the human gain, {share(best, 'saved')} as saved"
+        lines += ["", f"Best on dev of what a language model gave: {best}, {shares}."]
     return "\n".join([*lines, ""])
 
 
@@ -240,6 +298,7 @@ def main() -> None:
     parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=f"of {', '.join(DOMAINS)}; default all")
     parser.add_argument("--rows", nargs="+", choices=[*ROWS, *TAUGHT_ROWS], default=list(ROWS))
     parser.add_argument("--teacher", metavar="MODEL", help="of the rows with a teacher; measured itself too")
+    parser.add_argument("--backbone", type=Path, metavar="MODEL", help="in place of six-layer MiniLM")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of every recipe")
     given = parser.parse_args()
@@ -251,11 +310,13 @@ def main() -> None:
     raw = []
     for name in given.domains or DOMAINS:
         domain = DOMAINS[name]()
-        untouched = measured(minilm(), domain)
+        untouched = measured(given.backbone or minilm(), domain)
+        home = RESULTS / "domains" / name / (given.backbone.name if given.backbone else "")
         rows: dict[str, list[dict[str, float]]] = {}
         for row in given.rows:
             for seed in given.seeds:
-                found = run(name, domain, row, seed, parse_settings(given.set), given.teacher)
+                values = parse_settings(given.set)
+                found = run(home, domain, row, seed, values, given.teacher, given.backbone)
                 rows.setdefault(row, []).append(found)
                 raw.append({"domain": name, "row": row, "seed": seed, "untouched": untouched, **found})
         print(shown(name, untouched, rows), flush=True)

@@ -1,23 +1,25 @@
 """An asymmetric model (Router), before and after tuning: queries against documents, and the same text twice.
 
-    ANGLE_BENCH_DATA=FOLDER python benchmarks/training/router.py --seeds 1 2 3
+    ANGLE_BENCH_DATA=FOLDER python benchmarks/training/router.py --seeds 1 2 3 [--layers 6]
 
-Both routes begin with the weights of MiniLM's first three layers, so that the same text has the cosine 1.000.
+Both routes begin with the weights of MiniLM's first layers, so that the same text has the cosine 1.000.
 400 pairs of STS-B train, 500 test pairs, one pass, no dev pairs: what training does, whatever a rule would
 take.
 `one encoder` is how such a model was trained before it had roles: all texts went through the default route.
-The others train both routes: as they are; with the first texts of the pairs as pairs of the same text too
+`as one` is what training does with routes that begin equal: they share their weights. `apart` trains two
+encoders, as it was before: as they are; with the first texts of the pairs as pairs of the same text too
 (score 1); and with half of the backbone mixed in afterwards (`average_with_backbone`). `one model, no routes`
-has a single encoder, so that a text is one point. Rows are means over the seeds. One thread, fp32, on a CPU.
+has a single encoder. Rows are means over the seeds. One thread, fp32, on a CPU.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
@@ -30,50 +32,48 @@ _VALUES |= {"loss": "graded", "precision": "fp32", "device": "cpu"}
 Row = tuple[str, str, float]
 
 
-def router() -> Any:
+def plain(layers: int) -> Any:
+    """Return the model with one encoder."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(minilm(layers)), device="cpu")
+
+
+def router(layers: int) -> Any:
     """Return a model with two routes of the same weights."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
-    query, document = (list(SentenceTransformer(str(minilm(3)), device="cpu")) for _ in range(2))
+    query, document = (list(plain(layers)) for _ in range(2))
     routes = Router({"query": query, "document": document}, default_route="document")
     return SentenceTransformer(modules=[routes], device="cpu")
 
 
-def plain() -> Any:
-    """Return the model with one encoder."""
-    from sentence_transformers import SentenceTransformer
-
-    return SentenceTransformer(str(minilm(3)), device="cpu")
-
-
-def one_encoder(pairs: Sequence[Row], seed: int) -> Any:
+def one_encoder(layers: int, pairs: Sequence[Row], seed: int) -> Any:
     """Return a router of which only the route of documents was trained, on both texts of every pair."""
-    from angle_train import train
-
-    trained = train(plain(), pairs, seed=seed, **_VALUES).model
-    model = router()
+    trained, model = tuned(plain(layers), pairs, seed), router(layers)
     model[0].sub_modules["document"][0].load_state_dict(trained[0].state_dict())
     return model
 
 
-def both_routes(pairs: Sequence[Row], seed: int, share: float = 0.0) -> Any:
-    """Return a router of which both routes were trained, with a share of its backbone mixed in."""
-    from angle_train import train
+def apart(layers: int, pairs: Sequence[Row], seed: int, share: float = 0.0) -> Any:
+    """Return a router whose routes were trained apart, with a share of its backbone mixed in."""
+    from angle_train.model import routes
     from angle_train.training.merging import blend, snapshot
 
-    model = router()
+    model = router(layers)
     backbone = snapshot(model)
-    trained = train(model, pairs, seed=seed, **_VALUES).model
-    blend(trained, backbone, share)
-    return trained
+    with patch.object(routes, "tie_equal_routes", lambda _: False):
+        tuned(model, pairs, seed)
+    blend(model, backbone, share)
+    return model
 
 
-def one_model(pairs: Sequence[Row], seed: int) -> Any:
-    """Return a trained model with one encoder."""
+def tuned(model: Any, pairs: Sequence[Row], seed: int) -> Any:
+    """Return the model after training, in place."""
     from angle_train import train
 
-    return train(plain(), pairs, seed=seed, **_VALUES).model
+    return train(model, pairs, seed=seed, **_VALUES).model
 
 
 def measured(model: Any, pairs: Sequence[Row]) -> dict[str, float]:
@@ -97,7 +97,9 @@ def main() -> None:
 
     parser = options(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    seeds: list[int] = parser.parse_args().seeds
+    parser.add_argument("--layers", type=int, default=3, help="of MiniLM's six")
+    asked = parser.parse_args()
+    seeds, layers = asked.seeds, asked.layers
     torch.set_num_threads(1)
     folder = data_folder() / "data" / "stsb"
     train, test = (
@@ -106,22 +108,23 @@ def main() -> None:
     )
     pairs, test = train[:: len(train) // _TRAIN][:_TRAIN], test[:: len(test) // _TEST][:_TEST]
     same: list[Row] = [(first, first, 1.0) for first, _, _ in pairs]
-    ways = {
-        "one encoder, as before": lambda seed: one_encoder(pairs, seed),
-        "both routes": lambda seed: both_routes(pairs, seed),
-        "both, half of the backbone": lambda seed: both_routes(pairs, seed, 0.5),
-        "both, and the same texts": lambda seed: both_routes([*pairs, *same], seed),
-        "one model, no routes": lambda seed: one_model(pairs, seed),
+    ways: dict[str, Callable[[int], Any]] = {
+        "one encoder, as before": lambda seed: one_encoder(layers, pairs, seed),
+        "both routes, as one": lambda seed: tuned(router(layers), pairs, seed),
+        "both, apart": lambda seed: apart(layers, pairs, seed),
+        "both, apart, half of the backbone": lambda seed: apart(layers, pairs, seed, 0.5),
+        "both, apart, and the same texts": lambda seed: apart(layers, [*pairs, *same], seed),
+        "one model, no routes": lambda seed: tuned(plain(layers), pairs, seed),
     }
     begun = time.process_time()
-    found = {"untouched": [measured(router(), test)]}
+    found = {"untouched": [measured(router(layers), test)]}
     for name, way in ways.items():
         found[name] = [measured(way(seed), test) for seed in seeds]
         print(name, found[name], file=sys.stderr, flush=True)
     for figure in ("query-document", "same text, mean", "same text, least"):
         show(figure, {name: [row[figure] for row in rows] for name, rows in found.items()})
     print(f"\n{time.process_time() - begun:.0f} CPU seconds")
-    save_results("router", found)
+    save_results(f"router-{layers}", found)
 
 
 if __name__ == "__main__":

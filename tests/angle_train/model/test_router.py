@@ -11,6 +11,7 @@ from train_runs import now, turned, write
 from angle_data.errors import InputError
 from angle_train import evaluate, fit, train
 from angle_train.model.load import load_backbone
+from angle_train.model.routes import tie_equal_routes
 
 FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 3e-3, "evals_per_epoch": 1}
 FAST |= {"device": "cpu"}
@@ -88,6 +89,52 @@ def test_texts_through_one_shared_route_stay_the_same(tiny_model_dir, rows, tmp_
     cosines = result.model.similarity(first, second).diagonal()
     assert cosines.tolist() == pytest.approx([1.0, 1.0], abs=0.01)
     assert moved_by(opened(directory), result.model, "document") > 1
+
+
+@pytest.fixture(scope="module")
+def twins_dir(tiny_model_dir, tmp_path_factory):
+    """Two copies of one encoder."""
+    directory = tmp_path_factory.mktemp("models") / "twins"
+    return routed(directory, encoder(tiny_model_dir), encoder(tiny_model_dir), default_route="document")
+
+
+def same_text(model):
+    return model.similarity(model.encode_query(TEXTS), model.encode_document(TEXTS)).diagonal().tolist()
+
+
+def test_routes_that_begin_equal_stay_equal_and_are_saved_as_one(twins_dir, rows, tmp_path, caplog):
+    with caplog.at_level("INFO"):
+        found = fit(
+            now(turned(rows)), dev=now(turned(rows)), backbone=twins_dir, out=tmp_path / "out", **FAST
+        )
+    assert "its routes are equal and are trained as one" in caplog.text
+    after = opened(tmp_path / "out" if found.report.kept == "tuned" else tmp_path / "out" / "tuned")
+    assert moved_by(opened(twins_dir), after, "query") > 1
+    assert moved_by(opened(twins_dir), after, "query") == moved_by(opened(twins_dir), after, "document")
+    assert same_text(after) == pytest.approx([1.0, 1.0], abs=1e-6)
+    query, document = after[0].sub_modules["query"], after[0].sub_modules["document"]
+    assert query[0] is document[0]  # so a further training needs to find no twins
+
+
+def test_a_model_in_memory_trains_equal_routes_as_one(twins_dir, rows):
+    model = opened(twins_dir)
+    assert model[0].sub_modules["query"][0] is not model[0].sub_modules["document"][0]
+    assert same_text(train(model, rows, **FAST).model) == pytest.approx([1.0, 1.0], abs=1e-6)
+
+
+def test_routes_of_other_weights_pooling_or_length_are_left_apart(tiny_model_dir):
+    def tied(first, second):
+        return tie_equal_routes(
+            SentenceTransformer(modules=[Router({"query": first, "document": second})], device="cpu")
+        )
+
+    short = encoder(tiny_model_dir)
+    short[0].max_seq_length = 5
+    assert tied(encoder(tiny_model_dir), encoder(tiny_model_dir))
+    assert not tied(encoder(tiny_model_dir), encoder(tiny_model_dir, 1))
+    assert not tied(encoder(tiny_model_dir), [Transformer(str(tiny_model_dir)), Pooling(32, "cls")])
+    assert not tied(encoder(tiny_model_dir), short)
+    assert not tied(shared := encoder(tiny_model_dir), shared)  # nothing to do
 
 
 def test_a_static_route_for_queries_trains_beside_a_transformer(tiny_model_dir, rows, tmp_path):
