@@ -35,6 +35,9 @@ MOVED_KEYS: Mapping[str, str] = {
 
 A recipe of an earlier version is read as if it had the new name; a run of one goes on.
 """
+FREEZE_EMBEDDINGS = "freeze_embeddings"
+"""A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
+_FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
 _CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
 
 
@@ -55,7 +58,19 @@ def today(tables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         found[section] = _without_dropped(kept)
         if moved:
             found["arguments"] = _with_moved(found.get("arguments", {}), moved)
+        if FREEZE_EMBEDDINGS in part:
+            lines.append(f"{_FREEZES}; it is read as if it did")
+            frozen = found[section].pop(FREEZE_EMBEDDINGS)
+            backbone = found.get("backbone", {})
+            found["backbone"] = backbone | {
+                "frozen_layers": _frozen(frozen, backbone.get("frozen_layers", 0))
+            }
     return found, lines
+
+
+def _frozen(embeddings: object, layers: object) -> object:
+    """Return what `frozen_layers` is today; with a layer, the embeddings were frozen in any case."""
+    return "embeddings" if embeddings is True and not layers else layers
 
 
 def _with_moved(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,6 +113,8 @@ def refuse_dropped(names: Iterable[str]) -> None:
             raise InputError(dropped_key_line(name))
         if name in MOVED_KEYS:
             raise InputError(moved_key_line(name))
+        if name == FREEZE_EMBEDDINGS:
+            raise InputError(_FREEZES)
 
 
 def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
@@ -108,6 +125,12 @@ def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """
     always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()} | {"args": "[]"}
     counts = {part: value for part, value in fingerprint.items() if always.get(part) != value}
+    if FREEZE_EMBEDDINGS in counts:
+        frozen, layers = (
+            json.loads(counts.pop(FREEZE_EMBEDDINGS)),
+            json.loads(counts.get("frozen_layers", "0")),
+        )
+        counts["frozen_layers"] = json.dumps(_frozen(frozen, layers))
     return {
         MOVED_KEYS.get(part, part): json.dumps(_value_today(part, json.loads(value)))
         if part in MOVED_KEYS

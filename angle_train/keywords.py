@@ -37,7 +37,7 @@ class RecipeKeywords(TypedDict, total=False):
     keep_weight: float | None
     matryoshka_dims: Sequence[int] | None
     pooling: Pooling | None
-    frozen_layers: int | None
+    frozen_layers: int | Literal["embeddings"] | None
     lora_rank: int | None
     lora_dropout: float | None
     lora_targets: str | None
@@ -51,7 +51,6 @@ class RecipeKeywords(TypedDict, total=False):
     seed: int | None
     precision: Literal["auto", "fp32", "bf16", "fp16"] | None
     source_block: int | None
-    freeze_embeddings: bool | None
     chunk_size: int | None
     gradient_cache: bool | None
     swap: bool | None

@@ -26,6 +26,8 @@ log = logging.getLogger("angle.fit")
 
 AUTO = "auto"
 """The value of a setting that is chosen from the data."""
+EMBEDDINGS = "embeddings"
+"""The value of `frozen_layers` that leaves the token embeddings as they are, and no layer."""
 CHECKPOINT = "checkpoint"
 """The value of `pooling` that keeps what the checkpoint has."""
 # The default of values that depend on the kind of labels. They are None until `training.presets.settle`
@@ -133,6 +135,8 @@ class BackboneConfig:
             linear layer), or names of layers with commas between.
         frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are
             computed once for each text: faster, and closer to the backbone. See `training.frozen`.
+            `embeddings` leaves these alone as they are: with few texts most of the vocabulary is never seen,
+            and moving only the words that are pulls them away from the rest.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
     """
 
@@ -140,7 +144,7 @@ class BackboneConfig:
     lora_rank: Annotated[int, Field(ge=0)] = 0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
-    frozen_layers: Annotated[int, Field(ge=0)] = 0
+    frozen_layers: Annotated[int, Field(ge=0)] | Literal["embeddings"] = 0
     quantization: Literal["none", "4bit"] = "none"
 
     def __post_init__(self) -> None:
@@ -152,6 +156,11 @@ class BackboneConfig:
         if self.quantization != "none" and not self.lora_rank:
             problems.append(f"quantization {self.quantization} trains adapters only; set lora_rank too")
         _refuse(problems)
+
+    @property
+    def layers_frozen(self) -> int:
+        """How many layers are frozen above the embeddings, and computed once for each text."""
+        return self.frozen_layers if isinstance(self.frozen_layers, int) else 0
 
 
 @dataclass(frozen=True, slots=True, config=_RULES)
@@ -172,8 +181,6 @@ class TrainingConfig:
             Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
-        freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
-            never seen, and moving only the words that are pulls them away from the rest.
         chunk_size: Texts per forward pass inside a batch, for memory and speed; fewer on one CPU thread,
             see `batches.PairCollator`. Loss and gradient are the same but for which activations dropout
             draws: a run ends as one with another seed does.
@@ -205,7 +212,6 @@ class TrainingConfig:
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     source_block: _Count = 1
-    freeze_embeddings: bool = False
     chunk_size: _Count = 32
     gradient_cache: bool = False
     swap: bool = True

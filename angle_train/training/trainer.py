@@ -43,7 +43,7 @@ from angle_train.model.roles import options_by_role, transformers_of
 from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
-from angle_train.recipe import Recipe, TrainingConfig
+from angle_train.recipe import EMBEDDINGS, Recipe, TrainingConfig
 from angle_train.training.arguments import (
     Schedule,
     checkpoint_gradients,
@@ -322,7 +322,7 @@ def train(
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
-        frozen = recipe.backbone.frozen_layers
+        frozen = recipe.backbone.layers_frozen
         with computed_once(model, frozen, directory / "activations", go_on=resume is not None):
             state = _take_steps(trainer, config, state.global_step, end, start, resume)
     return Training(
@@ -342,10 +342,10 @@ def _make_trainer(
     options: TrainOptions,
 ) -> _Trainer:
     config = recipe.training
-    if config.freeze_embeddings:
+    if recipe.backbone.frozen_layers == EMBEDDINGS:
         for transformer in transformers_of(model):
             transformer.get_input_embeddings().requires_grad_(False)
-    freeze_layers(model, recipe.backbone.frozen_layers)
+    freeze_layers(model, recipe.backbone.layers_frozen)
     checkpoint_gradients(model, recipe)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     args = training_arguments(

@@ -6,7 +6,7 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train import fit, train
-from angle_train.dropped import DROPPED_KEYS, MOVED_KEYS, parts_that_count
+from angle_train.dropped import DROPPED_KEYS, FREEZE_EMBEDDINGS, MOVED_KEYS, parts_that_count
 from angle_train.recipe import SECTIONS, Recipe, parse_settings
 from angle_train.trainer_arguments import USUAL_ARGUMENTS
 
@@ -58,7 +58,7 @@ def test_a_moved_key_of_an_earlier_version_is_read_in_its_new_place(tmp_path, ca
     new = {"gradient_checkpointing": True, "lr_scheduler_type": "constant_with_warmup"}
     new |= {"gradient_accumulation_steps": 4, "weight_decay": 0.2, "adam_beta2": 0.98}
     assert recipe == Recipe(arguments=new)
-    said = [record.getMessage() for record in caplog.records]
+    said = [record.getMessage() for record in caplog.records if record.name == "angle.fit"]
     assert len(said) == 4
     assert said[1].endswith(
         "recipe.toml: scheduler moved: write lr_scheduler_type under [arguments] (--set arguments."
@@ -84,8 +84,27 @@ def test_a_moved_key_is_refused_elsewhere_in_one_line_that_says_where_it_went(tm
             refused()
 
 
+@pytest.mark.parametrize(
+    ("said", "frozen"),
+    [
+        ("[training]\nfreeze_embeddings = true\n", "embeddings"),
+        ("[training]\nfreeze_embeddings = false\n[backbone]\npooling = 'cls'\n", 0),
+        ("[backbone]\nfrozen_layers = 2\n[training]\nfreeze_embeddings = true\n", 2),
+    ],
+)
+def test_frozen_embeddings_of_an_earlier_version_are_the_least_that_is_frozen(tmp_path, caplog, said, frozen):
+    recipe = Recipe.from_toml(written(tmp_path, said))
+    assert recipe.backbone.frozen_layers == frozen
+    assert recipe.backbone.layers_frozen == (2 if frozen == 2 else 0)
+    assert 'frozen_layers = "embeddings" under [backbone] says so now; it is read as if it did' in caplog.text
+    with pytest.raises(InputError, match=r'^freeze_embeddings moved: frozen_layers = "embeddings" under'):
+        parse_settings(["freeze_embeddings=true"])
+
+
 def test_no_recipe_has_a_key_of_earlier_versions():
-    assert not {*DROPPED_KEYS, *MOVED_KEYS} & {f.name for c in SECTIONS.values() for f in fields(c)}
+    assert not {*DROPPED_KEYS, *MOVED_KEYS, FREEZE_EMBEDDINGS} & {
+        f.name for c in SECTIONS.values() for f in fields(c)
+    }
     assert set(MOVED_KEYS.values()) == set(USUAL_ARGUMENTS)
 
 
@@ -95,3 +114,6 @@ def test_a_run_of_an_earlier_version_is_the_run_that_it_would_be_today():
     now = {"seed": "42", "lr_scheduler_type": '"constant_with_warmup"', "gradient_accumulation_steps": "1"}
     assert parts_that_count(before) == now | {"weight_decay": "0.01"}
     assert parts_that_count({"folds": "2"}) == {"folds": "2"}
+    frozen = {"frozen_layers": "0", "freeze_embeddings": "true"}
+    assert parts_that_count(frozen) == {"frozen_layers": '"embeddings"'}
+    assert parts_that_count(frozen | {"freeze_embeddings": "false"}) == {"frozen_layers": "0"}

@@ -119,7 +119,7 @@ def test_the_kind_of_labels_chooses_what_the_recipe_leaves_open(config, caplog):
 
 
 def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):
-    fit(changed(config, epochs=1, freeze_embeddings=True))
+    fit(changed(config, epochs=1, frozen_layers="embeddings"))
     outs = map(tuned_weights, (finished[0].out, config.out))
     before, trained, frozen = map(state, (tiny_model_dir, *outs))
     # BERT's own pooler takes no part in mean pooling.

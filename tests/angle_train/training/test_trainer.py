@@ -37,7 +37,7 @@ SETTINGS = [
     {"args": {"gradient_accumulation_steps": 2}}, {"args": {"max_grad_norm": 1e-3}},
     {"args": {"adam_beta2": 0.5}},
     {"precision": "bf16"}, {"positive_score": 0.95}, {"negative_score": 0.35}, {"isp": "none"},
-    {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"freeze_embeddings": True},
+    {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"frozen_layers": "embeddings"},
     {"source_block": 2}, {"matryoshka_dims": [8]}, {"angle_mode": "published"},
     {"human": True},
 ]  # fmt: skip
