@@ -259,6 +259,7 @@ def test_a_training_that_diverges_stops_and_leaves_the_model_as_it_was(tiny_mode
         ({"pairs": [("a", "b", "c"), ("a",)]}, r"item 2 is \('a',\); give"),
         ({"model": 3}, "int is no SentenceTransformer"),
         ({"learning_rate": 1e-3, "args": {"learning_rate": 1e-4}}, "learning_rate is given twice"),
+        ({"args": {"report_to": "flourish"}}, "--report-to flourish is not installed"),
         ({"quantization": "4bit", "lora_rank": 2}, "quantization is for models that are loaded"),
         ({"epochs": -1}, "epochs"),
     ],

@@ -185,3 +185,18 @@ def test_activations_are_computed_again_only_where_the_backbone_can(
     run = run_of(tiny_model_dir, tmp_path / "out", pairs, FAST | {"args": {"gradient_checkpointing": True}})
     with pytest.raises(InputError, match="this backbone does not support gradient_checkpointing; set it to"):
         fit_module.fit(run)
+
+
+def test_a_projects_arguments_and_those_of_the_call_meet(tiny_model_dir, tmp_path, pairs, seen):
+    class Project:
+        folder = tmp_path
+
+        def options_of(self, command):
+            settings = ["arguments.weight_decay=0.2", "arguments.max_grad_norm=3.0"]
+            settings += ["loss=graded", "evals_per_epoch=1"]
+            options = {"data": [pairs], "dev": [pairs], "backbone": str(tiny_model_dir), "set": settings}
+            return options | {"epochs": 1.0, "batch_size": 16, "device": "cpu"}
+
+    fit(Project(), args={"weight_decay": 0.3})
+    (trained,) = seen
+    assert (trained.weight_decay, trained.max_grad_norm) == (0.3, 3.0)
