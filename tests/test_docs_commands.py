@@ -238,6 +238,8 @@ class Reader:
             sheet = Path(arguments[-1])
             (grade_in_argilla if sheet.suffix == ".json" else grade)(sheet)
             added = []
+        if "--human" in arguments:
+            self.patch.setattr("angle_train.training.folds.PARTS", 2)
         if Path("angle.toml").is_file():
             added = []
         if name == "angle-data start" or ("--max-usd" in line and name != "angle-data run"):
