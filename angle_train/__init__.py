@@ -14,15 +14,15 @@ In reading order:
 `cli`: the commands of `angle-train` and what they print.
 `options`: their options.
 `api`: the same as functions, for notebooks and scripts.
-`purpose`: which recipe a run takes.
 `given`: what they are given, or an angle.toml gives to `fit`, checked before slow imports.
 `keywords`: what they take by name, typed.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
+`trainer_arguments`: its table `[arguments]`: settings of the library's trainer.
+`dropped`: keys that recipes had once.
 `inputs`: the pairs of a run, read before anything heavy is loaded.
 `reading`: how the pairs of a training are read: as queries and documents, or both alike.
 `run`: one training run, from pairs to report.
 `outcome`: what tuning came to, between training and report.
-`hub`: a tuned model to the hub.
 `in_memory`: one training in the hands of a program.
 `encode`: the texts of a file as embeddings in a file.
 

@@ -36,6 +36,7 @@ from angle_train.given import (
 )
 from angle_train.keywords import FitKeywords, PathLike, TrainKeywords
 from angle_train.options import FitOptions
+from angle_train.recipe import ARGS
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -186,8 +187,9 @@ def fit(
             `test_search` (searches that choose the checkpoint, and to report on: folders in BEIR's layout),
             the command's other options (`scale`,
             `drop_leaks`, `overwrite`, `device`, `report_to`, `merge_back`; `require_better` decides the
-            command's exit code alone), and any value of the recipe by its name: `epochs=3`,
-            `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
+            command's exit code alone), `args` (`TrainingArguments`, or settings of the trainer by their
+            names, such as `{"weight_decay": 0.1}`), and any value of the recipe by its name: `epochs=3`,
+            `learning_rate=2e-5`, `seed=1` …
 
     Raises:
         InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.
@@ -201,17 +203,15 @@ def fit(
         return _fit_project(data, {name: value for name, value in given.items() if value is not None})
     if missing := [name for name, value in (("backbone", backbone), ("out", out)) if value is None]:
         raise InputError(f"{missing[0]}: got None; give a path")
+    from angle_train.dropped import refuse_dropped
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import MERGE_BACK, SECTIONS, Recipe, refuse_dropped
+    from angle_train.recipe import Recipe
 
     options: dict[str, Any] = dict(keywords)
-    keys = [field.name for section in SECTIONS.values() for field in fields(section)]
     refuse_dropped(options)
     check_names("fit", options, list(FitKeywords.__annotations__))
-    if "merge_back" in options:
-        options[MERGE_BACK] = options.pop("merge_back")
     options |= {name: several(options.get(name)) or None for name in ("dev_search", "test_search")}
-    overrides = {key: options.pop(key) for key in keys if key in options}
+    overrides = _take_values(options)
     if recipe is not None and not isinstance(recipe, Recipe):
         recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
@@ -226,7 +226,7 @@ def fit(
     with first_process_logs():
         log.info("reading the pairs")
     if push_to_hub is not None:
-        from angle_train.hub import check_repository
+        from angle_train.report.hub import check_repository
 
         check_repository(push_to_hub)
     files: dict[str, Any] = {
@@ -235,7 +235,7 @@ def fit(
     }
     files["judged"] = one_judged(options.pop("judged", None), out / HIDDEN)
     from angle_train.inputs import load_data
-    from angle_train.purpose import choose_recipe
+    from angle_train.training.purpose import choose_recipe
 
     chosen = {name: value for name, value in options.items() if value is not None}
     recipe, reason = choose_recipe(recipe, files["data"])
@@ -248,10 +248,26 @@ def fit(
 
     fitted = Fitted(out, *run(asked, reason, loaded), options.get("device"))
     if push_to_hub is not None:
-        from angle_train.hub import push
+        from angle_train.report.hub import push
 
         push(out, push_to_hub, fitted.report.kept)
     return fitted
+
+
+def _take_values(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what is the recipe's out of the options of `fit`: values by their keys, and training arguments."""
+    from angle_train.recipe import MERGE_BACK, SECTIONS
+    from angle_train.training.passed import read_arguments, with_arguments
+
+    if "merge_back" in options:
+        options[MERGE_BACK] = options.pop("merge_back")
+    keys = [field.name for section in SECTIONS.values() for field in fields(section)]
+    values = {key: options.pop(key) for key in keys if key in options}
+    passed = read_arguments(options.pop(ARGS, None))
+    if passed.max_steps is not None:
+        raise InputError("args: max_steps cannot be set here: give epochs; train takes max_steps")
+    options["report_to"] = options.get("report_to") or passed.trackers or None
+    return with_arguments(values, passed)
 
 
 def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
@@ -259,6 +275,11 @@ def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
     section = {"out": "model", "backbone": ""} | project.options_of("fit")
     options, values = split_values(read_section(section, f"{project.folder / PROJECT_FILE}: [fit]"))
     options["backbone"] = options["backbone"] or None  # as for a call without a project
+    if ARGS in values and given.get(ARGS) is not None:
+        from angle_train.training.passed import stated
+
+        values[ARGS] |= stated(given[ARGS])
+        given = {name: value for name, value in given.items() if name != ARGS}
     options |= {"out": project.folder / options["out"], **values, **given}
     with chdir(project.folder):
         return fit(**options)
@@ -302,7 +323,7 @@ def train(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle_train.train")
-    from angle_train.recipe import refuse_dropped
+    from angle_train.dropped import refuse_dropped
 
     refuse_dropped(keywords)
     check_names("train", keywords, list(TrainKeywords.__annotations__))

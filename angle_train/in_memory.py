@@ -39,13 +39,13 @@ from angle_train.model.load import (
     save_model,
 )
 from angle_train.model.roles import roles_of, router_of
-from angle_train.purpose import choose_recipe
 from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
-from angle_train.training.arguments import Schedule
-from angle_train.training.passed import Passed, read_arguments
+from angle_train.training.arguments import Schedule, check_trackers
+from angle_train.training.passed import Passed, read_arguments, with_arguments
 from angle_train.training.presets import PRESETS, settle
 from angle_train.training.processes import process_count
+from angle_train.training.purpose import choose_recipe
 from angle_train.training.run_directory import HIDDEN, RunDirectory
 from angle_train.training.trainer import DevEvaluator, OwnEvaluator, TrainOptions, restore
 from angle_train.training.trainer import train as take_steps
@@ -133,6 +133,7 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     """Return what to train on, and the recipe settled for it; rows in memory pass through `folder`."""
     keywords = asked.keywords
     passed = read_arguments(keywords.get("args"))
+    check_trackers(passed.trackers, asked.out or folder)
     given = splits_in(asked.pairs)
     scale = keywords.get("scale")
     dev = with_names(asked.dev) if asked.dev is not None else None if asked.evaluator else given.dev
@@ -140,8 +141,7 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     dev_sets = [load_pairs(file, "validation", scale, "dev") for file in files]
     keys = {"loss", *RecipeKeywords.__annotations__}
     values = {key: value for key, value in keywords.items() if key in keys}
-    if twice := sorted(values.keys() & passed.recipe.keys()):
-        raise InputError(f"{twice[0]} is given twice, by its name and in args; leave one out")
+    values = with_arguments(values, passed)
     name = keywords.get("recipe")
     if name is not None and not isinstance(name, Recipe):
         name = os.path.expanduser(name)
@@ -149,12 +149,12 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
         rows = _as_data_set(given.train)
         recipe, _ = choose_recipe(name, [])
         # The values that depend on the kind of labels are those of scored pairs; the objective is not used.
-        recipe = recipe.with_overrides(PRESETS["graded"] | {"loss": "graded"} | passed.recipe | values)
+        recipe = recipe.with_overrides(PRESETS["graded"] | {"loss": "graded"} | values)
         return _Job(rows, dev_sets, _with_steps(recipe, passed, len(rows)), passed)
     files = sources(given.train, folder, "train")
     train_sets = [load_pairs(file, "train", scale, "train", one_score=True) for file in files]
     recipe, _ = choose_recipe(name, files)
-    recipe = settle(recipe.with_overrides(passed.recipe | values), join(train_sets))
+    recipe = settle(recipe.with_overrides(values), join(train_sets))
     joined = together(join(train_sets), None, recipe.objective)
     return _Job(joined, dev_sets, _with_steps(recipe, passed, len(joined)), passed)
 
@@ -163,7 +163,7 @@ def _with_steps(recipe: Recipe, passed: Passed, count: int) -> Recipe:
     """Return the recipe with as many epochs as the steps take that were asked for, if they were."""
     if passed.max_steps is None:
         return recipe
-    per_epoch = Schedule(recipe.training, count).per_epoch
+    per_epoch = Schedule(recipe, count).per_epoch
     # Half a step less: the trainer rounds up.
     return recipe.with_overrides({"epochs": (passed.max_steps - 0.5) / per_epoch})
 
@@ -209,7 +209,7 @@ def _run(
         )
     job = _in_roles(job, model, asked)
     options = TrainOptions(
-        callbacks=asked.keywords.get("callbacks", ()), settings=job.passed.settings, loss=asked.loss
+        trackers=job.passed.trackers, callbacks=asked.keywords.get("callbacks", ()), loss=asked.loss
     )
     judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
     before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
@@ -269,8 +269,7 @@ def _fingerprint(asked: TrainCall, job: _Job) -> dict[str, str]:
     pairs = rows.sha256() if isinstance(rows, PairSet) else _digest(dumps(row).encode() for row in rows)
     model = asked.model
     return {
-        **{key: dumps(value) for key, value in values.items()},
-        "args": str(sorted(job.passed.settings.items())),
+        **{key: dumps(value) for key, value in (values | job.recipe.arguments).items()},
         "loss": _described(asked.loss),
         "evaluator": _described(asked.evaluator),
         "backbone": _identity(model)

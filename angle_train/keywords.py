@@ -35,35 +35,25 @@ class RecipeKeywords(TypedDict, total=False):
     transitive: bool | None
     isp: Literal["groups", "equal", "none"] | None
     keep_weight: float | None
-    teacher_weight: float | None
     matryoshka_dims: Sequence[int] | None
     pooling: Pooling | None
-    frozen_layers: int | None
+    frozen_layers: int | Literal["embeddings"] | None
     lora_rank: int | None
     lora_dropout: float | None
     lora_targets: str | None
     quantization: Literal["none", "4bit"] | None
-    gradient_checkpointing: bool | None
-    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] | None
     epochs: float | None
     batch_size: int | None
     learning_rate: float | None
-    warmup_ratio: float | None
-    weight_decay: float | None
-    scheduler: Literal["linear", "cosine", "constant"] | None
     max_seq_length: int | Literal["auto"] | None
     evals_per_epoch: int | None
     patience: int | None
     seed: int | None
     precision: Literal["auto", "fp32", "bf16", "fp16"] | None
     source_block: int | None
-    freeze_embeddings: bool | None
     chunk_size: int | None
-    chunking: Literal["auto", "fixed", "adaptive"] | None
     gradient_cache: bool | None
     swap: bool | None
-    gradient_accumulation: int | None
-    max_grad_norm: float | None
     prompt: str | None
     roles: bool | None
     query_prompt: str | None
@@ -72,13 +62,13 @@ class RecipeKeywords(TypedDict, total=False):
     keep_general: bool | None
     keep_texts: int | None
     guard_loss: float | None
-    folds: int | None
 
 
 class FitKeywords(RecipeKeywords, total=False):
     """What `fit` takes beside its named arguments: the command's other options, and values of the recipe."""
 
     loss: LabelKind | None
+    args: TrainingArguments | Mapping[str, Any] | None
     human: Any
     keep: Any
     guard: Any

@@ -9,21 +9,25 @@ import difflib
 import json
 import logging
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
+from angle_train.dropped import refuse_dropped, today
+from angle_train.trainer_arguments import USUAL_ARGUMENTS, completed, why_refused
 
 log = logging.getLogger("angle.fit")
 
 AUTO = "auto"
 """The value of a setting that is chosen from the data."""
+EMBEDDINGS = "embeddings"
+"""The value of `frozen_layers` that leaves the token embeddings as they are, and no layer."""
 CHECKPOINT = "checkpoint"
 """The value of `pooling` that keeps what the checkpoint has."""
 # The default of values that depend on the kind of labels. They are None until `training.presets.settle`
@@ -46,18 +50,10 @@ _RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 MERGE_BACK = "average_with_backbone"
 """The key of what `fit` calls --merge-back."""
-
-
-DROPPED_KEYS: Mapping[str, tuple[object, str]] = {
-    "in_batch_mean": ("positives", "the mean over all pairs was no better (benchmarks/log/objectives.md)"),
-    "lora_alpha": (32.0, "it was 32 in every recipe; lora_rank and learning_rate do the same"),
-    "human_weight": (1.0, "no gain was ever measured; give the other rows a weight below 1"),
-}
-"""Keys that recipes had once -> the value that now holds for every run, and why there is no other.
-
-Recipes and runs of earlier versions that name them with that value stay readable. With another one they
-cannot be run again, and one line says so.
-"""
+ARGUMENTS = "arguments"
+"""The table of settings of the library's trainer; it has no keys of its own."""
+ARGS = "args"
+"""What `fit` and `train` call the same."""
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -95,7 +91,6 @@ class ObjectiveConfig:
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
         keep_weight: Of the squared differences of cosines from the backbone's, among texts that are to keep
             theirs, see `kept`.
-        teacher_weight: Of the ranking of pairs that a teacher scored (`--teacher`), by their cosine.
         matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
@@ -113,7 +108,6 @@ class ObjectiveConfig:
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
     keep_weight: _Above0 = 1000.0
-    teacher_weight: _Above0 = 1.0
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
@@ -141,19 +135,17 @@ class BackboneConfig:
             linear layer), or names of layers with commas between.
         frozen_layers: The token embeddings and so many of the lowest layers stay as they are, and are
             computed once for each text: faster, and closer to the backbone. See `training.frozen`.
+            `embeddings` leaves these alone as they are: with few texts most of the vocabulary is never seen,
+            and moving only the words that are pulls them away from the rest.
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
-        gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
-        attention: Implementation of attention; `auto` is what transformers chooses.
     """
 
     pooling: Pooling = "checkpoint"
     lora_rank: Annotated[int, Field(ge=0)] = 0
     lora_dropout: _Below1 = 0.05
     lora_targets: str = "auto"
-    frozen_layers: Annotated[int, Field(ge=0)] = 0
+    frozen_layers: Annotated[int, Field(ge=0)] | Literal["embeddings"] = 0
     quantization: Literal["none", "4bit"] = "none"
-    gradient_checkpointing: bool = False
-    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
     def __post_init__(self) -> None:
         problems = []
@@ -163,10 +155,12 @@ class BackboneConfig:
             )
         if self.quantization != "none" and not self.lora_rank:
             problems.append(f"quantization {self.quantization} trains adapters only; set lora_rank too")
-        if self.attention == "flash_attention_2" and not self.lora_rank:
-            # Without adapters all weights are fp32, and so is what is measured.
-            problems.append("flash_attention_2 computes in half precision only; set lora_rank too, or sdpa")
         _refuse(problems)
+
+    @property
+    def layers_frozen(self) -> int:
+        """How many layers are frozen above the embeddings, and computed once for each text."""
+        return self.frozen_layers if isinstance(self.frozen_layers, int) else 0
 
 
 @dataclass(frozen=True, slots=True, config=_RULES)
@@ -177,32 +171,22 @@ class TrainingConfig:
         epochs: Passes over the training pairs; fractions are allowed. Default by the kind of labels.
         batch_size: Pairs per forward pass.
         learning_rate: Peak learning rate of AdamW. Default by the kind of labels.
-        warmup_ratio: Share of all steps over which the learning rate rises.
-        weight_decay: AdamW's.
-        scheduler: What the learning rate does after warming up.
         max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own, `auto` chooses
             the shortest that cuts hardly any training text, see `length.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
-        seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
-            give the same bytes; on a GPU, which adds up in no fixed order, the last digits differ.
+        seed: Seeds everything that is random. On a CPU the same seed and number of threads give the same
+            bytes; on a GPU, which adds up in no fixed order, the last digits differ.
         precision: `auto` is bf16 on a GPU that has it and on a processor with AMX, and fp32 elsewhere.
             Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
-        freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
-            never seen, and moving only the words that are pulls them away from the rest.
-        chunk_size: Texts per forward pass inside a batch, for memory and speed. Loss and gradient are the
-            same but for which activations dropout draws: a run ends as one with another seed does.
-        chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
-            fewer where that saves padding: the fastest on one CPU thread, too many small passes for several
-            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
-            dropout draws differently, see `chunk_size`.
+        chunk_size: Texts per forward pass inside a batch, for memory and speed; fewer on one CPU thread,
+            see `batches.PairCollator`. Loss and gradient are the same but for which activations dropout
+            draws: a run ends as one with another seed does.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `loss.encode_cached`; the result stays the same.
         swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
-        gradient_accumulation: Batches per optimiser step.
-        max_grad_norm: Gradients are scaled down to this norm.
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
         roles: text1 is a query and text2 a document; each gets the prompt that the model has for it, see
@@ -217,29 +201,20 @@ class TrainingConfig:
         keep_texts: So many of the texts to keep are encoded in each step.
         guard_loss: Points of Spearman x 100 that a guard may lose; weights that surely lose more are refused,
             see `training.guards`.
-        folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
-            steps, see `folds`.
     """
 
     epochs: _Above0 = _OPEN
     batch_size: _Two = 64
     learning_rate: _Above0 = _OPEN
-    warmup_ratio: _Below1 = 0.1
-    weight_decay: _AtLeast0 = 0.01
-    scheduler: Literal["linear", "cosine", "constant"] = "linear"
     max_seq_length: _Two | Literal["auto"] | None = None
     evals_per_epoch: _Count = 4
     patience: _Count = 8
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     source_block: _Count = 1
-    freeze_embeddings: bool = False
     chunk_size: _Count = 32
-    chunking: Literal["auto", "fixed", "adaptive"] = "auto"
     gradient_cache: bool = False
     swap: bool = True
-    gradient_accumulation: _Count = 1
-    max_grad_norm: _Above0 = 1.0
     prompt: str = ""
     roles: bool = False
     query_prompt: str = ""
@@ -248,7 +223,6 @@ class TrainingConfig:
     keep_general: bool = False
     keep_texts: _Two = 8
     guard_loss: _AtLeast0 = 1.0
-    folds: _Two = 5
 
 
 SECTIONS: dict[str, Any] = {
@@ -262,11 +236,20 @@ _SECTION_OF = {f.name: name for name, section in SECTIONS.items() for f in field
 
 @dataclass(frozen=True, slots=True, config=_RULES)
 class Recipe:
-    """Everything that decides one run apart from the data and the backbone."""
+    """Everything that decides one run apart from the data and the backbone.
+
+    Attributes:
+        objective, backbone, training: The sections.
+        arguments: Settings of the library's trainer, by its names, see `trainer_arguments`.
+        description: What the recipe is for.
+    """
 
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     backbone: BackboneConfig = field(default_factory=BackboneConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    arguments: Annotated[dict[str, Any], AfterValidator(completed)] = field(
+        default_factory=lambda: completed({})
+    )
     description: str = ""
 
     @classmethod
@@ -278,9 +261,7 @@ class Recipe:
                 them are named in one line.
         """
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-            sections = [part for part in tables.values() if isinstance(part, dict)]
-            gone = [key for part in sections for key in part if key in DROPPED_KEYS]
+            tables, lines = today(tomllib.loads(path.read_text(encoding="utf-8")))
             recipe = cls.from_tables(tables)
         except (FileNotFoundError, IsADirectoryError):
             raise InputError(f"{path}: no such recipe file; check the path") from None
@@ -288,24 +269,19 @@ class Recipe:
             raise InputError(f"{path}: not a valid TOML file: {error}") from None
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-        for key in gone:
-            log.warning("warning: %s: %s", path, dropped_key_line(key))
+        for line in lines:
+            log.warning("warning: %s: %s", path, line)
         return recipe
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """Make a recipe of what a TOML file holds, see `from_toml`; keys that are None stay open.
-
-        Dropped keys are passed over where they have the value that now always holds.
-        """
-        given = dict(tables)
-        for name, part in tables.items():
-            if isinstance(part, dict):
-                stated = {key: value for key, value in part.items() if value is not None}
-                try:
-                    given[name] = without_dropped(stated)
-                except ValueError as error:
-                    raise InputError(str(error)) from None
+        """Make a recipe of what a TOML file of today holds, see `from_toml`; keys that are None stay open."""
+        given = {
+            name: {key: value for key, value in part.items() if value is not None}
+            if isinstance(part, dict)
+            else part
+            for name, part in tables.items()
+        }
         try:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
             return TypeAdapter(cls).validate_json(json.dumps(given, default=str))
@@ -321,20 +297,25 @@ class Recipe:
         Equal recipes have equal texts: two runs are the same if these are.
         """
         lines = [f"description = {_toml(self.description)}"] if self.description else []
-        for name in SECTIONS:
+        for name, values in ((name, asdict(self)[name]) for name in (*SECTIONS, ARGUMENTS)):
             lines += ["", f"[{name}]"] if lines else [f"[{name}]"]
-            values = asdict(getattr(self, name))
             lines += [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
         return "\n".join(lines) + "\n"
 
     def with_overrides(self, overrides: Mapping[str, object]) -> Self:
         """Return the recipe with single values replaced by key, but for those that are None.
 
+        What stands under the key `args` are settings of the trainer, by name: `[arguments]` takes them.
+
         Raises:
             InputError: A key is unknown or a value illegal.
         """
         tables = asdict(self)
+        arguments: Any = overrides.get(ARGS) or {}
+        tables[ARGUMENTS] |= {name: value for name, value in arguments.items() if value is not None}
         for key, value in overrides.items():
+            if key == ARGS:
+                continue
             check_key(key)
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
@@ -381,8 +362,8 @@ def parse_settings(
     """Return the values that a command line gives, by key, for `with_overrides`.
 
     Args:
-        settings: `KEY=VALUE`, or `SECTION.KEY=VALUE`; a value is read as TOML (`3`, `true`, `[128, 64]`), or
-            else as a text.
+        settings: `KEY=VALUE`, `SECTION.KEY=VALUE`, or `arguments.NAME=VALUE`, for a setting of the trainer;
+            a value is read as TOML (`3`, `true`, `[128, 64]`), or else as a text.
         options: By key, the option of that value's own and what was given with it, None for nothing.
 
     Raises:
@@ -390,11 +371,17 @@ def parse_settings(
             or an option has an illegal value.
     """
     values: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         section, _, key = name.strip().rpartition(".")
         if not equals or not key:
-            raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
+            raise InputError(f"--set {setting}: write KEY=VALUE, such as --set batch_size=32")
+        if section == ARGUMENTS:
+            if why := why_refused(key):
+                raise InputError(f"--set {setting}: {key} cannot be set here: {why}")
+            arguments[key] = toml_value(text)
+            continue
         check_key(key)
         if section and _SECTION_OF[key] != section:
             raise InputError(f"--set {setting}: {key} is in section {_SECTION_OF[key]!r}")
@@ -404,7 +391,8 @@ def parse_settings(
         raise InputError(f"{key} is given twice: leave out {given[key][0]} or --set {key}")
     for key, (flag, value) in given.items():
         _check_option(key, flag, value)
-    return values | {key: value for key, (_, value) in given.items()}
+    values |= {key: value for key, (_, value) in given.items()}
+    return values | ({ARGS: arguments} if arguments else {})
 
 
 def _check_option(key: str, flag: str, value: object) -> None:
@@ -442,36 +430,11 @@ def find_recipe(name_or_path: str) -> Path:
     return builtin[name_or_path]
 
 
-def dropped_key_line(key: str) -> str:
-    """Return in a line that a key was dropped, why, and what to do."""
-    always, why = DROPPED_KEYS[key]
-    return f"{key} was dropped before 0.1.0 and is always {json.dumps(always)}: {why}; delete it"
-
-
-def refuse_dropped(names: Iterable[str]) -> None:
-    """Raise an InputError if one of the names is a dropped key."""
-    for name in names:
-        if name in DROPPED_KEYS:
-            raise InputError(dropped_key_line(name))
-
-
-def without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without dropped keys; one with another value than now holds is a ValueError."""
-    for key, (value, _) in DROPPED_KEYS.items():
-        if values.get(key, value) != value:
-            raise ValueError(f"{dropped_key_line(key)} (got {values[key]!r})")
-    return {key: value for key, value in values.items() if key not in DROPPED_KEYS}
-
-
-def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return what decided a run of an earlier version, without dropped keys whose value now always holds."""
-    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
-    return {part: value for part, value in fingerprint.items() if always.get(part) != value}
-
-
 def check_key(key: str) -> None:
-    """Raise an InputError unless recipes have that key; of a dropped one it says why they have not."""
+    """Raise an InputError unless recipes have that key; of one that they had once it says where it went."""
     refuse_dropped([key])
+    if key in USUAL_ARGUMENTS:
+        raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
     if key not in _SECTION_OF:
         raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 
@@ -487,5 +450,7 @@ def _unknown(name: str, known: Collection[str], what: str) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
     # JSON's values are legal in TOML; DEL is the one character that only TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -66,7 +66,7 @@ from angle_train.report.provisional import teller
 from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
-from angle_train.training.arguments import Schedule, check_trackers, resolve_precision, tracker_names
+from angle_train.training.arguments import Schedule, check_arguments, check_trackers, tracker_names
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
@@ -82,7 +82,7 @@ log = logging.getLogger("angle.fit")
 
 # How a result is computed: it changes only by rounding and by which activations dropout draws. The work of
 # `loss` is done when the values are chosen.
-_SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing", "loss")
+_SAME_RESULT = ("chunk_size", "gradient_cache", "gradient_checkpointing", "loss")
 WITHOUT_TEST_PAIRS = (
     "warning: --require-better without --test pairs: the pairs that choose the weights also decide whether "
     "these are better, so a gain is flattered; give --test pairs"
@@ -208,7 +208,7 @@ def reopen(run: FitRun) -> FitReport:
 
 def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
-    values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training)
+    values = asdict(recipe.objective) | asdict(recipe.backbone) | asdict(recipe.training) | recipe.arguments
     parts = {key: json.dumps(value) for key, value in values.items() if key not in _SAME_RESULT}
     parts |= {
         "backbone": backbone_identity(options.backbone),
@@ -256,8 +256,8 @@ def load_model(run: FitRun) -> tuple[FitRun, SentenceTransformer, dict[str, Any]
     model = run.load()
     if reads_roles(model, recipe.training, run.options.backbone, teacher=bool(run.options.teacher)):
         run = replace(run, data=run.data.with_roles())
-    resolve_precision(recipe.training.precision, model.device)  # refuses at once what cannot be
-    check_frozen(model, recipe.backbone.frozen_layers)
+    check_arguments(recipe, model)  # refuses at once what cannot be
+    check_frozen(model, recipe.backbone.layers_frozen)
     width = model.get_embedding_dimension()
     if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
@@ -354,7 +354,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     if not run.data.test:
         log.info("%s", what_pairs_show(dev))
     notes = run.directory.checkpoints / "measured.jsonl"
-    planned = Schedule(run.recipe.training, len(run.data.train)).steps
+    planned = Schedule(run.recipe, len(run.data.train)).steps
     told = teller(run.options.out, dev, untuned[: len(dev)], planned)
     evaluator = DevEvaluator(dev, score, notes, share, told, beside)
     evaluator.backbone = backbone = snapshot(model)
@@ -411,7 +411,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     guards = guards_before(run, before)
     fingerprint = run.directory.fingerprint
     cross = cross_fit(run.load, run.data, run.recipe, run.kept, run.directory.folds, fingerprint, untuned)
-    schedule = Schedule(run.recipe.training, len(run.data.train))
+    schedule = Schedule(run.recipe, len(run.data.train))
     step = schedule.step_at(cross.progress[cross.evaluation - 1])
     log.info("training on all %d pairs, up to step %d of %d", len(run.data.train), step, schedule.steps)
     training = run.train(model, stop_at=step)

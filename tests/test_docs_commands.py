@@ -239,7 +239,7 @@ class Reader:
             (grade_in_argilla if sheet.suffix == ".json" else grade)(sheet)
             added = []
         if "--human" in arguments:
-            added += ["--set", "folds=2"]
+            self.patch.setattr("angle_train.training.folds.PARTS", 2)
         if Path("angle.toml").is_file():
             added = []
         if name == "angle-data start" or ("--max-usd" in line and name != "angle-data run"):

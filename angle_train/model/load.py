@@ -36,7 +36,6 @@ from angle_train.model.roles import (
     RolePrompts,
     input_modules,
     set_role_prompts,
-    transformers_of,
 )
 from angle_train.model.routes import prepare_routes
 from angle_train.recipe import CHECKPOINT, BackboneConfig
@@ -179,8 +178,7 @@ def load_backbone(
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
-        config: Says the attention, and whether the weights are loaded in 4 bits. The rest is for
-            `load_for_training`.
+        config: Says whether the weights are loaded in 4 bits. The rest is for `load_for_training`.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
@@ -190,9 +188,7 @@ def load_backbone(
     check_training_extra("loading a model")
     config = config or BackboneConfig()
     cached_only = check_model(id_or_path)
-    options = {} if config.attention == "auto" else {"attn_implementation": config.attention}
-    if config.quantization == "4bit":
-        options |= four_bit_settings(device)
+    options = four_bit_settings(device) if config.quantization == "4bit" else {}
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
@@ -447,11 +443,6 @@ def prepare_for_training(
         say_once(f"{name}: tuned with {config.pooling} pooling, as the recipe says")
     if config.lora_rank:
         add_adapters(model, config, seed)
-    if config.gradient_checkpointing:
-        for encoder in transformers_of(model):
-            if not encoder.supports_gradient_checkpointing:
-                raise InputError("this backbone does not support gradient_checkpointing; set it to false")
-            encoder.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     set_role_prompts(model, roles)
 

@@ -24,7 +24,7 @@ def prepare_routes(model: SentenceTransformer, name: str, config: BackboneConfig
         return False
     asked = {
         "lora_rank": config.lora_rank,
-        "frozen_layers": config.frozen_layers,
+        "frozen_layers": config.layers_frozen,
         "pooling": config.pooling != CHECKPOINT,
     }
     for key in (key for key, given in asked.items() if given):

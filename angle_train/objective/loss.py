@@ -88,8 +88,7 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
     terms: dict[str, Tensor] = {}
     if bool(taught.any()):
         one, other, wanted, trust, _ = (column[taught] for column in rows)
-        term = ranking_objective(one, other, wanted, tau=config.cosine_tau, weight=trust)
-        terms["teacher"] = config.teacher_weight * term
+        terms["teacher"] = ranking_objective(one, other, wanted, tau=config.cosine_tau, weight=trust)
     emb1, emb2, score, trust, scale = (column[~taught] for column in rows)
     if config.cosine_weight:
         term = ranking_objective(emb1, emb2, score, tau=config.cosine_tau, weight=trust, scale=scale)

@@ -14,4 +14,5 @@ Out: files and text. Read in this order:
 - `search_look`: of a search, the queries that gained and lost most, with what was found and missed.
 - `provisional`: what a run found so far, of the same parts; replaced by the page of the run.
 - `eval_page`: the page of an evaluation, of the same parts.
+- `hub`: a tuned model and its card to the hub.
 """

@@ -1,6 +1,7 @@
 """A model, training pairs and dev pairs in, a trained model and its learning curve out.
 
 In reading order:
+`purpose`: which recipe a run takes.
 `presets`: objective, learning rate and length that the kind of labels gives a recipe which states none.
 `trainer`: one training run on the Sentence Transformers trainer.
 `arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint

@@ -5,30 +5,33 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 
 from angle_data.errors import InputError
+from angle_train.model.roles import transformers_of
 from angle_train.objective.batches import EpochSampler
-from angle_train.recipe import TrainingConfig
+from angle_train.recipe import Recipe
 from angle_train.training.processes import process_count
 from angle_train.training.watch import METRIC
 
 log = logging.getLogger("angle.fit")
 
-_SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+_CHECKPOINTING_OPTIONS = "gradient_checkpointing_kwargs"
 
 
 class Schedule:
     """How many optimiser steps a recipe takes on `count` pairs, and how many lie between two evaluations."""
 
-    def __init__(self, config: TrainingConfig, count: int) -> None:
+    def __init__(self, recipe: Recipe, count: int) -> None:
+        config = recipe.training
         batches = -(-count // config.batch_size)
-        self.per_epoch = -(-batches // config.gradient_accumulation)
+        accumulated: int = recipe.arguments["gradient_accumulation_steps"]
+        self.per_epoch = -(-batches // accumulated)
         self.steps = math.ceil(self.per_epoch * config.epochs)
         self.every = -(-self.per_epoch // config.evals_per_epoch)
 
@@ -64,22 +67,63 @@ def _computes_bf16(device: torch.device) -> bool:
     return "amx_bf16" in CPU_INFO.read_text(encoding="utf-8", errors="replace").split()
 
 
+def check_arguments(recipe: Recipe, model: SentenceTransformer) -> None:
+    """Raise an InputError unless a training of `model` can have the recipe's precision and `[arguments]`."""
+    resolve_precision(recipe.training.precision, model.device)
+    _made(output_dir="unused", use_cpu=model.device.type == "cpu", **_arguments_of(recipe))
+    if recipe.arguments["gradient_checkpointing"]:
+        _check_checkpointing(model)
+
+
+def _check_checkpointing(model: SentenceTransformer) -> None:
+    if not all(encoder.supports_gradient_checkpointing for encoder in transformers_of(model)):
+        raise InputError("this backbone does not support gradient_checkpointing; set it to false")
+
+
+def checkpoint_gradients(model: SentenceTransformer, recipe: Recipe) -> None:
+    """Let `model` compute its activations again in the backward pass, if the recipe says so.
+
+    The trainer could do that, but for adapters and frozen weights only with these options.
+
+    Raises:
+        InputError: The backbone cannot.
+    """
+    if recipe.arguments["gradient_checkpointing"]:
+        _check_checkpointing(model)
+        options = recipe.arguments.get(_CHECKPOINTING_OPTIONS) or {"use_reentrant": False}
+        for encoder in transformers_of(model):
+            encoder.gradient_checkpointing_enable(options)
+
+
+def _arguments_of(recipe: Recipe) -> dict[str, Any]:
+    """Return the recipe's `[arguments]` without those that are done by other means."""
+    elsewhere = ("warmup_ratio", "gradient_checkpointing", _CHECKPOINTING_OPTIONS)
+    return {name: value for name, value in recipe.arguments.items() if name not in elsewhere}
+
+
+def _made(**settings: Any) -> SentenceTransformerTrainingArguments:
+    """Return the library's arguments; what it refuses is an InputError."""
+    try:
+        return SentenceTransformerTrainingArguments(**settings)
+    except (ValueError, TypeError, ImportError) as error:
+        raise InputError(f"[arguments] the trainer refuses them: {' '.join(str(error).split())}") from error
+
+
 def training_arguments(
-    config: TrainingConfig,
+    recipe: Recipe,
     count: int,
     directory: Path,
     device: torch.device,
     *,
     select: bool = True,
     trackers: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
 ) -> SentenceTransformerTrainingArguments:
-    """Return the trainer's settings for a recipe's training section and a count of training pairs.
+    """Return the trainer's settings for a recipe and a count of training pairs.
 
-    Checkpoints go to `directory`; with `select` dev pairs choose one. `settings` are more of the trainer's,
-    see `passed.read_arguments`. Raises as `resolve_precision`.
+    Checkpoints go to `directory`; with `select` dev pairs choose one. Raises as `check_arguments`.
     """
-    schedule = Schedule(config, count)
+    config = recipe.training
+    schedule = Schedule(recipe, count)
     every = schedule.every
     precision = resolve_precision(config.precision, device)
     ours: dict[str, Any] = dict(
@@ -87,13 +131,9 @@ def training_arguments(
         num_train_epochs=config.epochs,
         # Of all processes together: `trainer` does not divide batches, the collator divides their texts.
         per_device_train_batch_size=config.batch_size,
-        gradient_accumulation_steps=config.gradient_accumulation,
         learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        lr_scheduler_type=_SCHEDULERS[config.scheduler],
         # Below 1 it is read as a share of all steps, rounded up: a single step would have rate 0.
-        warmup_steps=config.warmup_ratio if schedule.steps > 1 else 0,
-        max_grad_norm=config.max_grad_norm,
+        warmup_steps=recipe.arguments["warmup_ratio"] if schedule.steps > 1 else 0,
         bf16=precision == "bf16",
         fp16=precision == "fp16",
         use_cpu=device.type == "cpu",
@@ -113,7 +153,7 @@ def training_arguments(
         eval_strategy="steps" if select else "no",
         eval_steps=every if select else None,
     )
-    args = SentenceTransformerTrainingArguments(**(ours | dict(settings or {})))
+    args = _made(**(ours | _arguments_of(recipe)))
     args.dataloader_drop_last = False  # set by the library where there are several processes
     if process_count() == 1 and args.n_gpu > 1:
         log.info(

@@ -31,6 +31,8 @@ from angle_train.training.trainer import NO_PATIENCE, DevEvaluator, TrainOptions
 
 log = logging.getLogger("angle.fit")
 
+PARTS = 5
+"""How many parts the graded pairs are cut into; few pairs make fewer, see `hold_out.cut`."""
 _FEWEST_TO_CHOOSE = 30  # with fewer pairs the planned length is kept
 
 Array = NDArray[np.float64]
@@ -81,7 +83,7 @@ def cross_fit(
     Args:
         load: Loads the model that is to be trained.
         data: The graded pairs, and the others, which all runs train on.
-        recipe: Its `folds` says how many parts.
+        recipe: How each of the `PARTS` runs trains.
         kept: Texts that are to keep their similarities, in all runs.
         directory: Each part's run has a directory in it: after Ctrl-C the same call goes on.
         fingerprint: What decides the run, see `run_directory.RunDirectory`.
@@ -91,7 +93,7 @@ def cross_fit(
     others = data.others
     if human is None:
         raise ValueError("no human-graded pairs")
-    parts = cut(human, recipe.training.folds, recipe.training.seed)
+    parts = cut(human, PARTS, recipe.training.seed)
     log.info("%s", what_pairs_show([human]))
     log.info(
         "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",
@@ -108,7 +110,7 @@ def cross_fit(
         pairs = together(others, rest, recipe.objective)
         measured = measured_run(run, load, pairs, [held_out], recipe, kept)
         run.tidy()
-        steps = Schedule(recipe.training, len(pairs)).steps
+        steps = Schedule(recipe, len(pairs)).steps
         columns = [column for (column,) in measured.values()]
         curves.append((part, columns, [step / steps for step in measured]))
     return chosen(curves, share, human, before)
@@ -127,7 +129,7 @@ def measured_run(
     Trains to the end of the recipe, unless that has been measured; no evaluation stops it.
     """
     share = recipe.training.average_with_backbone
-    end = Schedule(recipe.training, len(pairs)).steps
+    end = Schedule(recipe, len(pairs)).steps
     evaluator = DevEvaluator(sets, notes=directory.path / "measured.jsonl", share=share)
     status = directory.status(overwrite=False)
     if end not in evaluator.measured():

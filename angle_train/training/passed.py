@@ -1,105 +1,45 @@
-"""A user's own training arguments: what of them a recipe decides, what passes, and what is refused."""
+"""A user's own training arguments: what of them is the recipe's, what else passes, and what is refused."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple
-
-from transformers import TrainingArguments
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angle_data.errors import InputError
+from angle_train.recipe import ARGS
+from angle_train.trainer_arguments import IGNORED, RECIPE_KEYS, REFUSED
 
-# Names of the trainer -> keys of a recipe.
-_OF_RECIPE = {
-    "num_train_epochs": "epochs",
-    "per_device_train_batch_size": "batch_size",
-    "learning_rate": "learning_rate",
-    "lr_scheduler_type": "scheduler",
-    "warmup_ratio": "warmup_ratio",
-    "weight_decay": "weight_decay",
-    "max_grad_norm": "max_grad_norm",
-    "gradient_accumulation_steps": "gradient_accumulation",
-    "gradient_checkpointing": "gradient_checkpointing",
-    "seed": "seed",
-}
-_SCHEDULERS = {"constant_with_warmup": "constant"}
-_BATCHES = "which pairs are in a batch follows from the seed, so that a run can be resumed"
-_CHECKPOINTS = "evals_per_epoch says when dev pairs are measured and checkpoints are written, and out where"
-_PUSH = "push the model that train returns: model.push_to_hub(…)"
-_WHOLE = "each process holds the whole model; for others use AngleLoss in a trainer of your own"
-_ROUTES = "an asymmetric model is trained with AngleLoss in a trainer of your own"
-_REFUSED = {
-    **dict.fromkeys(
-        (
-            "batch_sampler",
-            "multi_dataset_batch_sampler",
-            "train_sampling_strategy",
-            "length_column_name",
-            "dataloader_drop_last",
-            "data_seed",
-            "accelerator_config",
-            "auto_find_batch_size",
-            "ignore_data_skip",
-            "remove_unused_columns",
-        ),
-        _BATCHES,
-    ),
-    **dict.fromkeys(
-        (
-            "save_strategy",
-            "save_steps",
-            "save_total_limit",
-            "save_only_model",
-            "enable_jit_checkpoint",
-            "load_best_model_at_end",
-            "metric_for_best_model",
-            "greater_is_better",
-            "eval_strategy",
-            "eval_steps",
-            "eval_delay",
-            "eval_on_start",
-            "resume_from_checkpoint",
-            "restore_callback_states_from_checkpoint",
-        ),
-        _CHECKPOINTS,
-    ),
-    **dict.fromkeys(
-        (
-            "push_to_hub",
-            "hub_token",
-            "hub_private_repo",
-            "hub_model_id",
-            "hub_strategy",
-            "hub_always_push",
-            "hub_revision",
-        ),
-        _PUSH,
-    ),
-    **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "parallelism_config"), _WHOLE),
-    "router_mapping": _ROUTES,
-    "prompts": "prompt= is put around every text, and saved with the model",
-    "use_cpu": "the model trains where it lies: move it there",
-}
-_IGNORED = {"output_dir", "do_train", "do_eval", "do_predict", "local_rank", "label_names"}
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
 
 class Passed(NamedTuple):
     """What training arguments say.
 
     Attributes:
-        recipe: Values of the recipe, by key.
-        settings: What the trainer is given beside them.
+        recipe: Values of the recipe, by key; under `args` those of its table `[arguments]`.
+        trackers: Programs that the run is reported to.
         max_steps: How many optimiser steps to take, in place of epochs; None for as many as the epochs have.
     """
 
     recipe: dict[str, Any]
-    settings: dict[str, Any]
+    trackers: list[str]
     max_steps: int | None = None
 
 
+def stated(given: TrainingArguments | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return by name what training arguments say, apart from what is the library's default."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    usual = type(given)(output_dir=given.output_dir)
+    names = [field.name for field in fields(given) if field.init]
+    return {name: getattr(given, name) for name in names if getattr(given, name) != getattr(usual, name)}
+
+
 def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passed:
-    """Return what training arguments say, apart from what is the default.
+    """Return what training arguments say, as a recipe says it.
 
     Args:
         given: `TrainingArguments`, those of sentence-transformers too, or a mapping with their names.
@@ -107,30 +47,53 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
     Raises:
         InputError: An argument would break what a run rests on; the line names it and says why.
     """
-    if given is None:
-        return Passed({}, {})
-    if isinstance(given, TrainingArguments):
-        usual = type(given)(output_dir=given.output_dir)
-        names = [field.name for field in fields(given) if field.init]
-        changed = {name: getattr(given, name) for name in names}
-        changed = {name: value for name, value in changed.items() if value != getattr(usual, name)}
-    else:
-        changed = dict(given)
-    for name, why in _REFUSED.items():
-        if name in changed:
+    arguments = {name: value for name, value in stated(given).items() if value is not None}
+    for name, why in REFUSED.items():
+        if name in arguments:
             raise InputError(f"args: {name} cannot be set here: {why}; leave it out")
-    settings = {name: value for name, value in changed.items() if name not in _IGNORED}
-    max_steps = settings.pop("max_steps", None)
-    recipe = {key: settings.pop(name) for name, key in _OF_RECIPE.items() if settings.get(name) is not None}
-    if "scheduler" in recipe:
-        name = getattr(recipe["scheduler"], "value", recipe["scheduler"])
-        recipe["scheduler"] = _SCHEDULERS.get(name, name)
-    warmup = settings.pop("warmup_steps", None)
+    for name in IGNORED:
+        arguments.pop(name, None)
+    max_steps = arguments.pop("max_steps", 0)
+    report_to = arguments.pop("report_to", "none")
+    trackers = [report_to] if isinstance(report_to, str) else list(report_to)
+    warmup = arguments.pop("warmup_steps", None)
     if warmup is not None:
         if warmup >= 1:
             raise InputError("args: warmup_steps cannot be set here: give warmup_ratio, a share of all steps")
-        recipe.setdefault("warmup_ratio", float(warmup))
-    for precision in ("bf16", "fp16"):
-        if settings.pop(precision, False):
-            recipe["precision"] = precision
-    return Passed(recipe, settings, max_steps if max_steps and max_steps > 0 else None)
+        arguments.setdefault("warmup_ratio", float(warmup))
+    recipe = {}
+    for name, key in RECIPE_KEYS.items():
+        value = arguments.pop(name, None)
+        if key == "precision":  # there a switch for each
+            value = name if value else None
+        if value is not None:
+            recipe[key] = value
+    if arguments:
+        recipe[ARGS] = _writable(arguments)
+    steps = max_steps if max_steps and max_steps > 0 else None
+    return Passed(recipe, [name for name in trackers if name != "none"], steps)
+
+
+def _writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as a recipe is written; an InputError names one that no file can hold."""
+    for name, value in arguments.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            kind = type(value).__name__
+            raise InputError(
+                f"args: {name} cannot be set here: a recipe is a file and cannot hold a {kind}; leave it out"
+            ) from None
+    found: dict[str, Any] = json.loads(json.dumps(arguments))  # members of enumerations become their names
+    return found
+
+
+def with_arguments(values: Mapping[str, Any], passed: Passed) -> dict[str, Any]:
+    """Return the values of a recipe that a caller gives by their names and in training arguments.
+
+    Raises:
+        InputError: One is given in both ways.
+    """
+    if twice := sorted(values.keys() & passed.recipe.keys()):
+        raise InputError(f"{twice[0]} is given twice, by its name and in args; leave one out")
+    return {**passed.recipe, **values}

@@ -69,7 +69,7 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
     stated = asdict(recipe.objective) | asdict(recipe.training)
     chosen = {key: value for key, value in PRESETS[kind].items() if stated[key] is None}
     if "epochs" in chosen and kind in _WRITTEN:
-        step = recipe.training.batch_size * recipe.training.gradient_accumulation
+        step = recipe.training.batch_size * recipe.arguments["gradient_accumulation_steps"]
         needed = math.ceil(_LEAST_STEPS * step / max(len(pairs), 1))
         chosen["epochs"] = float(max(chosen["epochs"], min(needed, _MOST_EPOCHS)))
     if chosen:

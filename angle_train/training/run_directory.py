@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from angle_data.errors import InputError
 from angle_data.jsonl import loads, write_json
 from angle_data.locking import LOCK_NAME, hold
-from angle_train.recipe import parts_that_count
+from angle_train.dropped import parts_that_count
 from angle_train.training.processes import rank_zero
 
 Stored = TypeVar("Stored")

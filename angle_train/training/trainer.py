@@ -43,8 +43,13 @@ from angle_train.model.roles import options_by_role, transformers_of
 from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
-from angle_train.recipe import Recipe, TrainingConfig
-from angle_train.training.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.recipe import EMBEDDINGS, Recipe, TrainingConfig
+from angle_train.training.arguments import (
+    Schedule,
+    checkpoint_gradients,
+    resolve_precision,
+    training_arguments,
+)
 from angle_train.training.choosing import Columns
 from angle_train.training.frozen import computed_once, freeze_layers
 from angle_train.training.merging import blended
@@ -97,7 +102,6 @@ class TrainOptions:
         trackers: Programs that the run is reported to, see `arguments.check_trackers`.
         kept: Texts that are to keep their similarities.
         callbacks: Of the user.
-        settings: Of the trainer, beside those of the recipe, see `passed.read_arguments`.
         loss: In place of the recipe's objective: a loss of Sentence Transformers, or a function that makes
             one for a model. Its batches are those of the library's collator.
     """
@@ -106,7 +110,6 @@ class TrainOptions:
     trackers: Sequence[str] = ()
     kept: Kept | None = None
     callbacks: Sequence[TrainerCallback] = ()
-    settings: Mapping[str, Any] | None = None
     loss: nn.Module | Callable[[SentenceTransformer], nn.Module] | None = None
 
 
@@ -312,14 +315,14 @@ def train(
         raise ValueError("settle the recipe first, see training.presets")
     options = options or TrainOptions()
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
-    end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
+    end = Schedule(recipe, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
         restore(model, directory, state.global_step)
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
-        frozen = recipe.backbone.frozen_layers
+        frozen = recipe.backbone.layers_frozen
         with computed_once(model, frozen, directory / "activations", go_on=resume is not None):
             state = _take_steps(trainer, config, state.global_step, end, start, resume)
     return Training(
@@ -339,19 +342,19 @@ def _make_trainer(
     options: TrainOptions,
 ) -> _Trainer:
     config = recipe.training
-    if config.freeze_embeddings:
+    if recipe.backbone.frozen_layers == EMBEDDINGS:
         for transformer in transformers_of(model):
             transformer.get_input_embeddings().requires_grad_(False)
-    freeze_layers(model, recipe.backbone.frozen_layers)
+    freeze_layers(model, recipe.backbone.layers_frozen)
+    checkpoint_gradients(model, recipe)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     args = training_arguments(
-        config,
+        recipe,
         len(pairs),
         directory,
         model.device,
         select=evaluator is not None,
         trackers=options.trackers,
-        settings=options.settings,
     )
     with quiet_libraries():
         trainer = _Trainer(
@@ -386,7 +389,7 @@ def _collator(model: SentenceTransformer, recipe: Recipe, kept: Kept | None, *, 
     return PairCollator(
         model.preprocess,
         recipe,
-        choose_chunking(model, recipe.training),
+        choose_chunking(model),
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),
         processes=process_count(),
@@ -400,7 +403,7 @@ def _take_steps(
 ) -> TrainerState:
     """Take the steps from `done` to `end` and return the trainer's last state."""
     label = f"training, on from step {done}" if resume else "training"
-    adaptive = choose_chunking(trainer.model, config) == "adaptive" and not torch.distributed.is_initialized()
+    adaptive = choose_chunking(trainer.model) == "adaptive" and not torch.distributed.is_initialized()
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
@@ -445,10 +448,8 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     model.float().load_state_dict(weights)
 
 
-def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
-    """Return `fixed` or `adaptive`: what the recipe says, for `auto` what is faster where `model` lies."""
-    if config.chunking != "auto":
-        return config.chunking
+def choose_chunking(model: SentenceTransformer) -> str:
+    """Return `fixed` or `adaptive`, see `PairCollator`: what is faster where `model` lies."""
     # Small passes gain on one thread; several threads wait for each other at each of their many ends.
     alone = process_count() == 1 and torch.get_num_threads() == 1
     return "adaptive" if model.device.type == "cpu" and alone else "fixed"

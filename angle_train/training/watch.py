@@ -35,7 +35,8 @@ _NO_TERMS = ("grad_norm", "learning_rate", "epoch")  # in the trainer's log besi
 _ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
 _ADVICE = (
     "lower chunk_size, batch_size or max_seq_length (--set KEY=VALUE), or set gradient_cache or "
-    "gradient_checkpointing to true; a new batch_size or max_seq_length needs a new --out or --overwrite"
+    "arguments.gradient_checkpointing to true; a new batch_size or max_seq_length needs a new --out or "
+    "--overwrite"
 )
 # torch's zip writer raises a plain RuntimeError and drops the system's reason.
 _TORCH_WRITER = ("inline_container", "PytorchStreamWriter")

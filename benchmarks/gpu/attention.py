@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from guard import attempt
@@ -20,20 +23,29 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     installed = find_spec("flash_attn") is not None or find_spec("flash_attn_interface") is not None
     yield {"what": "flash attention", "said": "installed" if installed else "not installed"}
     for name in ("sdpa", "eager"):
-        yield attempt(f"ModernBERT, {name}", lambda n=name: _train(setting, {"attention": n}))
+        yield attempt(f"ModernBERT, {name}", lambda n=name: _train(setting, n, {}))
     if installed:  # in `fit` for adapters only: it computes in half precision
         for name in ("sdpa", "flash_attention_2"):
-            values = {"attention": name, **_LORA}
-            yield attempt(f"ModernBERT with LoRA, {name}", lambda v=values: _train(setting, v))
+            yield attempt(f"ModernBERT with LoRA, {name}", lambda n=name: _train(setting, n, _LORA))
     yield from _alone(setting)
 
 
-def _train(setting: Setting, values: dict[str, Any]) -> dict[str, Any]:
+def _train(setting: Setting, attention: str, values: dict[str, Any]) -> dict[str, Any]:
     size = setting.pick(64, 4)
     pairs = write_pairs(setting, size * setting.pick(30, 3), SHAPES["long"])
     asked = {**COSINE, "precision": "bf16", "batch_size": size, "chunk_size": setting.pick(64, 4), **values}
-    _, clock = fit_once(setting, "attention", modernbert(setting), pairs, asked)
+    backbone = _with_attention(modernbert(setting), attention)
+    _, clock = fit_once(setting, "attention", backbone, pairs, asked)
     return rates(clock, modernbert(setting), pairs, size, frozen="lora_rank" in values)
+
+
+def _with_attention(model: Path, name: str) -> Path:
+    """Return a copy of a model, beside it, whose config.json names this implementation of attention."""
+    copy = model.with_name(f"{model.name}-{name}")
+    shutil.copytree(model, copy, dirs_exist_ok=True)
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    (copy / "config.json").write_text(json.dumps(config | {"attn_implementation": name}), encoding="utf-8")
+    return copy
 
 
 def _alone(setting: Setting) -> Iterator[dict[str, Any]]:

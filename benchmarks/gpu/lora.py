@@ -35,7 +35,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     yield attempt("LoRA", lambda: _train(setting, backbone, {}))
     yield attempt(
         "LoRA, activations computed again",
-        lambda: _train(setting, backbone, {"gradient_checkpointing": True}),
+        lambda: _train(setting, backbone, {"args": {"gradient_checkpointing": True}}),
     )
     if not setting.on_gpu:
         yield {"what": "QLoRA", "said": "needs a GPU"}

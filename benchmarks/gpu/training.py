@@ -22,7 +22,8 @@ SHAPES = {"short": 2.6, "long": 4.6}
 COSINE = {"loss": "papers", "in_batch_weight": 0.0, "angle_weight": 0.0, "swap": False}
 """The values of the recipe with which the objective is CoSENT's."""
 
-_SHARED = {"epochs": 1, "learning_rate": 2e-5, "warmup_ratio": 0.1, "weight_decay": 0.01, "seed": 1}
+_SHARED = {"epochs": 1, "learning_rate": 2e-5, "seed": 1}
+_ARGS = {"warmup_ratio": 0.1, "weight_decay": 0.01}
 _SHARED |= {"max_seq_length": CONTEXT, "evals_per_epoch": 1}
 
 
@@ -56,7 +57,7 @@ def fit_once(
     from angle_train import fit
 
     dev = values.get("dev") or write_pairs(setting, setting.pick(64, 36), seed=1)
-    values = {"overwrite": True, **_SHARED, **values, "dev": str(dev)}
+    values = {"overwrite": True, "args": _ARGS, **_SHARED, **values, "dev": str(dev)}
     with watch_steps(setting.device, setting.pick(10, 1)) as clock:
         fitted = fit(
             str(pairs),
@@ -136,8 +137,8 @@ def _stock(setting: Setting, pairs: Path, batch_size: int) -> dict[str, Any]:
         num_train_epochs=_SHARED["epochs"],
         per_device_train_batch_size=batch_size,
         learning_rate=_SHARED["learning_rate"],
-        warmup_steps=_SHARED["warmup_ratio"],
-        weight_decay=_SHARED["weight_decay"],
+        warmup_steps=_ARGS["warmup_ratio"],
+        weight_decay=_ARGS["weight_decay"],
         seed=_SHARED["seed"],
         max_grad_norm=1.0,
         bf16=True,

@@ -83,7 +83,7 @@ def stock(loss_name: str, *, positives_only: bool = False, **arguments: Any) -> 
         select = case.dev is not None
         loss_class = AngleLoss if loss_name == "AngleLoss" else getattr(losses, loss_name)
         with quiet_libraries():
-            args = training_arguments(recipe.training, len(pairs), scratch, model.device, select=select)
+            args = training_arguments(recipe, len(pairs), scratch, model.device, select=select)
             own = partial(_sampler, sources=pairs.sources(), block=recipe.training.source_block)
             args.batch_sampler = BatchSamplers.NO_DUPLICATES if positives_only else own
             trainer = SentenceTransformerTrainer(
@@ -127,8 +127,9 @@ def angle_emb(**loss_kwargs: float) -> Way:
                 write_jsonl(scratch / f"{name}.jsonl", lines)
         model.save(str(scratch / "backbone"), create_model_card=False)
         training, select = recipe.training, case.dev is not None
-        same = ("batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm", "seed")
-        settings = {name: getattr(training, name) for name in same} | {
+        same = {name: getattr(training, name) for name in ("batch_size", "learning_rate", "seed")}
+        same |= {name: recipe.arguments[name] for name in ("warmup_ratio", "weight_decay", "max_grad_norm")}
+        settings = same | {
             "backbone": str(scratch / "backbone"),
             "max_length": training.max_seq_length,
             "epochs": int(training.epochs),

@@ -17,6 +17,12 @@ def rows(examples):
 
 
 @pytest.fixture
+def two_parts(monkeypatch):
+    """Few graded pairs are cut into two parts."""
+    monkeypatch.setattr("angle_train.training.folds.PARTS", 2)
+
+
+@pytest.fixture
 def program():
     """Run `angle-train` with the given arguments; returns exit code, stdout and stderr."""
     return partial(run_here, main)

@@ -173,9 +173,9 @@ class FakeHub:
 
 @pytest.fixture
 def fake_hub(monkeypatch):
-    import angle_train.hub
+    import angle_train.report.hub
 
-    monkeypatch.setattr(angle_train.hub, "HfApi", FakeHub)
+    monkeypatch.setattr(angle_train.report.hub, "HfApi", FakeHub)
     FakeHub.made, FakeHub.uploaded, FakeHub.error = (), {}, None
     return FakeHub
 
@@ -197,7 +197,7 @@ def test_a_tuned_model_goes_to_the_hub_without_what_quotes_pairs(fitted, fake_hu
 
 
 def test_a_backbone_that_was_kept_is_not_pushed(fake_hub, caplog):
-    from angle_train.hub import push
+    from angle_train.report.hub import push
 
     push("folder", "me/model", "backbone")
     assert fake_hub.uploaded == {}
@@ -222,7 +222,7 @@ def test_a_hub_that_refuses_is_said_before_anything_is_trained(fake_hub, tiny_mo
     ],
 )
 def test_a_repository_that_one_cannot_write_to_is_refused_before_anything_is_trained(fake_hub, name, said):
-    from angle_train.hub import check_repository
+    from angle_train.report.hub import check_repository
 
     with pytest.raises(InputError, match=said):
         check_repository(name)

@@ -62,9 +62,9 @@ def test_a_run_embeds_no_text_twice_under_the_same_weights(embedded, files, tiny
     assert embedded.states(both) == 3  # the backbone, and the weights after each of two epochs
 
 
-def test_a_run_without_dev_pairs_embeds_none_twice(embedded, files, tiny_model_dir, tmp_path):
+def test_a_run_without_dev_pairs_embeds_none_twice(embedded, files, tiny_model_dir, tmp_path, two_parts):
     more = {"data": None, "dev": None, "human": files["data"], "test": files["test"], "guard": files["guard"]}
-    values = FAST | {"folds": 2, "keep_general": True}
+    values = FAST | {"keep_general": True}
     fit(run_of(tiny_model_dir, tmp_path / "out", "", values, **more))
     assert embedded.again == {}
 

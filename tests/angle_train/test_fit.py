@@ -85,7 +85,7 @@ def test_finished_run_is_found_and_only_overwritten_on_request(finished, config)
     assert again.report == finished[1].report
     assert fit(replace(config, recipe=replace(config.recipe, description="another name"))).already_finished
     # What leaves the result the same makes no other run.
-    assert fit(changed(config, chunking="fixed", chunk_size=4)).already_finished
+    assert fit(changed(config, chunk_size=4)).already_finished
     told = r"run with different epochs \(5.0 -> 1.0\); .* --overwrite"
     with pytest.raises(InputError, match=told):
         fit(changed(config, epochs=1))
@@ -119,7 +119,7 @@ def test_the_kind_of_labels_chooses_what_the_recipe_leaves_open(config, caplog):
 
 
 def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):
-    fit(changed(config, epochs=1, freeze_embeddings=True))
+    fit(changed(config, epochs=1, frozen_layers="embeddings"))
     outs = map(tuned_weights, (finished[0].out, config.out))
     before, trained, frozen = map(state, (tiny_model_dir, *outs))
     # BERT's own pooler takes no part in mean pooling.

@@ -84,8 +84,8 @@ def test_weights_of_half_precision_are_measured_as_they_are_saved(start, rows, t
 
 
 @pytest.mark.parametrize("values", [{}, LORA | {"learning_rate": 5e-3}])
-def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, values):
-    out, report = start(by_parts=True, **{"folds": 2, "loss": "papers", "epochs": 4} | values)
+def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, values, two_parts):
+    out, report = start(by_parts=True, **{"loss": "papers", "epochs": 4} | values)
     assert [r["pairs"] for r in report["results"]][::3] == ["dev/held out in turn", "test"]
     model = SentenceTransformer(str(tuned_weights(out)), device="cpu")
     assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)

@@ -259,6 +259,7 @@ def test_a_training_that_diverges_stops_and_leaves_the_model_as_it_was(tiny_mode
         ({"pairs": [("a", "b", "c"), ("a",)]}, r"item 2 is \('a',\); give"),
         ({"model": 3}, "int is no SentenceTransformer"),
         ({"learning_rate": 1e-3, "args": {"learning_rate": 1e-4}}, "learning_rate is given twice"),
+        ({"args": {"report_to": "flourish"}}, "--report-to flourish is not installed"),
         ({"quantization": "4bit", "lora_rank": 2}, "quantization is for models that are loaded"),
         ({"epochs": -1}, "epochs"),
     ],
@@ -285,7 +286,7 @@ def test_typed_keywords_and_named_arguments_are_all_options_of_the_command():
     named = inspect.signature(fit).parameters.keys() - {"keywords"}
     options = {field.name for field in dataclasses.fields(FitOptions)} - {"setting"}
     values = {name for section in SECTIONS.values() for name in section.__dataclass_fields__}
-    assert named | FitKeywords.__annotations__.keys() == options | values
+    assert named | FitKeywords.__annotations__.keys() == options | values | {"args"}
 
 
 WRONG = """

@@ -13,8 +13,6 @@ from angle_train.model.pooling import POOLINGS
 from angle_train.objective.terms import SIMILARITIES
 from angle_train.recipe import (
     CHECKPOINT,
-    DROPPED_KEYS,
-    SECTIONS,
     AngleMode,
     BackboneConfig,
     ObjectiveConfig,
@@ -25,6 +23,7 @@ from angle_train.recipe import (
     find_recipe,
     parse_settings,
 )
+from angle_train.trainer_arguments import USUAL_ARGUMENTS
 from angle_train.training.presets import PRESETS
 
 
@@ -42,6 +41,7 @@ def test_default_recipe_spells_out_the_defaults():
         for name in (f.name for f in fields(config) if f.name != "max_seq_length"):
             # What the kind of labels chooses is named, too, but stays open.
             assert f"\n# {name} = " in text if name in PRESETS["papers"] else f"\n{name} = " in text
+    assert all(f"\n{name} = " in text for name in USUAL_ARGUMENTS)
 
 
 def test_recipes_can_name_every_pooling_and_angle_mode():
@@ -83,7 +83,10 @@ def test_recipe_survives_writing_and_reading(
     ("text", "message"),
     [
         ("[objektive]\n", r"unknown section 'objektive', did you mean 'objective'\?"),
-        ("[wheels]\n", r"unknown section 'wheels' \(known: objective, backbone, training, description\)"),
+        (
+            "[wheels]\n",
+            r"unknown section 'wheels' \(known: objective, backbone, training, arguments, description\)",
+        ),
         (
             "[objective]\ncosine_wieght = 1\n",
             r"\[objective\] key 'cosine_wieght', did you mean 'cosine_weight'\?",
@@ -92,7 +95,7 @@ def test_recipe_survives_writing_and_reading(
         ("[training]\nepochs = '3'\n", r"training.epochs: Input should be a valid number, got '3'"),
         ("[training]\nlearning_rate = nan\n", r"learning_rate: Input should be a finite number, got nan"),
         ("[training]\nbatch_size = 2.5\n", r"batch_size: Input should be a valid integer.*, got 2.5"),
-        ("[training]\nscheduler = 'step'\n", r"scheduler: Input should be 'linear', 'cosine' or 'constant'"),
+        ("[training]\nprecision = 'fp8'\n", r"precision: Input should be 'auto', 'fp32', 'bf16' or 'fp16'"),
         (
             "[training]\nmax_seq_length = 1\n",
             r"max_seq_length: Input .* 2 or 'auto', got 1$",
@@ -210,35 +213,3 @@ def test_a_file_that_is_no_text_is_named_in_one_line(tmp_path):
     (tmp_path / "r.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"r\.toml: not a valid TOML file"):
         Recipe.from_toml(tmp_path / "r.toml")
-
-
-def test_a_recipe_of_an_earlier_version_is_read_where_it_says_what_now_always_holds(tmp_path, caplog):
-    path = written(tmp_path, '[objective]\nin_batch_mean = "positives"\n[backbone]\nlora_alpha = 32.0\n')
-    assert Recipe.from_toml(path) == Recipe()
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 2
-    assert said[1].endswith(
-        "recipe.toml: lora_alpha was dropped before 0.1.0 and is always 32.0: it was 32 in every recipe; "
-        "lora_rank and learning_rate do the same; delete it"
-    )
-
-
-@pytest.mark.parametrize("key", DROPPED_KEYS)
-def test_a_dropped_key_is_refused_in_one_line_that_says_why(tmp_path, key):
-    from angle_train import fit, train
-
-    path = written(tmp_path, f"[training]\n{key} = 7.5\n")
-    line = f"{key} was dropped before 0.1.0 and is always .*; delete it"
-    for refused in (
-        lambda: Recipe.from_toml(path),
-        lambda: Recipe().with_overrides({key: DROPPED_KEYS[key][0]}),
-        lambda: parse_settings([f"{key}=1"]),
-        lambda: fit([], backbone="a", out=tmp_path / "out", **{key: 1}),
-        lambda: train("a", [], **{key: 1}),
-    ):
-        with pytest.raises(InputError, match=line):
-            refused()
-
-
-def test_no_recipe_has_a_dropped_key():
-    assert not DROPPED_KEYS.keys() & {f.name for c in SECTIONS.values() for f in fields(c)}

@@ -104,7 +104,7 @@ FITS = {
     ),
     "llm-folds": lambda inputs, voted: (
         "--data", voted / "dataset", "--human", inputs / "human.jsonl", "--test", inputs / "test.jsonl",
-        "--recipe", "opposites", "--epochs", 1, "--set", "folds=2",
+        "--recipe", "opposites", "--epochs", 1,
         "--merge-back", 0, "--max-seq-length", "auto", "--drop-leaks",
     ),
     "llm-dev": lambda inputs, voted: (
@@ -133,7 +133,9 @@ def fitted(run, inputs, backbone, voted):
             done[name] = (out, run("angle_train", "fit", *options))
         return done[name]
 
-    return fit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("angle_train.training.folds.PARTS", 2)  # `llm-folds` trains two models less
+        yield fit
 
 
 # Other processors round otherwise; training carries that on into the weights, the more, the higher the rate.

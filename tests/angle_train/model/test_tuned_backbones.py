@@ -1,5 +1,8 @@
 """Real runs with what a recipe can make of a backbone: families, poolings, prompts, adapters, long texts."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +20,7 @@ from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig, Recipe
 from angle_train.run import fit
+from angle_train.training.arguments import checkpoint_gradients
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {
@@ -120,24 +124,22 @@ def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
 def test_gradient_checkpointing_changes_memory_not_results(run):
     files = []
     for out, flag in (("with", True), ("without", False)):
-        config, _ = run(out=out, gradient_checkpointing=flag)
+        config, _ = run(out=out, args={"gradient_checkpointing": flag})
         files.append(SentenceTransformer(str(config.out), device="cpu").state_dict())
     for name, weights in files[0].items():
         torch.testing.assert_close(weights, files[1][name], rtol=0, atol=1e-6)
-    model = load_for_training(config.backbone, BackboneConfig(gradient_checkpointing=True), device="cpu")
+    model = load_for_training(config.backbone, BackboneConfig(), device="cpu")
+    checkpoint_gradients(model, Recipe(arguments={"gradient_checkpointing": True}))
     assert model.transformers_model.is_gradient_checkpointing
 
 
-def test_attention_is_the_one_asked_for(tiny_model_dir):
+def test_attention_is_the_one_that_the_checkpoint_names(tiny_model_dir, tmp_path):
+    directory = shutil.copytree(tiny_model_dir, tmp_path / "model")
+    settings = json.loads((directory / "config.json").read_text())
     for name in ("eager", "sdpa"):
-        model = load_for_training(str(tiny_model_dir), BackboneConfig(attention=name), device="cpu")
+        (directory / "config.json").write_text(json.dumps(settings | {"attn_implementation": name}))
+        model = load_for_training(str(directory), BackboneConfig(), device="cpu")
         assert model.transformers_model.config._attn_implementation == name
-    with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*[Ff]lash"):
-        load_for_training(
-            str(tiny_model_dir), BackboneConfig(attention="flash_attention_2", lora_rank=2), device="cpu"
-        )
-    with pytest.raises(ValueError, match=r"flash_attention_2 computes in half precision only; set lora_rank"):
-        BackboneConfig(attention="flash_attention_2")
 
 
 def test_the_first_token_of_a_causal_model_is_not_read(tmp_path):

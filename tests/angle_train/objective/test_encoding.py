@@ -12,6 +12,7 @@ from train_runs import pair_set
 
 from angle_train.objective.loss import CombinedLoss, encode_cached, sparse_lookups
 from angle_train.recipe import Recipe, TrainingConfig
+from angle_train.training import trainer
 from angle_train.training.presets import settle
 from angle_train.training.trainer import DevEvaluator, train
 
@@ -253,7 +254,9 @@ def test_frozen_embeddings_are_left_alone(tiny_model):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tiny_model_dir, tmp_path):
+def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(
+    tiny_model_dir, tmp_path, monkeypatch
+):
     texts = ["disk " * n for n in (1, 2, 3, 40, 41, 42)], ["node " * n for n in (2, 1, 4, 40, 42, 45)]
     pairs = pair_set(list(zip(*texts, strict=True)), [1.0, 0.0, 0.5, 0.8, 0.2, 0.0])
     ends, seen = {}, []
@@ -264,9 +267,8 @@ def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tin
                 module.p = 0.0
         weight = model.transformers_model.get_input_embeddings().weight
         weight.register_hook(lambda grad: seen.append(grad.is_sparse))
-        config = TrainingConfig(
-            epochs=2, batch_size=6, evals_per_epoch=1, chunking=chunking, learning_rate=1e-3
-        )
+        monkeypatch.setattr(trainer, "choose_chunking", lambda model, way=chunking: way)
+        config = TrainingConfig(epochs=2, batch_size=6, evals_per_epoch=1, learning_rate=1e-3)
         train(
             model,
             pairs,

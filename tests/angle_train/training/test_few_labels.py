@@ -37,15 +37,15 @@ SHORT = {
     "batch_size": 16,
     "learning_rate": 2e-3,
     "evals_per_epoch": 1,
-    "folds": 2,
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _no_figures():
-    """Leave out the HTML report, whose figures take longer than the training."""
+def _short():
+    """Two parts; and no HTML report, whose figures take longer than the training."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit_module, "write_fit_page", lambda *given: None)
+        patch.setattr(cross_fitting, "PARTS", 2)
         yield
 
 

@@ -109,7 +109,7 @@ def test_each_text_passes_through_them_once_and_without_dropout(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"gradient_cache": True}, {"lora_rank": 4}, {"gradient_checkpointing": True}]
+    "values", [{}, {"gradient_cache": True}, {"lora_rank": 4}, {"args": {"gradient_checkpointing": True}}]
 )
 def test_a_cut_off_run_ends_in_the_same_weights(values, rows, tmp_path):
     model = checkpoint("bert", tmp_path / "model")

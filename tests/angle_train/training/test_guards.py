@@ -182,9 +182,9 @@ def test_a_run_that_harms_a_guard_saves_no_harmful_weights(config):
         assert "Tuning surely costs more than --guard-loss 1 elsewhere" in report.verdict.advice
 
 
-def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp_path):
+def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp_path, two_parts):
     data = [write(tmp_path / "machine.jsonl", now(turned(rows)))]
-    by_parts = replace(changed(config, folds=2), dev=(), human=config.data, data=data)
+    by_parts = replace(config, dev=(), human=config.data, data=data)
     assert fit(changed(by_parts, guard_loss=100.0)).report.kept == "tuned"
     report = fit(replace(by_parts, overwrite=True)).report
     assert (report.kept, report.details["choice"]["refused"]) == ("backbone", True)

@@ -11,7 +11,7 @@ from train_runs import run_of, same_weights, saved_score, turned, write
 from angle_train.run import fit
 
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
-HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}
+HOT = {"learning_rate": 0.02, "args": {"lr_scheduler_type": "constant"}}
 
 
 @pytest.fixture

@@ -48,7 +48,9 @@ def test_few_pairs_of_an_llm_train_for_more_epochs(kind, pairs, epochs):
     recipe = Recipe().with_overrides({"loss": kind, "batch_size": 64})
     settled = settle(recipe, pairs_of([0.0, 0.3, 1.0] * (pairs // 3)))
     assert settled.training.epochs == epochs
-    accumulated = settle(recipe.with_overrides({"gradient_accumulation": 2}), pairs_of([0.0, 0.3, 1.0] * 100))
+    accumulated = settle(
+        recipe.with_overrides({"args": {"gradient_accumulation_steps": 2}}), pairs_of([0.0, 0.3, 1.0] * 100)
+    )
     assert accumulated.training.epochs == (3 if kind == "graded" else 20)
     assert settle(recipe.with_overrides({"epochs": 2}), pairs_of([0.0, 1.0])).training.epochs == 2
 

@@ -20,8 +20,7 @@ PEAK = {
     "learning_rate": 0.02,
     "evals_per_epoch": 1,
     "patience": 2,
-    "scheduler": "constant",
-    "warmup_ratio": 0.0,
+    "args": {"lr_scheduler_type": "constant_with_warmup", "warmup_ratio": 0.0},
 }
 
 

@@ -32,10 +32,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 SETTINGS = [
-    {"epochs": 3.0}, {"batch_size": 2}, {"learning_rate": 3e-3}, {"warmup_ratio": 0.9}, {"weight_decay": 0.9},
-    {"scheduler": "constant"}, {"seed": 7}, {"gradient_accumulation": 2}, {"max_grad_norm": 1e-3},
+    {"epochs": 3.0}, {"batch_size": 2}, {"learning_rate": 3e-3}, {"args": {"warmup_ratio": 0.9}},
+    {"args": {"weight_decay": 0.9}}, {"args": {"lr_scheduler_type": "constant_with_warmup"}}, {"seed": 7},
+    {"args": {"gradient_accumulation_steps": 2}}, {"args": {"max_grad_norm": 1e-3}},
+    {"args": {"adam_beta2": 0.5}},
     {"precision": "bf16"}, {"positive_score": 0.95}, {"negative_score": 0.35}, {"isp": "none"},
-    {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"freeze_embeddings": True},
+    {"swap": True}, {"transitive": True}, {"prompt": "query: "}, {"frozen_layers": "embeddings"},
     {"source_block": 2}, {"matryoshka_dims": [8]}, {"angle_mode": "published"},
     {"human": True},
 ]  # fmt: skip
@@ -107,7 +109,7 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
     monkeypatch.setattr(arguments, "SentenceTransformerTrainingArguments", Several)
     assert (
         training_arguments(
-            TrainingConfig(epochs=1, learning_rate=1e-3), 100, tmp_path, torch.device("cpu")
+            Recipe(training=TrainingConfig(epochs=1, learning_rate=1e-3)), 100, tmp_path, torch.device("cpu")
         ).n_gpu
         == 1
     )
@@ -130,11 +132,11 @@ def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_
     pairs = few_pairs()
     # Trained on the opposite, the first evaluation is the best one.
     opposite = replace(pairs, score=1 - pairs.score)
-    training = TrainingConfig(
-        epochs=3, batch_size=4, evals_per_epoch=1, learning_rate=0.02, scheduler="constant", swap=False
-    )
+    training = TrainingConfig(epochs=3, batch_size=4, evals_per_epoch=1, learning_rate=0.02, swap=False)
     evaluator = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl")
-    recipe = settle(Recipe(ObjectiveConfig(loss="papers"), training=training), few_pairs())
+    constant = {"lr_scheduler_type": "constant_with_warmup"}
+    recipe = Recipe(ObjectiveConfig(loss="papers"), training=training, arguments=constant)
+    recipe = settle(recipe, few_pairs())
     done = train(tiny_model, opposite, recipe, tmp_path, evaluator=evaluator)
     scores, measured = [point["dev"] for point in done.curve], evaluator.measured()
     assert scores.index(max(scores)) == done.best_step - 1 < 2
@@ -186,21 +188,14 @@ def test_dev_sets_are_averaged_not_merged(tiny_model):
 
 
 @pytest.mark.parametrize(
-    ("chunking", "device", "processes", "threads", "chosen"),
-    [
-        ("auto", "cpu", 1, 1, "adaptive"),
-        ("auto", "cuda", 1, 1, "fixed"),
-        ("auto", "cpu", 2, 1, "fixed"),
-        ("auto", "cpu", 1, 2, "fixed"),
-        ("adaptive", "cuda", 1, 1, "adaptive"),
-        ("fixed", "cpu", 1, 1, "fixed"),
-    ],
+    ("device", "processes", "threads", "chosen"),
+    [("cpu", 1, 1, "adaptive"), ("cuda", 1, 1, "fixed"), ("cpu", 2, 1, "fixed"), ("cpu", 1, 2, "fixed")],
 )
-def test_auto_is_adaptive_for_one_thread_of_a_cpu(monkeypatch, chunking, device, processes, threads, chosen):
+def test_chunks_are_adaptive_for_one_thread_of_a_cpu(monkeypatch, device, processes, threads, chosen):
     monkeypatch.setenv("WORLD_SIZE", str(processes))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     model = SimpleNamespace(device=torch.device(device))
-    assert choose_chunking(model, TrainingConfig(chunking=chunking)) == chosen
+    assert choose_chunking(model) == chosen
 
 
 def test_the_last_evaluation_has_a_loss_of_its_own(tiny_model, tmp_path, caplog):

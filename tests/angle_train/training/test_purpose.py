@@ -4,8 +4,8 @@ import pytest
 from train_runs import write
 
 from angle_data.errors import InputError
-from angle_train.purpose import choose_recipe
 from angle_train.recipe import Recipe, find_recipe
+from angle_train.training.purpose import choose_recipe
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,139 @@
+"""Keys that recipes had once: files and runs of earlier versions that name them stay readable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from angle_data.errors import InputError
+
+DROPPED_KEYS: Mapping[str, tuple[object, str]] = {
+    "in_batch_mean": ("positives", "the mean over all pairs was no better (benchmarks/log/objectives.md)"),
+    "lora_alpha": (32.0, "it was 32 in every recipe; lora_rank and learning_rate do the same"),
+    "human_weight": (1.0, "no gain was ever measured; give the other rows a weight below 1"),
+    "teacher_weight": (1.0, "no other value was ever measured (benchmarks/log/teacher.md)"),
+    "attention": ("auto", "transformers chooses, or attn_implementation in the checkpoint's config.json"),
+    "chunking": ("auto", "the faster way is known for each machine (benchmarks/log/adaptive-chunks.md)"),
+    "folds": (5, "no other number was ever measured"),
+}
+"""Keys that recipes had once -> the value that now holds for every run, and why there is no other.
+
+Recipes and runs of earlier versions that name them with that value stay readable. With another one they
+cannot be run again, and one line says so.
+"""
+
+MOVED_KEYS: Mapping[str, str] = {
+    "weight_decay": "weight_decay",
+    "max_grad_norm": "max_grad_norm",
+    "scheduler": "lr_scheduler_type",
+    "warmup_ratio": "warmup_ratio",
+    "gradient_accumulation": "gradient_accumulation_steps",
+    "gradient_checkpointing": "gradient_checkpointing",
+}
+"""Keys that recipes had once -> the library's name for it, which stands under `[arguments]`.
+
+A recipe of an earlier version is read as if it had the new name; a run of one goes on.
+"""
+FREEZE_EMBEDDINGS = "freeze_embeddings"
+"""A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
+_FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
+_CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
+
+
+def today(tables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the tables of a recipe as they are written today, and a line on each key of an earlier version.
+
+    Raises:
+        InputError: A dropped key has another value than now holds, or a moved one is given twice.
+    """
+    found, lines = dict(tables), list[str]()
+    for section, part in tables.items():
+        if section == "arguments" or not isinstance(part, Mapping):
+            continue
+        moved = {key: part[key] for key in part if key in MOVED_KEYS}
+        lines += [dropped_key_line(key) for key in part if key in DROPPED_KEYS]
+        lines += [f"{moved_key_line(key)}; it is read as if it stood there" for key in moved]
+        kept = {key: value for key, value in part.items() if key not in MOVED_KEYS}
+        found[section] = _without_dropped(kept)
+        if moved:
+            found["arguments"] = _with_moved(found.get("arguments", {}), moved)
+        if FREEZE_EMBEDDINGS in part:
+            lines.append(f"{_FREEZES}; it is read as if it did")
+            frozen = found[section].pop(FREEZE_EMBEDDINGS)
+            backbone = found.get("backbone", {})
+            found["backbone"] = backbone | {
+                "frozen_layers": _frozen(frozen, backbone.get("frozen_layers", 0))
+            }
+    return found, lines
+
+
+def _frozen(embeddings: object, layers: object) -> object:
+    """Return what `frozen_layers` is today; with a layer, the embeddings were frozen in any case."""
+    return "embeddings" if embeddings is True and not layers else layers
+
+
+def _with_moved(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with those of an earlier version among them."""
+    renamed = {MOVED_KEYS[key]: _value_today(key, value) for key, value in moved.items()}
+    if twice := sorted(renamed.keys() & arguments.keys()):
+        raise InputError(f"{twice[0]} is given twice, by its former name too; leave that out")
+    return {**arguments, **renamed}
+
+
+def _value_today(key: str, value: Any) -> Any:
+    return _CONSTANT.get(value, value) if key == "scheduler" else value
+
+
+def _without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without dropped keys; one with another value than now holds is an InputError."""
+    for key, (value, _) in DROPPED_KEYS.items():
+        if values.get(key, value) != value:
+            raise InputError(f"{dropped_key_line(key)} (got {values[key]!r})")
+    return {key: value for key, value in values.items() if key not in DROPPED_KEYS}
+
+
+def dropped_key_line(key: str) -> str:
+    """Return in a line that a key was dropped, why, and what to do."""
+    always, why = DROPPED_KEYS[key]
+    return f"{key} was dropped before 0.1.0 and is always {json.dumps(always)}: {why}; delete it"
+
+
+def moved_key_line(key: str) -> str:
+    """Return in a line where a key went."""
+    name = MOVED_KEYS[key]
+    elsewhere = f"--set arguments.{name}=…, in Python args={{'{name}': …}}"
+    return f"{key} moved: write {name} under [arguments] ({elsewhere})"
+
+
+def refuse_dropped(names: Iterable[str]) -> None:
+    """Raise an InputError if one of the names is a key of earlier versions."""
+    for name in names:
+        if name in DROPPED_KEYS:
+            raise InputError(dropped_key_line(name))
+        if name in MOVED_KEYS:
+            raise InputError(moved_key_line(name))
+        if name == FREEZE_EMBEDDINGS:
+            raise InputError(_FREEZES)
+
+
+def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return what decided a run of an earlier version, by today's names.
+
+    Left out are dropped keys whose value now always holds, and the note of `train` that no training arguments
+    were given beside the recipe, which has them now.
+    """
+    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()} | {"args": "[]"}
+    counts = {part: value for part, value in fingerprint.items() if always.get(part) != value}
+    if FREEZE_EMBEDDINGS in counts:
+        frozen, layers = (
+            json.loads(counts.pop(FREEZE_EMBEDDINGS)),
+            json.loads(counts.get("frozen_layers", "0")),
+        )
+        counts["frozen_layers"] = json.dumps(_frozen(frozen, layers))
+    return {
+        MOVED_KEYS.get(part, part): json.dumps(_value_today(part, json.loads(value)))
+        if part in MOVED_KEYS
+        else value
+        for part, value in counts.items()
+    }

@@ -1,0 +1,202 @@
+"""Settings of the library's trainer in a recipe: by its names, checked, and a part of the run's identity."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from train_runs import run_of, write
+
+from angle_data.errors import InputError
+from angle_train import fit
+from angle_train import run as fit_module
+from angle_train.recipe import Recipe, parse_settings
+from angle_train.trainer_arguments import REFUSED, USUAL_ARGUMENTS
+from angle_train.training.arguments import training_arguments
+from angle_train.training.presets import PRESETS
+
+FAST = {"loss": "graded", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+
+
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch):
+    """Leave out the HTML report, whose figures take longer than the training."""
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *given: None)
+
+
+@pytest.fixture
+def pairs(rows, tmp_path):
+    return write(tmp_path / "pairs.jsonl", rows[:32])
+
+
+def settled(**arguments):
+    return Recipe(arguments=arguments).with_overrides(PRESETS["papers"])
+
+
+def given_to_the_trainer(tmp_path, **arguments):
+    return training_arguments(settled(**arguments), 1000, tmp_path, torch.device("cpu"))
+
+
+def test_arguments_reach_the_trainer_and_the_usual_ones_need_not_be_said(tmp_path):
+    usual = given_to_the_trainer(tmp_path)
+    assert (usual.weight_decay, usual.max_grad_norm, usual.lr_scheduler_type) == (0.01, 1.0, "linear")
+    assert (usual.warmup_steps, usual.gradient_accumulation_steps) == (0.1, 1)
+    other = given_to_the_trainer(tmp_path, weight_decay=0.2, optim="sgd", adam_beta1=0.8, warmup_ratio=0.3)
+    assert (other.weight_decay, other.optim, other.adam_beta1, other.warmup_steps) == (0.2, "sgd", 0.8, 0.3)
+
+
+def test_a_recipe_with_arguments_survives_writing_and_reading(tmp_path):
+    path = tmp_path / "recipe.toml"
+    recipe = Recipe().with_overrides(
+        {
+            "args": {
+                "optim": "adafactor",
+                "lr_scheduler_kwargs": {"min_lr": 1e-6},
+                "weight_decay": 1,
+                "project": None,
+            }
+        }
+    )
+    path.write_text(recipe.to_toml_text(), encoding="utf-8")
+    assert Recipe.from_toml(path) == recipe
+    other = Recipe(
+        arguments={"lr_scheduler_kwargs": {"min_lr": 1e-6}, "optim": "adafactor", "weight_decay": 1.0}
+    )
+    assert other.to_toml_text() == recipe.to_toml_text()  # equal recipes have equal texts
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("weight_decay", "much", r"weight_decay: Input should be a valid number, got 'much'"),
+        ("weight_decay", -1, r"weight_decay: Input should be greater than or equal to 0, got -1"),
+        (
+            "gradient_accumulation_steps",
+            0,
+            r"gradient_accumulation_steps: Input should be greater than or eq",
+        ),
+        ("adam_beta1", "high", r"adam_beta1: Input should be a valid number, got 'high'"),
+        ("wieght_decay", 0.1, r"unknown argument 'wieght_decay', did you mean 'weight_decay'\?"),
+        ("flourish", 1, r"unknown argument 'flourish', which the library's trainer has not"),
+        ("seed", 1, r"seed cannot be set here: write seed under \[training\]"),
+        ("num_train_epochs", 1, r"num_train_epochs cannot be set here: write epochs under \[training\]"),
+        ("bf16", True, r"bf16 cannot be set here: write precision under \[training\]"),
+        ("save_steps", 10, r"save_steps cannot be set here: evals_per_epoch says when"),
+        ("max_steps", 10, r"max_steps cannot be set here: write epochs"),
+        ("output_dir", "here", r"output_dir cannot be set here: nothing follows from it"),
+    ],
+)
+def test_what_a_recipe_cannot_have_is_one_line(tmp_path, name, value, said):
+    path = tmp_path / "recipe.toml"
+    path.write_text(f"[arguments]\n{name} = {str(value).lower() if value is True else repr(value)}\n")
+    with pytest.raises(InputError, match=rf"^{path}: \[arguments\] {said}") as caught:
+        Recipe.from_toml(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=said):
+        Recipe().with_overrides(parse_settings([f"arguments.{name}={value}"]))
+
+
+def test_all_that_is_refused_is_a_name_of_the_library():
+    known = training_arguments.__globals__["SentenceTransformerTrainingArguments"].__dataclass_fields__
+    assert set(REFUSED) <= known.keys()
+    assert set(USUAL_ARGUMENTS) <= known.keys()
+
+
+def test_the_usual_arguments_are_checked_without_the_library():
+    code = (
+        "import sys\n"
+        "from angle_train.recipe import Recipe, find_recipe, parse_settings\n"
+        "for name in ('default', 'paper-nli-llama'):\n"
+        "    recipe = Recipe.from_toml(find_recipe(name))\n"
+        "    recipe.with_overrides(parse_settings(['arguments.weight_decay=1']))\n"
+        "assert not {'torch', 'transformers', 'sentence_transformers'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_value_that_the_trainer_refuses_is_one_line_before_anything_is_measured(
+    tiny_model_dir, tmp_path, pairs, monkeypatch
+):
+    monkeypatch.setattr(fit_module, "measure_base_model", lambda *given: pytest.fail("measured"))
+    run = run_of(tiny_model_dir, tmp_path / "out", pairs, FAST | {"args": {"lr_scheduler_type": "step"}})
+    with pytest.raises(InputError, match=r"^\[arguments\] the trainer refuses them: step is not a valid"):
+        fit_module.fit(run)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The arguments of each trainer that trains."""
+    found, train = [], SentenceTransformerTrainer.train
+
+    def noted(self, *given, **more):
+        found.append(self.args)
+        return train(self, *given, **more)
+
+    monkeypatch.setattr(SentenceTransformerTrainer, "train", noted)
+    return found
+
+
+def test_arguments_of_a_recipe_and_of_the_caller_meet_in_the_run(tiny_model_dir, tmp_path, pairs, seen):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[arguments]\nweight_decay = 0.2\nadam_beta2 = 0.9\n")
+    given = {"backbone": str(tiny_model_dir), "dev": pairs, "out": tmp_path / "out", "recipe": recipe}
+    given |= {"device": "cpu", **FAST}
+    args = {"weight_decay": 0.3, "max_grad_norm": 2.0}
+    fitted = fit(pairs, args=args, **given)
+    (trained,) = seen
+    assert (trained.weight_decay, trained.adam_beta2, trained.max_grad_norm) == (0.3, 0.9, 2.0)
+    written = Recipe.from_toml(fitted.path / "recipe.toml").arguments
+    assert args.items() <= written.items() == fitted.report.recipe["arguments"].items()
+    assert fit(pairs, args=args, **given).already_finished
+    assert fit(pairs, **given | {"recipe": fitted.path / "recipe.toml"}).already_finished
+    with pytest.raises(InputError, match=r"run with different weight_decay \(0.3 -> 0.2\), max_grad_norm"):
+        fit(pairs, **given)
+    assert len(seen) == 1
+
+
+def test_training_arguments_of_the_library_are_taken_by_fit(tiny_model_dir, tmp_path, pairs, seen):
+    arguments = training_arguments(settled(), 10, tmp_path, torch.device("cpu"))
+    arguments = type(arguments)(
+        str(tmp_path / "elsewhere"), num_train_epochs=1, learning_rate=1e-3, warmup_steps=0.25, adam_beta1=0.8
+    )
+    given = {"backbone": str(tiny_model_dir), "dev": pairs, "device": "cpu", "loss": "graded"}
+    fitted = fit(pairs, args=arguments, out=tmp_path / "out", **given)
+    (trained,) = seen
+    assert (trained.num_train_epochs, trained.learning_rate, trained.adam_beta1) == (1, 1e-3, 0.8)
+    assert fitted.report.recipe["training"]["epochs"] == 1
+    assert fitted.report.recipe["arguments"]["warmup_ratio"] == 0.25
+    with pytest.raises(InputError, match="args: max_steps cannot be set here: give epochs"):
+        fit(pairs, args={"max_steps": 3}, out=tmp_path / "other", **given)
+    with pytest.raises(InputError, match="learning_rate is given twice, by its name and in args"):
+        fit(pairs, args=arguments, learning_rate=1e-4, out=tmp_path / "other", **given)
+    with pytest.raises(
+        InputError, match=r"args: optim_args cannot be set here: a recipe .* cannot hold a object"
+    ):
+        fit(pairs, args={"optim_args": object()}, out=tmp_path / "other", **given)
+
+
+def test_activations_are_computed_again_only_where_the_backbone_can(
+    tiny_model_dir, tmp_path, pairs, monkeypatch
+):
+    monkeypatch.setattr(fit_module, "measure_base_model", lambda *given: pytest.fail("measured"))
+    transformer = type(SentenceTransformer(str(tiny_model_dir), device="cpu").transformers_model)
+    monkeypatch.setattr(transformer, "supports_gradient_checkpointing", False)
+    run = run_of(tiny_model_dir, tmp_path / "out", pairs, FAST | {"args": {"gradient_checkpointing": True}})
+    with pytest.raises(InputError, match="this backbone does not support gradient_checkpointing; set it to"):
+        fit_module.fit(run)
+
+
+def test_a_projects_arguments_and_those_of_the_call_meet(tiny_model_dir, tmp_path, pairs, seen):
+    class Project:
+        folder = tmp_path
+
+        def options_of(self, command):
+            settings = ["arguments.weight_decay=0.2", "arguments.max_grad_norm=3.0"]
+            settings += ["loss=graded", "evals_per_epoch=1"]
+            options = {"data": [pairs], "dev": [pairs], "backbone": str(tiny_model_dir), "set": settings}
+            return options | {"epochs": 1.0, "batch_size": 16, "device": "cpu"}
+
+    fit(Project(), args={"weight_decay": 0.3})
+    (trained,) = seen
+    assert (trained.weight_decay, trained.max_grad_norm) == (0.3, 3.0)
