@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from ast import literal_eval
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from angle_data.errors import InputError
@@ -38,39 +40,48 @@ A recipe of an earlier version is read as if it had the new name; a run of one g
 FREEZE_EMBEDDINGS = "freeze_embeddings"
 """A key that recipes had once: `frozen_layers` says the same, as the least of what can be frozen."""
 _FREEZES = f'{FREEZE_EMBEDDINGS} moved: frozen_layers = "embeddings" under [backbone] says so now'
+_SECTIONS = ("objective", "backbone", "training")
 _CONSTANT = {"constant": "constant_with_warmup"}  # what `scheduler` called the library's second
 
 
 def today(tables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the tables of a recipe as they are written today, and a line on each key of an earlier version.
 
+    What is no table, or no value that such a key ever had, stays as it is: the recipe refuses it.
+
     Raises:
         InputError: A dropped key has another value than now holds, or a moved one is given twice.
     """
     found, lines = dict(tables), list[str]()
-    for section, part in tables.items():
-        if section == "arguments" or not isinstance(part, Mapping):
-            continue
-        moved = {key: part[key] for key in part if key in MOVED_KEYS}
+    sections = [name for name, part in tables.items() if name in _SECTIONS and isinstance(part, Mapping)]
+    for name in sections:
+        part = tables[name]
+        moved = {key: value for key, value in part.items() if key in MOVED_KEYS and name != "objective"}
         lines += [dropped_key_line(key) for key in part if key in DROPPED_KEYS]
         lines += [f"{moved_key_line(key)}; it is read as if it stood there" for key in moved]
-        kept = {key: value for key, value in part.items() if key not in MOVED_KEYS}
-        found[section] = _without_dropped(kept)
-        if moved:
-            found["arguments"] = _with_moved(found.get("arguments", {}), moved)
-        if FREEZE_EMBEDDINGS in part:
+        kept = {key: value for key, value in part.items() if key not in (*moved, FREEZE_EMBEDDINGS)}
+        found[name] = _without_dropped(kept)
+        if moved and isinstance(arguments := found.get("arguments", {}), Mapping):
+            found["arguments"] = _with_moved(arguments, moved)
+    for name in sections:  # after all of them: what it says stands in another one today
+        if FREEZE_EMBEDDINGS in tables[name]:
             lines.append(f"{_FREEZES}; it is read as if it did")
-            frozen = found[section].pop(FREEZE_EMBEDDINGS)
-            backbone = found.get("backbone", {})
-            found["backbone"] = backbone | {
-                "frozen_layers": _frozen(frozen, backbone.get("frozen_layers", 0))
-            }
+            frozen = _truth(tables[name][FREEZE_EMBEDDINGS])
+            if isinstance(backbone := found.get("backbone", {}), Mapping):
+                layers = _frozen(frozen, backbone.get("frozen_layers", 0))
+                found["backbone"] = {**backbone, "frozen_layers": layers}
     return found, lines
 
 
-def _frozen(embeddings: object, layers: object) -> object:
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{FREEZE_EMBEDDINGS}: write true or false, got {value!r}; {_FREEZES}")
+    return value
+
+
+def _frozen(embeddings: bool, layers: object) -> object:
     """Return what `frozen_layers` is today; with a layer, the embeddings were frozen in any case."""
-    return "embeddings" if embeddings is True and not layers else layers
+    return "embeddings" if embeddings and not layers else layers
 
 
 def _with_moved(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +93,7 @@ def _with_moved(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> dict[
 
 
 def _value_today(key: str, value: Any) -> Any:
-    return _CONSTANT.get(value, value) if key == "scheduler" else value
+    return _CONSTANT.get(value, value) if key == "scheduler" and isinstance(value, str) else value
 
 
 def _without_dropped(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,11 +131,15 @@ def refuse_dropped(names: Iterable[str]) -> None:
 def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """Return what decided a run of an earlier version, by today's names.
 
-    Left out are dropped keys whose value now always holds, and the note of `train` that no training arguments
-    were given beside the recipe, which has them now.
+    Left out are dropped keys whose value now always holds. What `train` noted of training arguments beside
+    the recipe stands in the recipe now, each by its name.
     """
-    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()} | {"args": "[]"}
+    always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
     counts = {part: value for part, value in fingerprint.items() if always.get(part) != value}
+    with suppress(ValueError, SyntaxError):  # an object that has no literal: then these are two runs
+        noted = literal_eval(counts.get("args", "[]"))
+        counts.pop("args", None)
+        counts |= {name: json.dumps(value) for name, value in noted}
     if FREEZE_EMBEDDINGS in counts:
         frozen, layers = (
             json.loads(counts.pop(FREEZE_EMBEDDINGS)),

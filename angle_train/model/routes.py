@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
@@ -40,7 +42,8 @@ def tie_equal_routes(model: SentenceTransformer) -> bool:
 
     Two encoders that begin with the same weights would drift apart in training, and the same text would no
     longer be one point as a query and as a document (benchmarks/log/router.md). Routes that differ are left
-    alone. A saved model with shared modules has them in one folder, and opens so again.
+    alone, and so are those of which only one is to be trained. The modules of the later one leave the model.
+    A saved model with shared modules has them in one folder, and opens so again.
     """
     router = router_of(model)
     if router is None:
@@ -66,13 +69,25 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def _settings(module: Any) -> tuple[object, ...]:
-    """Return what decides beside the weights what a module does."""
+    """Return what decides beside the weights what a module does, and which of these are trained."""
     settings = module.get_config_dict() if hasattr(module, "get_config_dict") else None
     network: Any = getattr(module, "model", None)
     shape = network.config.to_dict() if hasattr(network, "config") else None
-    tokenizer: Any = getattr(module, "tokenizer", None)
-    vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
-    return type(module), settings, shape, vocabulary, getattr(module, "max_seq_length", None)
+    trained = [(name, value.requires_grad) for name, value in module.named_parameters()]
+    length = getattr(module, "max_seq_length", None)
+    return type(module), settings, shape, trained, length, _rules(getattr(module, "tokenizer", None))
+
+
+def _rules(tokenizer: Any) -> object:
+    """Return what decides how a tokenizer cuts a text; one that does not say is equal to none but itself."""
+    if tokenizer is None:
+        return None
+    reader = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(reader, "to_str"):
+        return tokenizer
+    state = {"truncation", "padding"}  # of the last call
+    rules = {part: value for part, value in json.loads(reader.to_str()).items() if part not in state}
+    return rules, *(getattr(tokenizer, f"{end}_side", None) for end in state)
 
 
 def _same_weights(first: Any, second: Any) -> bool:
@@ -81,3 +96,18 @@ def _same_weights(first: Any, second: Any) -> bool:
         value.shape == others[name].shape and bool((value == others[name]).all())
         for name, value in own.items()
     )
+
+
+def check_routes_of(checkpoint: Path, model: SentenceTransformer) -> None:
+    """Raise an InputError if a run cut off earlier trained routes apart that are one here, or the reverse."""
+    router, file = router_of(model), next(checkpoint.rglob("router_config.json"), None)
+    if router is None or file is None:
+        return
+    routes: Any = router.sub_modules
+    structure = json.loads(file.read_text(encoding="utf-8"))["structure"]
+    there = {name for modules in structure.values() for name in modules}
+    if len(there) != len({id(module) for route in routes.values() for module in route}):
+        raise InputError(
+            f"{checkpoint}: the run that was cut off here trained equal routes apart, as earlier versions "
+            "did; start anew (--overwrite), or take another folder"
+        )

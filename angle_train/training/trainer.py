@@ -40,6 +40,7 @@ from angle_train.evaluation.known import KnownVectors
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
 from angle_train.model.roles import options_by_role, transformers_of
+from angle_train.model.routes import check_routes_of
 from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.kept import Kept
 from angle_train.objective.loss import CombinedLoss, sparse_lookups
@@ -314,6 +315,8 @@ def train(
     if None in (config.epochs, config.learning_rate):
         raise ValueError("settle the recipe first, see training.presets")
     options = options or TrainOptions()
+    if resume:
+        check_routes_of(resume, model)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     end = Schedule(recipe, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):

@@ -89,6 +89,7 @@ def test_a_moved_key_is_refused_elsewhere_in_one_line_that_says_where_it_went(tm
     [
         ("[training]\nfreeze_embeddings = true\n", "embeddings"),
         ("[training]\nfreeze_embeddings = false\n[backbone]\npooling = 'cls'\n", 0),
+        ("[training]\nfreeze_embeddings = true\n[backbone]\npooling = 'cls'\n", "embeddings"),
         ("[backbone]\nfrozen_layers = 2\n[training]\nfreeze_embeddings = true\n", 2),
     ],
 )
@@ -99,6 +100,22 @@ def test_frozen_embeddings_of_an_earlier_version_are_the_least_that_is_frozen(tm
     assert 'frozen_layers = "embeddings" under [backbone] says so now; it is read as if it did' in caplog.text
     with pytest.raises(InputError, match=r'^freeze_embeddings moved: frozen_layers = "embeddings" under'):
         parse_settings(["freeze_embeddings=true"])
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("[training]\nfreeze_embeddings = 'yes'\n", "freeze_embeddings: write true or false, got 'yes'"),
+        ("arguments = 3\n[training]\nweight_decay = 0.1\n", "arguments: "),
+        ("backbone = 3\n[training]\nfreeze_embeddings = true\n", "backbone: "),
+        ("[training]\nscheduler = ['cosine']\n", "lr_scheduler_type"),
+        ("[objective]\nweight_decay = 0.1\n", "unknown .objective. key 'weight_decay'"),
+    ],
+)
+def test_what_no_earlier_version_took_is_refused_in_one_line(tmp_path, said, problem):
+    with pytest.raises(InputError, match=problem) as refused:
+        Recipe.from_toml(written(tmp_path, said))
+    assert "\n" not in str(refused.value)
 
 
 def test_no_recipe_has_a_key_of_earlier_versions():
@@ -114,6 +131,8 @@ def test_a_run_of_an_earlier_version_is_the_run_that_it_would_be_today():
     now = {"seed": "42", "lr_scheduler_type": '"constant_with_warmup"', "gradient_accumulation_steps": "1"}
     assert parts_that_count(before) == now | {"weight_decay": "0.01"}
     assert parts_that_count({"folds": "2"}) == {"folds": "2"}
+    assert parts_that_count({"args": "[('adam_beta1', 0.8)]"}) == {"adam_beta1": "0.8"}
+    assert parts_that_count({"args": "[('optim', <Optim.SGD>)]"}) == {"args": "[('optim', <Optim.SGD>)]"}
     frozen = {"frozen_layers": "0", "freeze_embeddings": "true"}
     assert parts_that_count(frozen) == {"frozen_layers": '"embeddings"'}
     assert parts_that_count(frozen | {"freeze_embeddings": "false"}) == {"frozen_layers": "0"}

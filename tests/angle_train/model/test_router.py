@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from cut_runs import cut_off, interrupt
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+from tokenizers.normalizers import BertNormalizer
 from train_runs import now, turned, write
 
 from angle_data.errors import InputError
@@ -135,6 +137,26 @@ def test_routes_of_other_weights_pooling_or_length_are_left_apart(tiny_model_dir
     assert not tied(encoder(tiny_model_dir), [Transformer(str(tiny_model_dir)), Pooling(32, "cls")])
     assert not tied(encoder(tiny_model_dir), short)
     assert not tied(shared := encoder(tiny_model_dir), shared)  # nothing to do
+    cased, left, frozen = (encoder(tiny_model_dir) for _ in range(3))
+    cased[0].tokenizer.backend_tokenizer.normalizer = BertNormalizer(lowercase=False)
+    left[0].tokenizer.padding_side = "left"
+    frozen[0].requires_grad_(False)
+    assert not any(tied(encoder(tiny_model_dir), other) for other in (cased, left, frozen))
+    used = encoder(tiny_model_dir)
+    SentenceTransformer(modules=used, device="cpu").encode(TEXTS)  # a tokenizer remembers how it was called
+    assert tied(encoder(tiny_model_dir), used)
+
+
+def test_a_run_that_trained_equal_routes_apart_is_not_gone_on_with(twins_dir, rows, tmp_path, monkeypatch):
+    def run():
+        fit(now(turned(rows)), dev=now(turned(rows)), backbone=twins_dir, out=tmp_path / "out", **FAST)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("angle_train.model.routes.tie_equal_routes", lambda _: False)
+        with cut_off("on_step_end", 1, interrupt), pytest.raises(KeyboardInterrupt):
+            run()
+    with pytest.raises(InputError, match="trained equal routes apart, as earlier versions did; start anew"):
+        run()
 
 
 def test_a_static_route_for_queries_trains_beside_a_transformer(tiny_model_dir, rows, tmp_path):
