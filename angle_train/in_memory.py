@@ -108,6 +108,11 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
     """Train as `api.train` says."""
     if asked.dev is not None and asked.evaluator is not None:
         raise InputError("give either dev or evaluator: one of them chooses")
+    if asked.evaluator is not None and not callable(asked.evaluator):
+        raise InputError(
+            f"evaluator: {type(asked.evaluator).__name__} cannot be called; give one of those of "
+            "sentence_transformers, made with your dev pairs"
+        )
     if process_count() > 1:
         raise InputError(
             "train runs in one process; for several, use fit, or AngleLoss in a trainer of yours"
@@ -142,6 +147,8 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
     keys = {"loss", *RecipeKeywords.__annotations__}
     values = {key: value for key, value in keywords.items() if key in keys}
     values = with_arguments(values, passed)
+    if passed.max_steps is not None and values.get("epochs") is not None:
+        raise InputError("epochs is given twice, as max_steps in args too; leave out one")
     name = keywords.get("recipe")
     if name is not None and not isinstance(name, Recipe):
         name = os.path.expanduser(name)
@@ -152,6 +159,8 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
         recipe = recipe.with_overrides(PRESETS["graded"] | {"loss": "graded"} | values)
         return _Job(rows, dev_sets, _with_steps(recipe, passed, len(rows)), passed)
     files = sources(given.train, folder, "train")
+    if not files:
+        raise InputError("pairs: got an empty list; give at least two pairs")
     train_sets = [load_pairs(file, "train", scale, "train", one_score=True) for file in files]
     recipe, _ = choose_recipe(name, files)
     recipe = settle(recipe.with_overrides(values), join(train_sets))
@@ -209,7 +218,7 @@ def _run(
         )
     job = _in_roles(job, model, asked)
     options = TrainOptions(
-        trackers=job.passed.trackers, callbacks=asked.keywords.get("callbacks", ()), loss=asked.loss
+        trackers=job.passed.trackers, callbacks=_callbacks(asked.keywords.get("callbacks")), loss=asked.loss
     )
     judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
     before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
@@ -225,6 +234,11 @@ def _run(
         restore(model, checkpoints, best)
     merge_adapters(model)
     return TrainedModel(model, training.curve, training.steps, best)
+
+
+def _callbacks(given: Any) -> Sequence[Any]:
+    """Return the callbacks that are given as a list, as one alone, or not at all."""
+    return given if isinstance(given, Sequence) else () if given is None else (given,)
 
 
 def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:

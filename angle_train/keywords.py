@@ -91,7 +91,7 @@ class TrainKeywords(RecipeKeywords, total=False):
 
     recipe: PathLike | Recipe | None
     args: TrainingArguments | Mapping[str, Any] | None
-    callbacks: Sequence[TrainerCallback]
+    callbacks: Sequence[TrainerCallback] | TrainerCallback
     scale: str | None
     device: str | None
     overwrite: bool

@@ -312,3 +312,28 @@ def test_a_type_checker_sees_a_wrong_keyword(tmp_path):
     assert sorted(said) == [6, 7, 8, 9], done.stdout + done.stderr
     assert '"epoch"' in said[6]
     assert '"batchsize"' in said[9]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "given", "said"),
+    [
+        ([], {}, "^pairs: got an empty list; give at least two pairs$"),
+        (None, {"evaluator": "cosent"}, "^evaluator: str cannot be called; give one of"),
+        (None, {"epochs": 1, "args": {"max_steps": 3}}, "^epochs is given twice, as max_steps in args too"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(tiny_model, some, pairs, given, said):
+    with pytest.raises(InputError, match=said):
+        train(tiny_model, some if pairs is None else pairs, device="cpu", **given)
+
+
+def test_one_callback_needs_no_list(tiny_model, some):
+    class Heard(TrainerCallback):
+        ended = 0
+
+        def on_train_end(self, args, state, control, **kwargs):
+            Heard.ended += 1
+
+    train(tiny_model, some, callbacks=Heard(), args={"max_steps": 1}, loss="graded", device="cpu")
+    train(tiny_model, some, callbacks=Heard, args={"max_steps": 1}, loss="graded", device="cpu")
+    assert Heard.ended == 2
