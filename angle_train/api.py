@@ -275,10 +275,14 @@ def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
     section = {"out": "model", "backbone": ""} | project.options_of("fit")
     options, values = split_values(read_section(section, f"{project.folder / PROJECT_FILE}: [fit]"))
     options["backbone"] = options["backbone"] or None  # as for a call without a project
-    if ARGS in values and given.get(ARGS) is not None:
+    if given.get(ARGS) is not None:  # what a call gives wins over the project
+        from angle_train.trainer_arguments import RECIPE_KEYS
         from angle_train.training.passed import stated
 
-        values[ARGS] |= stated(given[ARGS])
+        said = stated(given[ARGS])
+        for name in said.keys() & RECIPE_KEYS.keys():
+            values.pop(RECIPE_KEYS[name], None)
+        values[ARGS] = values.get(ARGS, {}) | said
         given = {name: value for name, value in given.items() if name != ARGS}
     options |= {"out": project.folder / options["out"], **values, **given}
     with chdir(project.folder):

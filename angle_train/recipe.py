@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
 from angle_train.dropped import refuse_dropped, today
-from angle_train.trainer_arguments import USUAL_ARGUMENTS, completed, why_refused
+from angle_train.trainer_arguments import USUAL_ARGUMENTS, completed, is_argument, why_refused
 
 log = logging.getLogger("angle.fit")
 
@@ -383,6 +383,8 @@ def parse_settings(
             arguments[key] = toml_value(text)
             continue
         check_key(key)
+        if key in values:
+            raise InputError(f"--set {key} is given twice; leave one out")
         if section and _SECTION_OF[key] != section:
             raise InputError(f"--set {setting}: {key} is in section {_SECTION_OF[key]!r}")
         values[key] = toml_value(text)
@@ -433,7 +435,7 @@ def find_recipe(name_or_path: str) -> Path:
 def check_key(key: str) -> None:
     """Raise an InputError unless recipes have that key; of one that they had once it says where it went."""
     refuse_dropped([key])
-    if key in USUAL_ARGUMENTS:
+    if key in USUAL_ARGUMENTS or (key not in _SECTION_OF and is_argument(key)):
         raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
     if key not in _SECTION_OF:
         raise InputError(_unknown(key, _SECTION_OF, "recipe key"))

@@ -8,6 +8,7 @@ that is not in `USUAL_ARGUMENTS`.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -130,6 +131,12 @@ def _problem(name: str, value: Any) -> str:
     """Return what is wrong with an argument, or nothing."""
     if why := why_refused(name):
         return f"{name} cannot be set here: {why}"
+    if name == "lr_scheduler_type" and value == "reduce_lr_on_plateau":
+        return (
+            f"{name}: {value} cannot be set here: dev pairs choose the checkpoint and set no rate; try cosine"
+        )
+    if not _has_toml(value):
+        return f"{name}: no file can hold what is in it, got {value!r}; leave out None and what is no number"
     kinds = _kinds_in_library() if name not in USUAL_ARGUMENTS else {}
     if name not in USUAL_ARGUMENTS and kinds and name not in kinds:
         near = difflib.get_close_matches(name, kinds, n=1)
@@ -141,6 +148,20 @@ def _problem(name: str, value: Any) -> str:
         said = dict.fromkeys(detail["msg"] for detail in error.errors(include_url=False))
         return f"{name}: {' or '.join(said).replace(' or Input should be', ' or')}, got {value!r}"
     return ""
+
+
+def _has_toml(value: Any) -> bool:
+    """Return whether a value has no None, NaN or infinity inside: a recipe's file could not be read again."""
+    if isinstance(value, Mapping):
+        return all(map(_has_toml, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_has_toml, value))
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def is_argument(name: str) -> bool:
+    """Return whether the library's trainer has an argument of that name, where that can be looked up."""
+    return name in USUAL_ARGUMENTS or name in _kinds_in_library()
 
 
 @cache

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
+from torch.utils.data import DataLoader
+from transformers import Trainer, get_scheduler
 
 from angle_data.errors import InputError
 from angle_train.model.roles import transformers_of
@@ -70,9 +73,31 @@ def _computes_bf16(device: torch.device) -> bool:
 def check_arguments(recipe: Recipe, model: SentenceTransformer) -> None:
     """Raise an InputError unless a training of `model` can have the recipe's precision and `[arguments]`."""
     resolve_precision(recipe.training.precision, model.device)
-    _made(output_dir="unused", use_cpu=model.device.type == "cpu", **_arguments_of(recipe))
+    made = _made(output_dir="unused", use_cpu=model.device.type == "cpu", **_arguments_of(recipe))
+    _check_parts(made)
     if recipe.arguments["gradient_checkpointing"]:
         _check_checkpointing(model)
+
+
+def _check_parts(made: SentenceTransformerTrainingArguments) -> None:
+    """Raise an InputError unless the library can make what follows from its arguments, tried on one weight.
+
+    The trainer itself would make them only after the backbone is measured.
+    """
+    try:
+        kind, options = Trainer.get_optimizer_cls_and_kwargs(made)
+        optimizer = kind([torch.nn.Parameter(torch.zeros(1))], **options)
+        get_scheduler(made.lr_scheduler_type, optimizer, 1, 10, cast(Any, made.lr_scheduler_kwargs))
+        DataLoader(
+            [0],  # type: ignore[arg-type]
+            num_workers=made.dataloader_num_workers,
+            persistent_workers=made.dataloader_persistent_workers,
+            prefetch_factor=made.dataloader_prefetch_factor,
+        )
+        for pattern in made.learning_rate_mapping or ():
+            re.compile(pattern)
+    except Exception as error:  # of any library that makes an optimiser
+        raise InputError(f"[arguments] the trainer refuses them: {' '.join(str(error).split())}") from error
 
 
 def _check_checkpointing(model: SentenceTransformer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angle_data.errors import InputError
@@ -33,6 +34,13 @@ def stated(given: TrainingArguments | Mapping[str, Any] | None) -> dict[str, Any
     """Return by name what training arguments say, apart from what is the library's default."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
+    from transformers import TrainingArguments
+
+    if not isinstance(given, TrainingArguments):
+        raise InputError(
+            f"args: got {type(given).__name__}; give TrainingArguments, or a dictionary of names and values, "
+            "such as {'weight_decay': 0.1}"
+        )
     usual = type(given)(output_dir=given.output_dir)
     names = [field.name for field in fields(given) if field.init]
     return {name: getattr(given, name) for name in names if getattr(given, name) != getattr(usual, name)}
@@ -51,16 +59,14 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
     for name, why in REFUSED.items():
         if name in arguments:
             raise InputError(f"args: {name} cannot be set here: {why}; leave it out")
+    _check_together(arguments)
     for name in IGNORED:
         arguments.pop(name, None)
-    max_steps = arguments.pop("max_steps", 0)
-    report_to = arguments.pop("report_to", "none")
-    trackers = [report_to] if isinstance(report_to, str) else list(report_to)
-    warmup = arguments.pop("warmup_steps", None)
+    max_steps = _number(arguments, "max_steps")
+    trackers = _names(arguments.pop("report_to", "none"))
+    warmup = _number(arguments, "warmup_steps")
     if warmup is not None:
-        if warmup >= 1:
-            raise InputError("args: warmup_steps cannot be set here: give warmup_ratio, a share of all steps")
-        arguments.setdefault("warmup_ratio", float(warmup))
+        arguments.setdefault("warmup_ratio", warmup)
     recipe = {}
     for name, key in RECIPE_KEYS.items():
         value = arguments.pop(name, None)
@@ -70,8 +76,33 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
             recipe[key] = value
     if arguments:
         recipe[ARGS] = _writable(arguments)
-    steps = max_steps if max_steps and max_steps > 0 else None
+    steps = int(max_steps) if max_steps and max_steps > 0 else None
     return Passed(recipe, [name for name in trackers if name != "none"], steps)
+
+
+def _check_together(arguments: Mapping[str, Any]) -> None:
+    """Raise an InputError for values that are right by themselves and mean nothing here."""
+    if arguments.get("bf16") and arguments.get("fp16"):
+        raise InputError("args: bf16 and fp16 are both on; leave out one")
+    warmup = arguments.get("warmup_steps")
+    if isinstance(warmup, Real) and float(warmup) >= 1:
+        raise InputError("args: warmup_steps cannot be set here: give warmup_ratio, a share of all steps")
+
+
+def _number(arguments: dict[str, Any], name: str) -> float | None:
+    """Take a number out of the arguments; None where there is none."""
+    value = arguments.pop(name, None)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise InputError(f"args: {name} must be a number, got {value!r}")
+    return None if value is None else float(value)
+
+
+def _names(report_to: Any) -> list[str]:
+    """Return the names of programs that are given as one text or as several."""
+    names = [report_to] if isinstance(report_to, str) else report_to
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"args: report_to must be a name or a list of names, got {report_to!r}")
+    return list(names)
 
 
 def _writable(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from train_runs import run_of, write
 
 from angle_data.errors import InputError
-from angle_train import fit
+from angle_train import fit, train
 from angle_train import run as fit_module
 from angle_train.recipe import Recipe, parse_settings
 from angle_train.trainer_arguments import REFUSED, USUAL_ARGUMENTS
@@ -85,6 +85,7 @@ def test_a_recipe_with_arguments_survives_writing_and_reading(tmp_path):
         ("save_steps", 10, r"save_steps cannot be set here: evals_per_epoch says when"),
         ("max_steps", 10, r"max_steps cannot be set here: write epochs"),
         ("output_dir", "here", r"output_dir cannot be set here: nothing follows from it"),
+        ("lr_scheduler_type", "reduce_lr_on_plateau", r"lr_scheduler_type: reduce_lr_on_plateau cannot be"),
     ],
 )
 def test_what_a_recipe_cannot_have_is_one_line(tmp_path, name, value, said):
@@ -115,13 +116,62 @@ def test_the_usual_arguments_are_checked_without_the_library():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"lr_scheduler_type": "step"},
+        {"lr_scheduler_type": "cosine_with_min_lr"},
+        {"lr_scheduler_kwargs": {"x": 1}},
+        {"dataloader_persistent_workers": True},
+        {"dataloader_num_workers": -1},
+        {"optim_args": "bad"},
+        {"adam_beta1": 1.5},
+        {"learning_rate_mapping": {"(": 0.1}},
+    ],
+)
 def test_a_value_that_the_trainer_refuses_is_one_line_before_anything_is_measured(
-    tiny_model_dir, tmp_path, pairs, monkeypatch
+    tiny_model_dir, tmp_path, pairs, monkeypatch, args
 ):
     monkeypatch.setattr(fit_module, "measure_base_model", lambda *given: pytest.fail("measured"))
-    run = run_of(tiny_model_dir, tmp_path / "out", pairs, FAST | {"args": {"lr_scheduler_type": "step"}})
-    with pytest.raises(InputError, match=r"^\[arguments\] the trainer refuses them: step is not a valid"):
+    run = run_of(tiny_model_dir, tmp_path / "out", pairs, FAST | {"args": args})
+    with pytest.raises(InputError, match=r"^\[arguments\] the trainer refuses them: .") as caught:
         fit_module.fit(run)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("weight_decay=1", "^args: got str; give TrainingArguments, or a dictionary of names and values"),
+        ([("weight_decay", 1)], "^args: got list; give TrainingArguments"),
+        ({"warmup_steps": "0.1"}, "^args: warmup_steps must be a number, got '0.1'"),
+        ({"max_steps": "9"}, "^args: max_steps must be a number, got '9'"),
+        ({"report_to": 5}, "^args: report_to must be a name or a list of names, got 5"),
+        ({"bf16": True, "fp16": True}, "^args: bf16 and fp16 are both on; leave out one"),
+        ({"lr_scheduler_kwargs": {"a": None}}, r"lr_scheduler_kwargs: no file can hold what is in it"),
+        ({"lr_scheduler_kwargs": {"a": [float("nan")]}}, r"lr_scheduler_kwargs: no file can hold"),
+    ],
+)
+def test_training_arguments_that_are_none_are_refused_in_one_line(
+    tiny_model_dir, tmp_path, pairs, args, said
+):
+    for door in (fit, train):
+        given = {"backbone": str(tiny_model_dir), "out": tmp_path / "out"} if door is fit else {}
+        places = [pairs] if door is fit else [str(tiny_model_dir), pairs]
+        with pytest.raises(InputError, match=said):
+            door(*places, args=args, **given)
+
+
+def test_a_setting_of_the_trainer_that_is_written_as_a_key_is_told_its_place():
+    for setting in ("optim=sgd", "args.optim=sgd", "training.optim=sgd", "lr_scheduler_type=cosine"):
+        key = setting.partition("=")[0].rpartition(".")[2]
+        with pytest.raises(InputError, match=rf"^{key} is a setting of the trainer: write arguments\.{key}$"):
+            parse_settings([setting])
+
+
+def test_a_key_is_set_once():
+    with pytest.raises(InputError, match="^--set seed is given twice; leave one out$"):
+        parse_settings(["seed=1", "training.seed=2"])
 
 
 @pytest.fixture
@@ -197,6 +247,6 @@ def test_a_projects_arguments_and_those_of_the_call_meet(tiny_model_dir, tmp_pat
             options = {"data": [pairs], "dev": [pairs], "backbone": str(tiny_model_dir), "set": settings}
             return options | {"epochs": 1.0, "batch_size": 16, "device": "cpu"}
 
-    fit(Project(), args={"weight_decay": 0.3})
+    fit(Project(), args={"weight_decay": 0.3, "num_train_epochs": 0.5})  # wins over the project's epochs
     (trained,) = seen
-    assert (trained.weight_decay, trained.max_grad_norm) == (0.3, 3.0)
+    assert (trained.weight_decay, trained.max_grad_norm, trained.num_train_epochs) == (0.3, 3.0, 0.5)
