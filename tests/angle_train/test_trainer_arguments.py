@@ -170,7 +170,7 @@ def test_a_setting_of_the_trainer_that_is_written_as_a_key_is_told_its_place():
 
 
 def test_a_key_is_set_once():
-    with pytest.raises(InputError, match="^--set seed is given twice; leave one out$"):
+    with pytest.raises(InputError, match=r"^--set seed is given twice; leave one out$"):
         parse_settings(["seed=1", "training.seed=2"])
 
 
