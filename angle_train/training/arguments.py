@@ -73,7 +73,8 @@ def _computes_bf16(device: torch.device) -> bool:
 def check_arguments(recipe: Recipe, model: SentenceTransformer) -> None:
     """Raise an InputError unless a training of `model` can have the recipe's precision and `[arguments]`."""
     resolve_precision(recipe.training.precision, model.device)
-    made = _made(output_dir="unused", use_cpu=model.device.type == "cpu", **_arguments_of(recipe))
+    rate = {} if recipe.training.learning_rate is None else {"learning_rate": recipe.training.learning_rate}
+    made = _made(output_dir="unused", use_cpu=model.device.type == "cpu", **rate, **_arguments_of(recipe))
     _check_parts(made)
     if recipe.arguments["gradient_checkpointing"]:
         _check_checkpointing(model)
@@ -85,8 +86,11 @@ def _check_parts(made: SentenceTransformerTrainingArguments) -> None:
     The trainer itself would make them only after the backbone is measured.
     """
     try:
-        kind, options = Trainer.get_optimizer_cls_and_kwargs(made)
-        optimizer = kind([torch.nn.Parameter(torch.zeros(1))], **options)
+        weight = torch.nn.Parameter(torch.zeros(1))
+        optimizer: torch.optim.Optimizer = torch.optim.SGD([weight], made.learning_rate)
+        if made.optim_target_modules is None:  # those look for modules of the model
+            kind, options = Trainer.get_optimizer_cls_and_kwargs(made)
+            optimizer = kind([weight], **options)
         get_scheduler(made.lr_scheduler_type, optimizer, 1, 10, cast(Any, made.lr_scheduler_kwargs))
         DataLoader(
             [0],  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from angle_train import fit, train
 from angle_train import run as fit_module
 from angle_train.recipe import Recipe, parse_settings
 from angle_train.trainer_arguments import REFUSED, USUAL_ARGUMENTS
-from angle_train.training.arguments import training_arguments
+from angle_train.training.arguments import check_arguments, training_arguments
 from angle_train.training.presets import PRESETS
 
 FAST = {"loss": "graded", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
@@ -137,6 +137,21 @@ def test_a_value_that_the_trainer_refuses_is_one_line_before_anything_is_measure
     with pytest.raises(InputError, match=r"^\[arguments\] the trainer refuses them: .") as caught:
         fit_module.fit(run)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr": 1e-6}},
+        {"lr_scheduler_type": "polynomial", "lr_scheduler_kwargs": {"lr_end": 1e-3}},  # below the run's rate
+        {"optim": "adafactor"},
+        {"optim": "sgd", "optim_target_modules": ["attn"]},
+        {"dataloader_num_workers": 1, "dataloader_prefetch_factor": 2},
+    ],
+)
+def test_what_the_trainer_can_do_is_not_refused(tiny_model, args):
+    recipe = Recipe(arguments=args).with_overrides({"learning_rate": 2e-3})
+    check_arguments(recipe, tiny_model)
 
 
 @pytest.mark.parametrize(
