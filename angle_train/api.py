@@ -281,7 +281,12 @@ def _fit_project(project: Any, given: Mapping[str, Any]) -> Fitted:
 
         said = stated(given[ARGS])
         for name in said.keys() & RECIPE_KEYS.keys():
-            values.pop(RECIPE_KEYS[name], None)
+            if said[name] is not False:  # bf16 and fp16 that are off say nothing
+                values.pop(RECIPE_KEYS[name], None)
+        if "report_to" in said:
+            options.pop("report_to", None)
+        if "warmup_steps" in said:
+            values.get(ARGS, {}).pop("warmup_ratio", None)
         values[ARGS] = values.get(ARGS, {}) | said
         given = {name: value for name, value in given.items() if name != ARGS}
     options |= {"out": project.folder / options["out"], **values, **given}

@@ -136,10 +136,11 @@ def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """
     always = {key: json.dumps(value) for key, (value, _) in DROPPED_KEYS.items()}
     counts = {part: value for part, value in fingerprint.items() if always.get(part) != value}
-    with suppress(ValueError, SyntaxError):  # an object that has no literal: then these are two runs
-        noted = literal_eval(counts.get("args", "[]"))
+    with suppress(ValueError, SyntaxError, TypeError):  # no literal: then these are two runs
+        noted = dict(literal_eval(counts.get("args", "[]")))
+        said = {name: value for name, value in noted.items() if value is not None and name != "report_to"}
+        counts |= {name: json.dumps(value) for name, value in said.items()}
         counts.pop("args", None)
-        counts |= {name: json.dumps(value) for name, value in noted}
     if FREEZE_EMBEDDINGS in counts:
         frozen, layers = (
             json.loads(counts.pop(FREEZE_EMBEDDINGS)),

@@ -18,6 +18,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import nn
+from transformers import TrainerCallback
 
 from angle_data.calling.options import is_path
 from angle_data.calling.rows import sources
@@ -41,7 +42,7 @@ from angle_train.model.load import (
 from angle_train.model.roles import roles_of, router_of
 from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
-from angle_train.training.arguments import Schedule, check_trackers
+from angle_train.training.arguments import Schedule, check_arguments, check_trackers
 from angle_train.training.passed import Passed, read_arguments, with_arguments
 from angle_train.training.presets import PRESETS, settle
 from angle_train.training.processes import process_count
@@ -108,9 +109,9 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
     """Train as `api.train` says."""
     if asked.dev is not None and asked.evaluator is not None:
         raise InputError("give either dev or evaluator: one of them chooses")
-    if asked.evaluator is not None and not callable(asked.evaluator):
+    if asked.evaluator is not None and (isinstance(asked.evaluator, type) or not callable(asked.evaluator)):
         raise InputError(
-            f"evaluator: {type(asked.evaluator).__name__} cannot be called; give one of those of "
+            f"evaluator: {type(asked.evaluator).__name__} cannot be called on a model; give one of those of "
             "sentence_transformers, made with your dev pairs"
         )
     if process_count() > 1:
@@ -154,6 +155,8 @@ def _job(asked: TrainCall, folder: Path) -> _Job:
         name = os.path.expanduser(name)
     if asked.loss is not None:
         rows = _as_data_set(given.train)
+        if not len(rows):
+            raise InputError("pairs: there are none; give at least two")
         recipe, _ = choose_recipe(name, [])
         # The values that depend on the kind of labels are those of scored pairs; the objective is not used.
         recipe = recipe.with_overrides(PRESETS["graded"] | {"loss": "graded"} | values)
@@ -221,6 +224,7 @@ def _run(
         trackers=job.passed.trackers, callbacks=_callbacks(asked.keywords.get("callbacks")), loss=asked.loss
     )
     judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
+    check_arguments(job.recipe, model)
     before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
     try:
         training = take_steps(
@@ -238,7 +242,9 @@ def _run(
 
 def _callbacks(given: Any) -> Sequence[Any]:
     """Return the callbacks that are given as a list, as one alone, or not at all."""
-    return given if isinstance(given, Sequence) else () if given is None else (given,)
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, (TrainerCallback, type)) else list(given)
 
 
 def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:

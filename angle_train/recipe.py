@@ -380,6 +380,8 @@ def parse_settings(
         if section == ARGUMENTS:
             if why := why_refused(key):
                 raise InputError(f"--set {setting}: {key} cannot be set here: {why}")
+            if key in arguments:
+                raise InputError(f"--set arguments.{key} is given twice; leave one out")
             arguments[key] = toml_value(text)
             continue
         check_key(key)
@@ -436,7 +438,12 @@ def check_key(key: str) -> None:
     """Raise an InputError unless recipes have that key; of one that they had once it says where it went."""
     refuse_dropped([key])
     if key in USUAL_ARGUMENTS or (key not in _SECTION_OF and is_argument(key)):
-        raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
+        why = why_refused(key)
+        raise InputError(
+            f"{key} cannot be set here: {why}"
+            if why
+            else f"{key} is a setting of the trainer: write arguments.{key}"
+        )
     if key not in _SECTION_OF:
         raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 

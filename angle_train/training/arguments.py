@@ -88,7 +88,8 @@ def _check_parts(made: SentenceTransformerTrainingArguments) -> None:
     try:
         weight = torch.nn.Parameter(torch.zeros(1))
         optimizer: torch.optim.Optimizer = torch.optim.SGD([weight], made.learning_rate)
-        if made.optim_target_modules is None:  # those look for modules of the model
+        of_modules = str(made.optim).startswith(("lomo", "adalomo", "galore", "apollo"))
+        if made.optim_target_modules is None and not of_modules:  # those look for modules of the model
             kind, options = Trainer.get_optimizer_cls_and_kwargs(made)
             optimizer = kind([weight], **options)
         get_scheduler(made.lr_scheduler_type, optimizer, 1, 10, cast(Any, made.lr_scheduler_kwargs))

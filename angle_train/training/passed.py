@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angle_data.errors import InputError
@@ -33,7 +33,7 @@ class Passed(NamedTuple):
 def stated(given: TrainingArguments | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return by name what training arguments say, apart from what is the library's default."""
     if given is None or isinstance(given, Mapping):
-        return dict(given or {})
+        return {name: value for name, value in (given or {}).items() if value is not None}
     from transformers import TrainingArguments
 
     if not isinstance(given, TrainingArguments):
@@ -85,14 +85,15 @@ def _check_together(arguments: Mapping[str, Any]) -> None:
     if arguments.get("bf16") and arguments.get("fp16"):
         raise InputError("args: bf16 and fp16 are both on; leave out one")
     warmup = arguments.get("warmup_steps")
-    if isinstance(warmup, Real) and float(warmup) >= 1:
+    if isinstance(warmup, (int, float)) and warmup >= 1:
         raise InputError("args: warmup_steps cannot be set here: give warmup_ratio, a share of all steps")
 
 
 def _number(arguments: dict[str, Any], name: str) -> float | None:
     """Take a number out of the arguments; None where there is none."""
     value = arguments.pop(name, None)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+    real = isinstance(value, (int, float)) and value is not True and math.isfinite(value)
+    if value is not None and not real:
         raise InputError(f"args: {name} must be a number, got {value!r}")
     return None if value is None else float(value)
 

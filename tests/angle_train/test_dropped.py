@@ -132,6 +132,7 @@ def test_a_run_of_an_earlier_version_is_the_run_that_it_would_be_today():
     assert parts_that_count(before) == now | {"weight_decay": "0.01"}
     assert parts_that_count({"folds": "2"}) == {"folds": "2"}
     assert parts_that_count({"args": "[('adam_beta1', 0.8)]"}) == {"adam_beta1": "0.8"}
+    assert parts_that_count({"args": "[('report_to', 'none'), ('seed', None)]"}) == {}
     assert parts_that_count({"args": "[('optim', <Optim.SGD>)]"}) == {"args": "[('optim', <Optim.SGD>)]"}
     frozen = {"frozen_layers": "0", "freeze_embeddings": "true"}
     assert parts_that_count(frozen) == {"frozen_layers": '"embeddings"'}

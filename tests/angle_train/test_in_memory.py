@@ -318,7 +318,11 @@ def test_a_type_checker_sees_a_wrong_keyword(tmp_path):
     ("pairs", "given", "said"),
     [
         ([], {}, "^pairs: got an empty list; give at least two pairs$"),
-        (None, {"evaluator": "cosent"}, "^evaluator: str cannot be called; give one of"),
+        (None, {"evaluator": "cosent"}, "^evaluator: str cannot be called on a model; give one of"),
+        (None, {"evaluator": BaseEvaluator}, "^evaluator: .* cannot be called on a model"),
+        ([], {"loss": AngleLoss}, "^pairs: there are none; give at least two"),
+        (None, {"args": {"adam_beta1": 1.5}}, r"^\[arguments\] the trainer refuses them: Invalid beta"),
+        (None, {"args": {"max_steps": float("inf")}}, "^args: max_steps must be a number, got inf"),
         (None, {"epochs": 1, "args": {"max_steps": 3}}, "^epochs is given twice, as max_steps in args too"),
     ],
 )
@@ -336,4 +340,5 @@ def test_one_callback_needs_no_list(tiny_model, some):
 
     train(tiny_model, some, callbacks=Heard(), args={"max_steps": 1}, loss="graded", device="cpu")
     train(tiny_model, some, callbacks=Heard, args={"max_steps": 1}, loss="graded", device="cpu")
-    assert Heard.ended == 2
+    train(tiny_model, some, callbacks={Heard()}, args={"max_steps": 1}, loss="graded", device="cpu")
+    assert Heard.ended == 3

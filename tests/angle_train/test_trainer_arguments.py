@@ -187,6 +187,13 @@ def test_a_setting_of_the_trainer_that_is_written_as_a_key_is_told_its_place():
 def test_a_key_is_set_once():
     with pytest.raises(InputError, match=r"^--set seed is given twice; leave one out$"):
         parse_settings(["seed=1", "training.seed=2"])
+    with pytest.raises(InputError, match=r"^--set arguments\.optim is given twice; leave one out$"):
+        parse_settings(["arguments.optim=sgd", "arguments.optim=adafactor"])
+
+
+def test_a_setting_that_no_recipe_has_is_not_sent_to_the_arguments():
+    with pytest.raises(InputError, match=r"^save_steps cannot be set here: evals_per_epoch says"):
+        parse_settings(["save_steps=3"])
 
 
 @pytest.fixture
