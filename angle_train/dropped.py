@@ -56,15 +56,16 @@ def today(tables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     sections = [name for name, part in tables.items() if name in _SECTIONS and isinstance(part, Mapping)]
     for name in sections:
         part = tables[name]
-        moved = {key: value for key, value in part.items() if key in MOVED_KEYS and name != "objective"}
+        had = (*MOVED_KEYS, FREEZE_EMBEDDINGS) if name != "objective" else ()
+        moved = {key: value for key, value in part.items() if key in had and key in MOVED_KEYS}
         lines += [dropped_key_line(key) for key in part if key in DROPPED_KEYS]
         lines += [f"{moved_key_line(key)}; it is read as if it stood there" for key in moved]
-        kept = {key: value for key, value in part.items() if key not in (*moved, FREEZE_EMBEDDINGS)}
+        kept = {key: value for key, value in part.items() if key not in had}
         found[name] = _without_dropped(kept)
         if moved and isinstance(arguments := found.get("arguments", {}), Mapping):
             found["arguments"] = _with_moved(arguments, moved)
     for name in sections:  # after all of them: what it says stands in another one today
-        if FREEZE_EMBEDDINGS in tables[name]:
+        if name != "objective" and FREEZE_EMBEDDINGS in tables[name]:
             lines.append(f"{_FREEZES}; it is read as if it did")
             frozen = _truth(tables[name][FREEZE_EMBEDDINGS])
             if isinstance(backbone := found.get("backbone", {}), Mapping):
@@ -117,15 +118,20 @@ def moved_key_line(key: str) -> str:
     return f"{key} moved: write {name} under [arguments] ({elsewhere})"
 
 
+def former_key_line(name: str) -> str | None:
+    """Return in a line what became of a key of earlier versions; None for another name."""
+    if name in DROPPED_KEYS:
+        return dropped_key_line(name)
+    if name in MOVED_KEYS:
+        return moved_key_line(name)
+    return _FREEZES if name == FREEZE_EMBEDDINGS else None
+
+
 def refuse_dropped(names: Iterable[str]) -> None:
     """Raise an InputError if one of the names is a key of earlier versions."""
     for name in names:
-        if name in DROPPED_KEYS:
-            raise InputError(dropped_key_line(name))
-        if name in MOVED_KEYS:
-            raise InputError(moved_key_line(name))
-        if name == FREEZE_EMBEDDINGS:
-            raise InputError(_FREEZES)
+        if (line := former_key_line(name)) is not None:
+            raise InputError(line)
 
 
 def parts_that_count(fingerprint: Mapping[str, str]) -> dict[str, str]:

@@ -129,8 +129,9 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
         if directory.status(overwrite=overwrite) == "finished":
             return _reopened(directory.path, device)
         with hold(directory.path / HIDDEN):
-            resume = directory.claim(directory.status(overwrite=overwrite))
+            # What cannot be trained is refused before the directory is anyone's.
             model = model or _load(asked.model, job.recipe, device)
+            resume = directory.claim(directory.status(overwrite=overwrite))
             found = _run(asked, model, job, directory.checkpoints, resume)
             return _saved(found, directory)
 
@@ -198,13 +199,16 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
     if is_path(model):
         check_device(device)
         path = os.path.expanduser(model)
-        return load_for_training(
+        loaded = load_for_training(
             path, recipe.backbone, training.prompt, tokens, device, training.seed, roles_of(training)
         )
+        check_arguments(recipe, loaded)
+        return loaded
     if not isinstance(model, SentenceTransformer):
         raise InputError(f"model: {type(model).__name__} is no SentenceTransformer; give one, or its folder")
     if recipe.backbone.quantization != "none":
         raise InputError("quantization is for models that are loaded; give the directory or id of the model")
+    check_arguments(recipe, model)  # before the user's model is changed
     prepare_for_training(model, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
     if tokens is not None:
         model.max_seq_length = tokens
@@ -224,7 +228,6 @@ def _run(
         trackers=job.passed.trackers, callbacks=_callbacks(asked.keywords.get("callbacks")), loss=asked.loss
     )
     judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
-    check_arguments(job.recipe, model)
     before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
     try:
         training = take_steps(

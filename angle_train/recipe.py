@@ -437,15 +437,14 @@ def find_recipe(name_or_path: str) -> Path:
 def check_key(key: str) -> None:
     """Raise an InputError unless recipes have that key; of one that they had once it says where it went."""
     refuse_dropped([key])
-    if key in USUAL_ARGUMENTS or (key not in _SECTION_OF and is_argument(key)):
-        why = why_refused(key)
-        raise InputError(
-            f"{key} cannot be set here: {why}"
-            if why
-            else f"{key} is a setting of the trainer: write arguments.{key}"
-        )
-    if key not in _SECTION_OF:
-        raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
+    if key in _SECTION_OF:
+        return
+    if why := why_refused(key):
+        raise InputError(f"{key} cannot be set here: {why}")
+    # The library is loaded, which takes seconds, for a name that is like no key.
+    if key in USUAL_ARGUMENTS or (not _did_you_mean(key, _SECTION_OF) and is_argument(key)):
+        raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
+    raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 
 
 def _did_you_mean(name: str, known: Collection[str]) -> str:

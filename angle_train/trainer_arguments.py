@@ -16,6 +16,8 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from angle_train.dropped import former_key_line
+
 USUAL_ARGUMENTS: Mapping[str, tuple[Any, Any]] = {
     "weight_decay": (Annotated[float, Field(ge=0)], 0.01),
     "max_grad_norm": (Annotated[float, Field(gt=0)], 1.0),
@@ -139,8 +141,12 @@ def _problem(name: str, value: Any) -> str:
         return f"{name}: no file can hold what is in it, got {value!r}; leave out None and what is no number"
     kinds = _kinds_in_library() if name not in USUAL_ARGUMENTS else {}
     if name not in USUAL_ARGUMENTS and kinds and name not in kinds:
+        if (former := former_key_line(name)) is not None:
+            return former
         near = difflib.get_close_matches(name, kinds, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "which the library's trainer has not"
+        hint = (
+            f"did you mean {near[0]!r}?" if near else "sentence-transformers' trainer has none of that name"
+        )
         return f"unknown argument {name!r}, {hint}"
     try:
         _adapter(name).validate_python(value)

@@ -85,7 +85,7 @@ def _rules(tokenizer: Any) -> object:
     reader = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(reader, "to_str"):
         return tokenizer
-    state = {"truncation", "padding"}  # of the last call
+    state = ("truncation", "padding")  # of the last call
     rules = {part: value for part, value in json.loads(reader.to_str()).items() if part not in state}
     return rules, *(getattr(tokenizer, f"{end}_side", None) for end in state)
 
@@ -99,7 +99,10 @@ def _same_weights(first: Any, second: Any) -> bool:
 
 
 def check_routes_of(checkpoint: Path, model: SentenceTransformer) -> None:
-    """Raise an InputError if a run cut off earlier trained routes apart that are one here, or the reverse."""
+    """Raise an InputError if the run that left a checkpoint shared other routes than this one does.
+
+    Runs of earlier versions trained equal routes apart: their steps cannot be gone on with.
+    """
     router, file = router_of(model), next(checkpoint.rglob("router_config.json"), None)
     if router is None or file is None:
         return
@@ -108,6 +111,6 @@ def check_routes_of(checkpoint: Path, model: SentenceTransformer) -> None:
     there = {name for modules in structure.values() for name in modules}
     if len(there) != len({id(module) for route in routes.values() for module in route}):
         raise InputError(
-            f"{checkpoint}: the run that was cut off here trained equal routes apart, as earlier versions "
-            "did; start anew (--overwrite), or take another folder"
+            f"{checkpoint}: the run that was cut off here shared other routes than this one "
+            "(earlier versions trained equal routes apart); start anew (--overwrite), or take another folder"
         )

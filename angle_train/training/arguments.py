@@ -207,10 +207,16 @@ def check_trackers(names: Sequence[str], out: Path) -> None:
 
     TensorBoard's folder is in `out` by default; its own is inside the checkpoints, which go in the end.
     """
-    from transformers.integrations.integration_utils import get_available_reporting_integrations
+    from transformers.integrations.integration_utils import (
+        INTEGRATION_TO_CALLBACK,
+        get_available_reporting_integrations,
+    )
 
     installed = get_available_reporting_integrations()  # type: ignore[no-untyped-call]
     for name in names:
+        if name not in INTEGRATION_TO_CALLBACK:
+            known = ", ".join(INTEGRATION_TO_CALLBACK)
+            raise InputError(f"--report-to {name}: the trainer reports to no such program (known: {known})")
         if name not in installed:
             there = ", ".join(installed) or "none"
             raise InputError(f"--report-to {name} is not installed (installed: {there}); pip install it")

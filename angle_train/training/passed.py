@@ -33,7 +33,7 @@ class Passed(NamedTuple):
 def stated(given: TrainingArguments | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return by name what training arguments say, apart from what is the library's default."""
     if given is None or isinstance(given, Mapping):
-        return {name: value for name, value in (given or {}).items() if value is not None}
+        return _without_none(given or {})
     from transformers import TrainingArguments
 
     if not isinstance(given, TrainingArguments):
@@ -43,7 +43,12 @@ def stated(given: TrainingArguments | Mapping[str, Any] | None) -> dict[str, Any
         )
     usual = type(given)(output_dir=given.output_dir)
     names = [field.name for field in fields(given) if field.init]
-    return {name: getattr(given, name) for name in names if getattr(given, name) != getattr(usual, name)}
+    said = {name: getattr(given, name) for name in names if getattr(given, name) != getattr(usual, name)}
+    return _without_none(said)
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passed:
@@ -55,7 +60,7 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
     Raises:
         InputError: An argument would break what a run rests on; the line names it and says why.
     """
-    arguments = {name: value for name, value in stated(given).items() if value is not None}
+    arguments = stated(given)
     for name, why in REFUSED.items():
         if name in arguments:
             raise InputError(f"args: {name} cannot be set here: {why}; leave it out")
@@ -76,12 +81,17 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
             recipe[key] = value
     if arguments:
         recipe[ARGS] = _writable(arguments)
+    if max_steps is not None and not max_steps.is_integer():
+        raise InputError(f"args: max_steps must be a whole number, got {max_steps}")
     steps = int(max_steps) if max_steps and max_steps > 0 else None
     return Passed(recipe, [name for name in trackers if name != "none"], steps)
 
 
 def _check_together(arguments: Mapping[str, Any]) -> None:
-    """Raise an InputError for values that are right by themselves and mean nothing here."""
+    """Raise an InputError for switches that do not go together, and what no run has."""
+    for name in ("bf16", "fp16"):
+        if not isinstance(arguments.get(name, False), bool):
+            raise InputError(f"args: {name} must be True or False, got {arguments[name]!r}")
     if arguments.get("bf16") and arguments.get("fp16"):
         raise InputError("args: bf16 and fp16 are both on; leave out one")
     warmup = arguments.get("warmup_steps")

@@ -259,7 +259,8 @@ def test_a_training_that_diverges_stops_and_leaves_the_model_as_it_was(tiny_mode
         ({"pairs": [("a", "b", "c"), ("a",)]}, r"item 2 is \('a',\); give"),
         ({"model": 3}, "int is no SentenceTransformer"),
         ({"learning_rate": 1e-3, "args": {"learning_rate": 1e-4}}, "learning_rate is given twice"),
-        ({"args": {"report_to": "flourish"}}, "--report-to flourish is not installed"),
+        ({"args": {"report_to": "flourish"}}, "--report-to flourish: the trainer reports to no such program"),
+        ({"args": {"report_to": "clearml"}}, "--report-to clearml is not installed"),
         ({"quantization": "4bit", "lora_rank": 2}, "quantization is for models that are loaded"),
         ({"epochs": -1}, "epochs"),
     ],
@@ -342,3 +343,15 @@ def test_one_callback_needs_no_list(tiny_model, some):
     train(tiny_model, some, callbacks=Heard, args={"max_steps": 1}, loss="graded", device="cpu")
     train(tiny_model, some, callbacks={Heard()}, args={"max_steps": 1}, loss="graded", device="cpu")
     assert Heard.ended == 3
+
+
+def test_what_is_refused_leaves_the_folder_and_the_model_as_they_were(
+    tiny_model, tiny_model_dir, some, tmp_path
+):
+    out = tmp_path / "out"
+    given = FAST | {"epochs": 1}
+    for model in (str(tiny_model_dir), tiny_model):
+        with pytest.raises(InputError, match="the trainer refuses them"):
+            train(model, some, out=out, args={"adam_beta1": 1.5}, prompt="say: ", **given)
+    assert "say: " not in tiny_model.prompts.values()
+    assert train(str(tiny_model_dir), some, out=out, args={"adam_beta1": 0.8}, **given).steps

@@ -78,7 +78,10 @@ def test_a_recipe_with_arguments_survives_writing_and_reading(tmp_path):
         ),
         ("adam_beta1", "high", r"adam_beta1: Input should be a valid number, got 'high'"),
         ("wieght_decay", 0.1, r"unknown argument 'wieght_decay', did you mean 'weight_decay'\?"),
-        ("flourish", 1, r"unknown argument 'flourish', which the library's trainer has not"),
+        ("flourish", 1, r"unknown argument 'flourish', sentence-transformers' trainer has none"),
+        ("folds", 3, r"folds was dropped before 0.1.0 and is always 5"),
+        ("scheduler", "cosine", r"scheduler moved: write lr_scheduler_type under \[arguments\]"),
+        ("freeze_embeddings", True, r"freeze_embeddings moved: frozen_layers"),
         ("seed", 1, r"seed cannot be set here: write seed under \[training\]"),
         ("num_train_epochs", 1, r"num_train_epochs cannot be set here: write epochs under \[training\]"),
         ("bf16", True, r"bf16 cannot be set here: write precision under \[training\]"),
@@ -162,6 +165,8 @@ def test_what_the_trainer_can_do_is_not_refused(tiny_model, args):
         ({"warmup_steps": "0.1"}, "^args: warmup_steps must be a number, got '0.1'"),
         ({"max_steps": "9"}, "^args: max_steps must be a number, got '9'"),
         ({"report_to": 5}, "^args: report_to must be a name or a list of names, got 5"),
+        ({"max_steps": 2.5}, "^args: max_steps must be a whole number, got 2.5"),
+        ({"bf16": "False"}, "^args: bf16 must be True or False, got 'False'"),
         ({"bf16": True, "fp16": True}, "^args: bf16 and fp16 are both on; leave out one"),
         ({"lr_scheduler_kwargs": {"a": None}}, r"lr_scheduler_kwargs: no file can hold what is in it"),
         ({"lr_scheduler_kwargs": {"a": [float("nan")]}}, r"lr_scheduler_kwargs: no file can hold"),
@@ -272,3 +277,21 @@ def test_a_projects_arguments_and_those_of_the_call_meet(tiny_model_dir, tmp_pat
     fit(Project(), args={"weight_decay": 0.3, "num_train_epochs": 0.5})  # wins over the project's epochs
     (trained,) = seen
     assert (trained.weight_decay, trained.max_grad_norm, trained.num_train_epochs) == (0.3, 3.0, 0.5)
+
+
+def test_what_a_call_leaves_open_stays_the_projects(tiny_model_dir, tmp_path, pairs, seen):
+    class Project:
+        folder = tmp_path
+
+        def options_of(self, command):
+            settings = ["arguments.weight_decay=0.2", "arguments.warmup_ratio=0.3", "precision=fp32"]
+            settings += ["loss=graded", "evals_per_epoch=1"]
+            options = {"data": [pairs], "dev": [pairs], "backbone": str(tiny_model_dir), "set": settings}
+            return options | {"epochs": 0.5, "device": "cpu", "report_to": "tensorboard"}
+
+    open_args = {"weight_decay": None, "num_train_epochs": None, "bf16": False, "report_to": "none"}
+    fitted = fit(Project(), args=open_args | {"warmup_steps": 0.25})
+    (trained,) = seen
+    assert (trained.weight_decay, trained.num_train_epochs, trained.report_to) == (0.2, 0.5, [])
+    recipe = fitted.report.recipe
+    assert (recipe["training"]["precision"], recipe["arguments"]["warmup_ratio"]) == ("fp32", 0.25)
