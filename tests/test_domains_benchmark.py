@@ -86,12 +86,22 @@ def test_judged_pairs_are_those_of_the_training_split_with_scores_from_0_to_1(tm
             domains.write_judged(name, [("a", "b"), ("c", "d")], tmp_path)
 
 
+JUDGED = {"sick": 4500, "mrpc": 3701, "questions": 1958, "bug-titles": 4686}
+
+
 @pytest.mark.parametrize("name", domains.DOMAINS)
 def test_every_judged_pair_has_a_grade_of_the_scale_and_none_comes_twice(name):
     rows = domains.rows_of(domains.HERE / f"{name}-judged.jsonl")
-    assert len(rows) == 1000
-    assert len({row["row"] for row in rows}) == 1000
+    assert len(rows) == JUDGED[name]
+    assert len({row["row"] for row in rows}) == len(rows)
     assert {row["score"] for row in rows} <= {n / 2 for n in range(2 if name == "sick" else 0, 11)}
+
+
+def test_a_row_takes_the_first_of_the_judged_pairs_or_all(tmp_path):
+    domain = domains.Domain(None, tmp_path / "human.jsonl")
+    write_jsonl(tmp_path / "judged.jsonl", ({"text1": str(n)} for n in range(30)))
+    assert [row["text1"] for row in domains.rows_of(domain.judged(2))] == ["0", "1"]
+    assert len(domains.rows_of(domain.judged(None))) == 30
 
 
 def test_few_pairs_are_others_for_each_seed(tmp_path):

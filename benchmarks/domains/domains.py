@@ -11,6 +11,7 @@ simcse       a text is its own positive, on the texts of the training pairs; nee
 degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model that saw no human label
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
 judged       1,000 pairs of the training split, graded by a language model that saw the task and no label
+judged-all   all pairs of the training split, graded so
 judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
@@ -59,7 +60,9 @@ from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
-LLM_ROWS = ("degrees", "graded", "judged", "judged-degrees")
+LLM_ROWS = ("degrees", "graded", "judged", "judged-all", "judged-degrees")
+JUDGED = {"judged": 1_000, "judged-degrees": 1_000, "judged-all": None}
+"""Row -> how many of the pairs that a language model graded it trains on; None: all. The first are drawn at random."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
@@ -73,10 +76,14 @@ class Domain:
     task: Task
     human: Path
 
-    @property
-    def judged(self) -> Path:
-        """The pairs of the training split that a language model graded."""
-        return self.human.with_name("judged.jsonl")
+    def judged(self, count: int | None) -> Path:
+        """Return a file with the first `count` pairs that a language model graded; None: all of them."""
+        whole = self.human.with_name("judged.jsonl")
+        if count is None:
+            return whole
+        part = whole.with_name(f"judged-{count}.jsonl")
+        write_jsonl(part, rows_of(whole)[:count])
+        return part
 
 
 def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
@@ -243,9 +250,10 @@ def run(
     data: Path | Sequence[Path] | None
     if row == "teacher":
         data, used = None, "default"
-    elif row.startswith("judged"):
-        both = (domain.judged, data_sets(domain.task)["degrees"])
-        data, used = both if row == "judged-degrees" else domain.judged, domain.task.purpose
+    elif row in JUDGED:
+        judged = domain.judged(JUDGED[row])
+        data = (judged, data_sets(domain.task)["degrees"]) if row == "judged-degrees" else judged
+        used = domain.task.purpose
     elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
