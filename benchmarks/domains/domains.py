@@ -12,13 +12,14 @@ degrees      sentences at degrees 5 to 1 of 50 to 240 texts, written by a model 
 graded       degrees, with 110 to 400 pairs of the domain's own texts that a language model graded
 judged       1,000 pairs of the training split, graded by a language model that saw the task and no label
 judged-all   all pairs of the training split, graded so
+judged-all-default   the same with the recipe `default`, as human pairs: nothing is kept
 judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
 human-50     so many human pairs; human-200
 human        all human pairs of the training split
 
-The recipe is `topics` for what a language model wrote, `default` for human pairs. The same dev pairs choose
+The recipe is `topics` for what a language model wrote or graded (but see above), `default` for human pairs. The same dev pairs choose
 the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
 which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model, by the weights
 at the planned end or at the step that dev pairs chose (`tuned`). The share of supervision by a language model
@@ -60,8 +61,8 @@ from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
-LLM_ROWS = ("degrees", "graded", "judged", "judged-all", "judged-degrees")
-JUDGED = {"judged": 1_000, "judged-degrees": 1_000, "judged-all": None}
+LLM_ROWS = ("degrees", "graded", "judged", "judged-all", "judged-all-default", "judged-degrees")
+JUDGED = {"judged": 1_000, "judged-degrees": 1_000, "judged-all": None, "judged-all-default": None}
 """Row -> how many of the pairs that a language model graded it trains on; None: all. The first are drawn at random."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
@@ -253,7 +254,7 @@ def run(
     elif row in JUDGED:
         judged = domain.judged(JUDGED[row])
         data = (judged, data_sets(domain.task)["degrees"]) if row == "judged-degrees" else judged
-        used = domain.task.purpose
+        used = "default" if row.endswith("-default") else domain.task.purpose
     elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
