@@ -19,11 +19,11 @@ teacher-degrees   both
 human-50     so many human pairs; human-200
 human        all human pairs of the training split
 
-The recipe is `topics` for what a language model wrote or graded (but see above), `default` for human pairs. The same dev pairs choose
-the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a tenth of its training pairs,
-which no row trains on. Share: gain of a row / gain of `human`, both over the untouched model, by the weights
-at the planned end or at the step that dev pairs chose (`tuned`). The share of supervision by a language model
-is that of the row among LLM_ROWS whose mean on the dev pairs is the highest. NAME.jsonl, NAME-graded.jsonl
+The recipe is `topics` for what a language model wrote or graded (but see above), `default` for human pairs.
+The same dev pairs choose the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a
+tenth of its training pairs, which no row trains on. Share: gain of a row / gain of `human`, both over the
+untouched model, by the weights at the planned end or at the step that dev pairs chose (`tuned`). The share of
+supervision by a language model is that of the row among LLM_ROWS whose mean on the dev pairs is the highest. NAME.jsonl, NAME-graded.jsonl
 and NAME-judged.jsonl beside this file hold what the language model wrote and graded; they name rows of the
 training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs
 are not repeated.
@@ -63,7 +63,7 @@ from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
 LLM_ROWS = ("degrees", "graded", "judged", "judged-all", "judged-all-default", "judged-degrees")
 JUDGED = {"judged": 1_000, "judged-degrees": 1_000, "judged-all": None, "judged-all-default": None}
-"""Row -> how many of the pairs that a language model graded it trains on; None: all. The first are drawn at random."""
+"""Row -> how many of the pairs that a language model graded it trains on, the first of them; None: all."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
