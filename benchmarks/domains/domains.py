@@ -23,10 +23,10 @@ The recipe is `topics` for what a language model wrote or graded (but see above)
 The same dev pairs choose the checkpoint of every row, and all test pairs measure; dev pairs of mrpc are a
 tenth of its training pairs, which no row trains on. Share: gain of a row / gain of `human`, both over the
 untouched model, by the weights at the planned end or at the step that dev pairs chose (`tuned`). The share of
-supervision by a language model is that of the row among LLM_ROWS whose mean on the dev pairs is the highest. NAME.jsonl, NAME-graded.jsonl
-and NAME-judged.jsonl beside this file hold what the language model wrote and graded; they name rows of the
-training splits (from 0; `12:2` is the second text of row 12) and hold no sentence of theirs. Finished runs
-are not repeated.
+supervision by a language model is that of the row among LLM_ROWS whose mean on the dev pairs is the highest.
+NAME.jsonl, NAME-graded.jsonl and NAME-judged.jsonl beside this file hold what the language model wrote and
+graded; they name rows of the training splits (from 0; `12:2` is the second text of row 12) and hold no
+sentence of theirs. Finished runs are not repeated.
 """
 
 from __future__ import annotations
