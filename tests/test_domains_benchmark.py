@@ -104,6 +104,14 @@ def test_a_row_takes_the_first_of_the_judged_pairs_or_all(tmp_path):
     assert len(domains.rows_of(domain.judged(None))) == 30
 
 
+def test_grades_as_labels_say_yes_or_no_and_leave_out_perhaps(tmp_path):
+    domain = domains.Domain(None, tmp_path / "human.jsonl")
+    scores = [0.0, 0.5, 0.6, 0.7, 1.0]
+    write_jsonl(tmp_path / "judged.jsonl", ({"text1": str(s), "text2": "b", "score": s} for s in scores))
+    found = domains.rows_of(domain.judged_yes_no())
+    assert [(row["text1"], row["label"]) for row in found] == [("0.0", 0), ("0.5", 0), ("0.7", 1), ("1.0", 1)]
+
+
 def test_few_pairs_are_others_for_each_seed(tmp_path):
     write_jsonl(tmp_path / "human.jsonl", ({"text1": str(n)} for n in range(100)))
     human = tmp_path / "human.jsonl"

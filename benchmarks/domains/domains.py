@@ -13,6 +13,7 @@ graded       degrees, with 110 to 400 pairs of the domain's own texts that a lan
 judged       1,000 pairs of the training split, graded by a language model that saw the task and no label
 judged-all   all pairs of the training split, graded so
 judged-all-default   the same with the recipe `default`, as human pairs: nothing is kept
+judged-yes-no   the same, but as labels: 1 from a grade of 3.5 on, 0 up to 2.5, and 3 is left out; not of sick
 judged-degrees    judged and degrees
 teacher      pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; needs no label
 teacher-degrees   both
@@ -61,9 +62,19 @@ from angle_train.options import EncodeConfig  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.report.verdict import BACKBONE, TUNED  # noqa: E402
 
-LLM_ROWS = ("degrees", "graded", "judged", "judged-all", "judged-all-default", "judged-degrees")
+LLM_ROWS = (
+    "degrees",
+    "graded",
+    "judged",
+    "judged-all",
+    "judged-all-default",
+    "judged-yes-no",
+    "judged-degrees",
+)
 JUDGED = {"judged": 1_000, "judged-degrees": 1_000, "judged-all": None, "judged-all-default": None}
 """Row -> how many of the pairs that a language model graded it trains on, the first of them; None: all."""
+PERHAPS = (0.5, 0.7)
+"""Scores between the two are neither yes nor no; grades of 2.5 and 3.5 of 5."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
 TAUGHT_ROWS = ("teacher", "teacher-degrees")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
@@ -85,6 +96,15 @@ class Domain:
         part = whole.with_name(f"judged-{count}.jsonl")
         write_jsonl(part, rows_of(whole)[:count])
         return part
+
+    def judged_yes_no(self) -> Path:
+        """Return a file with all of them as labels: what the grader says is yes, or no, but not perhaps."""
+        labelled = self.human.with_name("judged-yes-no.jsonl")
+        rows = [row for row in rows_of(self.judged(None)) if not PERHAPS[0] < row["score"] < PERHAPS[1]]
+        pairs = ({"text1": row["text1"], "text2": row["text2"]} for row in rows)
+        labels = (int(row["score"] >= PERHAPS[1]) for row in rows)
+        write_jsonl(labelled, ({**pair, "label": label} for pair, label in zip(pairs, labels, strict=True)))
+        return labelled
 
 
 def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
@@ -255,6 +275,8 @@ def run(
         judged = domain.judged(JUDGED[row])
         data = (judged, data_sets(domain.task)["degrees"]) if row == "judged-degrees" else judged
         used = "default" if row.endswith("-default") else domain.task.purpose
+    elif row == "judged-yes-no":
+        data, used = domain.judged_yes_no(), "default"
     elif row.startswith("human"):
         count = row.removeprefix("human").removeprefix("-")
         data, used = few(domain.human, int(count), seed) if count else domain.human, "default"
