@@ -122,18 +122,33 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
     overwrite = asked.keywords.get("overwrite", False)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         job = _job(asked, Path(folder))
+        _check_objects(asked)
         if asked.out is None:
-            return _run(asked, _load(asked.model, job.recipe, device), job, Path(folder))
-        model = None if is_path(asked.model) else _load(asked.model, job.recipe, device)
+            model = _load(asked.model, job.recipe, device)
+            return _run(asked, model, _in_roles(job, model, asked), Path(folder))
+        # The user's model is changed, and the directory taken, when nothing is left to refuse.
         directory = RunDirectory(asked.out, _fingerprint(asked, job))
         if directory.status(overwrite=overwrite) == "finished":
             return _reopened(directory.path, device)
         with hold(directory.path / HIDDEN):
-            # What cannot be trained is refused before the directory is anyone's.
-            model = model or _load(asked.model, job.recipe, device)
-            resume = directory.claim(directory.status(overwrite=overwrite))
+            status = directory.status(overwrite=overwrite)
+            model = _load(asked.model, job.recipe, device)
+            job = _in_roles(job, model, asked)
+            resume = directory.claim(status)
             found = _run(asked, model, job, directory.checkpoints, resume)
             return _saved(found, directory)
+
+
+def _check_objects(asked: TrainCall) -> None:
+    """Raise an InputError for a model, a loss or callbacks that cannot be used."""
+    if not is_path(asked.model) and not isinstance(asked.model, SentenceTransformer):
+        name = type(asked.model).__name__
+        raise InputError(f"model: {name} is no SentenceTransformer; give one, or its folder")
+    if getattr(asked.loss, "model", asked.model) is not asked.model:
+        raise InputError(
+            "loss was made for another model; make it for this one, or give a function of a model"
+        )
+    _callbacks(asked.keywords.get("callbacks"))
 
 
 def _job(asked: TrainCall, folder: Path) -> _Job:
@@ -204,26 +219,20 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
         )
         check_arguments(recipe, loaded)
         return loaded
-    if not isinstance(model, SentenceTransformer):
-        raise InputError(f"model: {type(model).__name__} is no SentenceTransformer; give one, or its folder")
     if recipe.backbone.quantization != "none":
         raise InputError("quantization is for models that are loaded; give the directory or id of the model")
-    check_arguments(recipe, model)  # before the user's model is changed
-    prepare_for_training(model, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
+    given: SentenceTransformer = model
+    check_arguments(recipe, given)  # before the user's model is changed
+    prepare_for_training(given, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
     if tokens is not None:
-        model.max_seq_length = tokens
-    return model
+        given.max_seq_length = tokens
+    return given
 
 
 def _run(
     asked: TrainCall, model: SentenceTransformer, job: _Job, checkpoints: Path, resume: Path | None = None
 ) -> TrainedModel:
     """Train, and leave the model with the weights of the best evaluation, or the last ones."""
-    if asked.loss is not None and getattr(asked.loss, "model", model) is not model:
-        raise InputError(
-            "loss was made for another model; make it for this one, or give a function of a model"
-        )
-    job = _in_roles(job, model, asked)
     options = TrainOptions(
         trackers=job.passed.trackers, callbacks=_callbacks(asked.keywords.get("callbacks")), loss=asked.loss
     )
@@ -247,7 +256,12 @@ def _callbacks(given: Any) -> Sequence[Any]:
     """Return the callbacks that are given as a list, as one alone, or not at all."""
     if given is None:
         return ()
-    return (given,) if isinstance(given, (TrainerCallback, type)) else list(given)
+    if isinstance(given, (TrainerCallback, type)):
+        return (given,)
+    if not isinstance(given, Iterable):
+        kind = type(given).__name__
+        raise InputError(f"callbacks: {kind} is no callback; give a TrainerCallback, or a list of them")
+    return list(given)
 
 
 def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:

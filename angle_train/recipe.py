@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
 from angle_train.dropped import refuse_dropped, today
-from angle_train.trainer_arguments import USUAL_ARGUMENTS, completed, is_argument, why_refused
+from angle_train.trainer_arguments import completed, is_argument, why_refused
 
 log = logging.getLogger("angle.fit")
 
@@ -441,8 +441,7 @@ def check_key(key: str) -> None:
         return
     if why := why_refused(key):
         raise InputError(f"{key} cannot be set here: {why}")
-    # The library is loaded, which takes seconds, for a name that is like no key.
-    if key in USUAL_ARGUMENTS or (not _did_you_mean(key, _SECTION_OF) and is_argument(key)):
+    if is_argument(key):
         raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
     raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 

@@ -66,7 +66,8 @@ from angle_train.report.provisional import teller
 from angle_train.report.result import FitReport, make_fit_report
 from angle_train.report.text import command_line, made_line
 from angle_train.report.verdict import BACKBONE, TUNED
-from angle_train.training.arguments import Schedule, check_arguments, check_trackers, tracker_names
+from angle_train.trainer_arguments import tracker_names
+from angle_train.training.arguments import Schedule, check_arguments, check_trackers
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, get_type_hints
@@ -92,6 +92,7 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "parallelism_config"), _WHOLE),
     "router_mapping": _ROUTES,
+    "neftune_noise_alpha": "the trainer adds that noise to the input embeddings of a language model alone",
     "prompts": "prompt is put around every text, and saved with the model",
     "use_cpu": "the model trains where it lies: give device, or move it there",
 }
@@ -143,7 +144,7 @@ def _problem(name: str, value: Any) -> str:
     if name not in USUAL_ARGUMENTS and kinds and name not in kinds:
         if (former := former_key_line(name)) is not None:
             return former
-        near = difflib.get_close_matches(name, kinds, n=1)
+        near = difflib.get_close_matches(name, (kind for kind in kinds if not why_refused(kind)), n=1)
         hint = (
             f"did you mean {near[0]!r}?" if near else "sentence-transformers' trainer has none of that name"
         )
@@ -163,6 +164,12 @@ def _has_toml(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_has_toml, value))
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def tracker_names(given: str | Sequence[str] | None) -> list[str]:
+    """Return the names of programs that follow a run, given as a list or with commas between."""
+    names = given.split(",") if isinstance(given, str) else given or ()
+    return [name.strip() for name in names if name.strip()]
 
 
 def is_argument(name: str) -> bool:

@@ -196,12 +196,6 @@ def training_arguments(
     return args
 
 
-def tracker_names(given: str | Sequence[str] | None) -> list[str]:
-    """Return the names of programs that follow a run, given as a list or with commas between."""
-    names = given.split(",") if isinstance(given, str) else given or ()
-    return [name.strip() for name in names if name.strip()]
-
-
 def check_trackers(names: Sequence[str], out: Path) -> None:
     """Raise an InputError unless the trainer can report to these programs.
 
@@ -216,9 +210,9 @@ def check_trackers(names: Sequence[str], out: Path) -> None:
     for name in names:
         if name not in INTEGRATION_TO_CALLBACK:
             known = ", ".join(INTEGRATION_TO_CALLBACK)
-            raise InputError(f"--report-to {name}: the trainer reports to no such program (known: {known})")
+            raise InputError(f"report_to: the trainer reports to no program {name!r} (known: {known})")
         if name not in installed:
             there = ", ".join(installed) or "none"
-            raise InputError(f"--report-to {name} is not installed (installed: {there}); pip install it")
+            raise InputError(f"report_to: {name} is not installed (installed: {there})")
     if names:
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))

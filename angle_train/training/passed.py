@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angle_data.errors import InputError
 from angle_train.recipe import ARGS
-from angle_train.trainer_arguments import IGNORED, RECIPE_KEYS, REFUSED
+from angle_train.trainer_arguments import IGNORED, RECIPE_KEYS, REFUSED, tracker_names
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -70,8 +70,8 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
     max_steps = _number(arguments, "max_steps")
     trackers = _names(arguments.pop("report_to", "none"))
     warmup = _number(arguments, "warmup_steps")
-    if warmup is not None:
-        arguments.setdefault("warmup_ratio", warmup)
+    if warmup is not None and arguments.setdefault("warmup_ratio", warmup) != warmup:
+        raise InputError("args: warmup_steps and warmup_ratio say different shares; leave out one")
     recipe = {}
     for name, key in RECIPE_KEYS.items():
         value = arguments.pop(name, None)
@@ -95,14 +95,14 @@ def _check_together(arguments: Mapping[str, Any]) -> None:
     if arguments.get("bf16") and arguments.get("fp16"):
         raise InputError("args: bf16 and fp16 are both on; leave out one")
     warmup = arguments.get("warmup_steps")
-    if isinstance(warmup, (int, float)) and warmup >= 1:
+    if isinstance(warmup, (int, float)) and not 0 <= warmup < 1:
         raise InputError("args: warmup_steps cannot be set here: give warmup_ratio, a share of all steps")
 
 
 def _number(arguments: dict[str, Any], name: str) -> float | None:
     """Take a number out of the arguments; None where there is none."""
     value = arguments.pop(name, None)
-    real = isinstance(value, (int, float)) and value is not True and math.isfinite(value)
+    real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if value is not None and not real:
         raise InputError(f"args: {name} must be a number, got {value!r}")
     return None if value is None else float(value)
@@ -110,7 +110,7 @@ def _number(arguments: dict[str, Any], name: str) -> float | None:
 
 def _names(report_to: Any) -> list[str]:
     """Return the names of programs that are given as one text or as several."""
-    names = [report_to] if isinstance(report_to, str) else report_to
+    names = tracker_names(report_to) if isinstance(report_to, str) else report_to
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise InputError(f"args: report_to must be a name or a list of names, got {report_to!r}")
     return list(names)

@@ -214,7 +214,7 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
         ("--merge-back", "most", "--merge-back: must be a valid number, got 'most'"),
         ("--max-seq-length", "1", "--max-seq-length: must be greater than or equal to 2 or 'auto', got 1"),
-        ("--report-to", "notebook", "--report-to notebook is not installed (installed: "),
+        ("--report-to", "notebook", "report_to: the trainer reports to no program 'notebook' (known: "),
         ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),
         ("--precision", "fp8", "--precision: must be 'auto', 'fp32', 'bf16' or 'fp16', got 'fp8'"),
         ("--dev", "train.jsonl", "train.jsonl: no rows with split dev or validation; found: train 60"),

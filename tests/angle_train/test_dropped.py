@@ -110,6 +110,7 @@ def test_frozen_embeddings_of_an_earlier_version_are_the_least_that_is_frozen(tm
         ("backbone = 3\n[training]\nfreeze_embeddings = true\n", "backbone: "),
         ("[training]\nscheduler = ['cosine']\n", "lr_scheduler_type"),
         ("[objective]\nweight_decay = 0.1\n", "unknown .objective. key 'weight_decay'"),
+        ("[objective]\nfreeze_embeddings = true\n", "unknown .objective. key 'freeze_embeddings'"),
     ],
 )
 def test_what_no_earlier_version_took_is_refused_in_one_line(tmp_path, said, problem):

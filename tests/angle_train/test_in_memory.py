@@ -21,6 +21,7 @@ from transformers import TrainerCallback
 from angle_data.errors import InputError
 from angle_train import AngleLoss, fit, train
 from angle_train.keywords import FitKeywords, RecipeKeywords
+from angle_train.model.adapters import has_adapters
 from angle_train.options import FitOptions
 from angle_train.recipe import SECTIONS
 from angle_train.training.watch import DivergedError
@@ -259,8 +260,8 @@ def test_a_training_that_diverges_stops_and_leaves_the_model_as_it_was(tiny_mode
         ({"pairs": [("a", "b", "c"), ("a",)]}, r"item 2 is \('a',\); give"),
         ({"model": 3}, "int is no SentenceTransformer"),
         ({"learning_rate": 1e-3, "args": {"learning_rate": 1e-4}}, "learning_rate is given twice"),
-        ({"args": {"report_to": "flourish"}}, "--report-to flourish: the trainer reports to no such program"),
-        ({"args": {"report_to": "clearml"}}, "--report-to clearml is not installed"),
+        ({"args": {"report_to": "flourish"}}, "report_to: the trainer reports to no program 'flourish'"),
+        ({"args": {"report_to": "clearml"}}, "report_to: clearml is not installed"),
         ({"quantization": "4bit", "lora_rank": 2}, "quantization is for models that are loaded"),
         ({"epochs": -1}, "epochs"),
     ],
@@ -346,12 +347,24 @@ def test_one_callback_needs_no_list(tiny_model, some):
 
 
 def test_what_is_refused_leaves_the_folder_and_the_model_as_they_were(
-    tiny_model, tiny_model_dir, some, tmp_path
+    tiny_model, tiny_model_dir, some, tmp_path, monkeypatch
 ):
     out = tmp_path / "out"
     given = FAST | {"epochs": 1}
-    for model in (str(tiny_model_dir), tiny_model):
-        with pytest.raises(InputError, match="the trainer refuses them"):
-            train(model, some, out=out, args={"adam_beta1": 1.5}, prompt="say: ", **given)
+    first = {"out": out, "args": {"adam_beta1": 0.8}} | given
+    assert train(str(tiny_model_dir), some, **first).steps
+    another = losses.CoSENTLoss(SentenceTransformer(str(tiny_model_dir), device="cpu"))
+    refused = [
+        ({"args": {"adam_beta1": 1.5}, "overwrite": True}, "the trainer refuses them"),
+        ({"callbacks": 3, "overwrite": True}, "callbacks: int is no callback"),
+        ({"loss": another, "overwrite": True}, "loss was made for another model"),
+        ({"seed": 9}, "holds a run with different"),
+    ]
+    for more, message in refused:
+        for model in (str(tiny_model_dir), tiny_model):
+            with pytest.raises(InputError, match=message):
+                train(model, some, **given | {"out": out, "prompt": "say: ", "lora_rank": 2} | more)
     assert "say: " not in tiny_model.prompts.values()
-    assert train(str(tiny_model_dir), some, out=out, args={"adam_beta1": 0.8}, **given).steps
+    assert not has_adapters(tiny_model)
+    monkeypatch.setattr("angle_train.in_memory.take_steps", pytest.fail)
+    assert train(str(tiny_model_dir), some, **first).steps  # opened, and not trained again

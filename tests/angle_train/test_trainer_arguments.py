@@ -78,6 +78,7 @@ def test_a_recipe_with_arguments_survives_writing_and_reading(tmp_path):
         ),
         ("adam_beta1", "high", r"adam_beta1: Input should be a valid number, got 'high'"),
         ("wieght_decay", 0.1, r"unknown argument 'wieght_decay', did you mean 'weight_decay'\?"),
+        ("batch_size", 4, r"unknown argument 'batch_size', (?!.*batch_sampler)"),
         ("flourish", 1, r"unknown argument 'flourish', sentence-transformers' trainer has none"),
         ("folds", 3, r"folds was dropped before 0.1.0 and is always 5"),
         ("scheduler", "cosine", r"scheduler moved: write lr_scheduler_type under \[arguments\]"),
@@ -165,6 +166,10 @@ def test_what_the_trainer_can_do_is_not_refused(tiny_model, args):
         ({"warmup_steps": "0.1"}, "^args: warmup_steps must be a number, got '0.1'"),
         ({"max_steps": "9"}, "^args: max_steps must be a number, got '9'"),
         ({"report_to": 5}, "^args: report_to must be a name or a list of names, got 5"),
+        ({"max_steps": False}, "^args: max_steps must be a number, got False"),
+        ({"warmup_steps": -1}, "^args: warmup_steps cannot be set here"),
+        ({"warmup_steps": 0.5, "warmup_ratio": 0.1}, "^args: warmup_steps and warmup_ratio say different"),
+        ({"neftune_noise_alpha": 5.0}, "^args: neftune_noise_alpha cannot be set here"),
         ({"max_steps": 2.5}, "^args: max_steps must be a whole number, got 2.5"),
         ({"bf16": "False"}, "^args: bf16 must be True or False, got 'False'"),
         ({"bf16": True, "fp16": True}, "^args: bf16 and fp16 are both on; leave out one"),
@@ -183,7 +188,8 @@ def test_training_arguments_that_are_none_are_refused_in_one_line(
 
 
 def test_a_setting_of_the_trainer_that_is_written_as_a_key_is_told_its_place():
-    for setting in ("optim=sgd", "args.optim=sgd", "training.optim=sgd", "lr_scheduler_type=cosine"):
+    near = "learning_rate_mapping=1"  # a recipe has a key much like it
+    for setting in (near, "optim=sgd", "args.optim=sgd", "training.optim=sgd", "lr_scheduler_type=cosine"):
         key = setting.partition("=")[0].rpartition(".")[2]
         with pytest.raises(InputError, match=rf"^{key} is a setting of the trainer: write arguments\.{key}$"):
             parse_settings([setting])
