@@ -43,6 +43,7 @@ from angle_train.model.roles import roles_of, router_of
 from angle_train.reading import reads_roles
 from angle_train.recipe import SECTIONS, Recipe
 from angle_train.training.arguments import Schedule, check_arguments, check_trackers
+from angle_train.training.frozen import check_frozen
 from angle_train.training.passed import Passed, read_arguments, with_arguments
 from angle_train.training.presets import PRESETS, settle
 from angle_train.training.processes import process_count
@@ -122,33 +123,39 @@ def train_in_memory(asked: TrainCall) -> TrainedModel:
     overwrite = asked.keywords.get("overwrite", False)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         job = _job(asked, Path(folder))
-        _check_objects(asked)
+        callbacks = _checked_objects(asked)
         if asked.out is None:
             model = _load(asked.model, job.recipe, device)
-            return _run(asked, model, _in_roles(job, model, asked), Path(folder))
+            return _run(asked, model, _in_roles(job, model, asked), callbacks, Path(folder))
         # The user's model is changed, and the directory taken, when nothing is left to refuse.
         directory = RunDirectory(asked.out, _fingerprint(asked, job))
         if directory.status(overwrite=overwrite) == "finished":
             return _reopened(directory.path, device)
         with hold(directory.path / HIDDEN):
             status = directory.status(overwrite=overwrite)
+            if status == "finished":  # by another process meanwhile
+                return _reopened(directory.path, device)
             model = _load(asked.model, job.recipe, device)
             job = _in_roles(job, model, asked)
             resume = directory.claim(status)
-            found = _run(asked, model, job, directory.checkpoints, resume)
+            found = _run(asked, model, job, callbacks, directory.checkpoints, resume)
             return _saved(found, directory)
 
 
-def _check_objects(asked: TrainCall) -> None:
-    """Raise an InputError for a model, a loss or callbacks that cannot be used."""
+def _checked_objects(asked: TrainCall) -> Sequence[Any]:
+    """Return the callbacks; an InputError names a model, a loss or callbacks that cannot be used."""
     if not is_path(asked.model) and not isinstance(asked.model, SentenceTransformer):
         name = type(asked.model).__name__
         raise InputError(f"model: {name} is no SentenceTransformer; give one, or its folder")
+    if asked.loss is not None and not callable(asked.loss):
+        raise InputError(f"loss: {type(asked.loss).__name__} is no loss; give one, or a function of a model")
     if getattr(asked.loss, "model", asked.model) is not asked.model:
         raise InputError(
             "loss was made for another model; make it for this one, or give a function of a model"
         )
-    _callbacks(asked.keywords.get("callbacks"))
+    if asked.loss is not None and isinstance(asked.model, SentenceTransformer):
+        _refuse_router(asked.model, "model")
+    return _callbacks(asked.keywords.get("callbacks"))
 
 
 def _job(asked: TrainCall, folder: Path) -> _Job:
@@ -218,11 +225,14 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
             path, recipe.backbone, training.prompt, tokens, device, training.seed, roles_of(training)
         )
         check_arguments(recipe, loaded)
+        check_frozen(loaded, recipe.backbone.layers_frozen)
         return loaded
     if recipe.backbone.quantization != "none":
         raise InputError("quantization is for models that are loaded; give the directory or id of the model")
     given: SentenceTransformer = model
     check_arguments(recipe, given)  # before the user's model is changed
+    if given.transformers_model is not None:
+        check_frozen(given, recipe.backbone.layers_frozen)
     prepare_for_training(given, "model", recipe.backbone, training.prompt, training.seed, roles_of(training))
     if tokens is not None:
         given.max_seq_length = tokens
@@ -230,12 +240,15 @@ def _load(model: Any, recipe: Recipe, device: str | None) -> SentenceTransformer
 
 
 def _run(
-    asked: TrainCall, model: SentenceTransformer, job: _Job, checkpoints: Path, resume: Path | None = None
+    asked: TrainCall,
+    model: SentenceTransformer,
+    job: _Job,
+    callbacks: Sequence[Any],
+    checkpoints: Path,
+    resume: Path | None = None,
 ) -> TrainedModel:
     """Train, and leave the model with the weights of the best evaluation, or the last ones."""
-    options = TrainOptions(
-        trackers=job.passed.trackers, callbacks=_callbacks(asked.keywords.get("callbacks")), loss=asked.loss
-    )
+    options = TrainOptions(trackers=job.passed.trackers, callbacks=callbacks, loss=asked.loss)
     judge = OwnEvaluator(asked.evaluator) if asked.evaluator else DevEvaluator(job.dev) if job.dev else None
     before = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
     try:
@@ -253,26 +266,32 @@ def _run(
 
 
 def _callbacks(given: Any) -> Sequence[Any]:
-    """Return the callbacks that are given as a list, as one alone, or not at all."""
-    if given is None:
-        return ()
-    if isinstance(given, (TrainerCallback, type)):
-        return (given,)
-    if not isinstance(given, Iterable):
-        kind = type(given).__name__
-        raise InputError(f"callbacks: {kind} is no callback; give a TrainerCallback, or a list of them")
-    return list(given)
+    """Return the callbacks that are given one by one, as one alone, or not at all."""
+    alone = given is None or isinstance(given, (TrainerCallback, type)) or not isinstance(given, Iterable)
+    callbacks = [] if given is None else [given] if alone else list(given)
+    for each in callbacks:
+        kind = each if isinstance(each, type) else type(each)
+        if not issubclass(kind, TrainerCallback):
+            raise InputError(
+                f"callbacks: {kind.__name__} is no callback; give a TrainerCallback, or a list of them"
+            )
+    return callbacks
+
+
+def _refuse_router(model: SentenceTransformer, name: str) -> None:
+    """Raise an InputError for an asymmetric model, which a loss of the user's own cannot train here."""
+    if router_of(model) is not None:
+        raise InputError(
+            f"{name} is asymmetric (Router): with a loss of your own, train it in a "
+            "SentenceTransformerTrainer, where router_mapping says which column goes where"
+        )
 
 
 def _in_roles(job: _Job, model: SentenceTransformer, asked: TrainCall) -> _Job:
     """Return the job with pairs of queries and documents, if the user or the model says that they are."""
     name = str(asked.model) if is_path(asked.model) else "model"
     if not isinstance(job.pairs, PairSet):
-        if router_of(model) is not None:
-            raise InputError(
-                f"{name} is asymmetric (Router): with a loss of your own, train it in a "
-                "SentenceTransformerTrainer, where router_mapping says which column goes where"
-            )
+        _refuse_router(model, name)
         return job
     if not reads_roles(model, job.recipe.training, name):
         return job

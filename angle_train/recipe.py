@@ -441,7 +441,8 @@ def check_key(key: str) -> None:
         return
     if why := why_refused(key):
         raise InputError(f"{key} cannot be set here: {why}")
-    if is_argument(key):
+    # For a slip of the finger the library is not loaded, which takes seconds.
+    if not difflib.get_close_matches(key, _SECTION_OF, n=1, cutoff=0.8) and is_argument(key):
         raise InputError(f"{key} is a setting of the trainer: write arguments.{key}")
     raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
 

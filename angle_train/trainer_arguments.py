@@ -144,7 +144,7 @@ def _problem(name: str, value: Any) -> str:
     if name not in USUAL_ARGUMENTS and kinds and name not in kinds:
         if (former := former_key_line(name)) is not None:
             return former
-        near = difflib.get_close_matches(name, (kind for kind in kinds if not why_refused(kind)), n=1)
+        near = difflib.get_close_matches(name, (kind for kind in kinds if kind not in REFUSED), n=1)
         hint = (
             f"did you mean {near[0]!r}?" if near else "sentence-transformers' trainer has none of that name"
         )

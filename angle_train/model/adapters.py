@@ -42,6 +42,7 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
         targets = _NAMED_TARGETS["all"]
     # Encoders' own pooler is computed but not used, so it would get no gradient.
     pooler = any(name.startswith("pooler.") for name, _ in transformer.named_modules())
+    trained = [weights for weights in model.parameters() if weights.requires_grad]
     model.requires_grad_(False)
     lora = LoraConfig(
         r=config.lora_rank,
@@ -56,6 +57,8 @@ def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int =
             torch.manual_seed(seed)
             transformer.add_adapter(lora)
     except ValueError as error:
+        for weights in trained:
+            weights.requires_grad_(True)
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"lora_targets {config.lora_targets!r} does not match the model: {reason}") from None
 

@@ -69,9 +69,7 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
         arguments.pop(name, None)
     max_steps = _number(arguments, "max_steps")
     trackers = _names(arguments.pop("report_to", "none"))
-    warmup = _number(arguments, "warmup_steps")
-    if warmup is not None and arguments.setdefault("warmup_ratio", warmup) != warmup:
-        raise InputError("args: warmup_steps and warmup_ratio say different shares; leave out one")
+    _settle_warmup(arguments)
     recipe = {}
     for name, key in RECIPE_KEYS.items():
         value = arguments.pop(name, None)
@@ -85,6 +83,15 @@ def read_arguments(given: TrainingArguments | Mapping[str, Any] | None) -> Passe
         raise InputError(f"args: max_steps must be a whole number, got {max_steps}")
     steps = int(max_steps) if max_steps and max_steps > 0 else None
     return Passed(recipe, [name for name in trackers if name != "none"], steps)
+
+
+def _settle_warmup(arguments: dict[str, Any]) -> None:
+    """Put a share of warm-up where recipes have it; the library has two places, and 0 in one says nothing."""
+    steps, ratio = _number(arguments, "warmup_steps"), arguments.get("warmup_ratio")
+    if steps is not None and ratio is None:
+        arguments["warmup_ratio"] = steps
+    elif steps and isinstance(ratio, (int, float)) and ratio != steps:
+        raise InputError("args: warmup_steps and warmup_ratio say different shares; leave out one")
 
 
 def _check_together(arguments: Mapping[str, Any]) -> None:
@@ -110,10 +117,13 @@ def _number(arguments: dict[str, Any], name: str) -> float | None:
 
 def _names(report_to: Any) -> list[str]:
     """Return the names of programs that are given as one text or as several."""
-    names = tracker_names(report_to) if isinstance(report_to, str) else report_to
+    names = [report_to] if isinstance(report_to, str) else report_to
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise InputError(f"args: report_to must be a name or a list of names, got {report_to!r}")
-    return list(names)
+    found = [each for name in names for each in tracker_names(name)]
+    if "all" in found:
+        raise InputError("args: report_to cannot be 'all' here; name the programs")
+    return found
 
 
 def _writable(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -343,7 +343,9 @@ def test_one_callback_needs_no_list(tiny_model, some):
     train(tiny_model, some, callbacks=Heard(), args={"max_steps": 1}, loss="graded", device="cpu")
     train(tiny_model, some, callbacks=Heard, args={"max_steps": 1}, loss="graded", device="cpu")
     train(tiny_model, some, callbacks={Heard()}, args={"max_steps": 1}, loss="graded", device="cpu")
-    assert Heard.ended == 3
+    one_by_one = (callback for callback in [Heard()])
+    train(tiny_model, some, callbacks=one_by_one, args={"max_steps": 1}, loss="graded", device="cpu")
+    assert Heard.ended == 4
 
 
 def test_what_is_refused_leaves_the_folder_and_the_model_as_they_were(
@@ -357,6 +359,9 @@ def test_what_is_refused_leaves_the_folder_and_the_model_as_they_were(
     refused = [
         ({"args": {"adam_beta1": 1.5}, "overwrite": True}, "the trainer refuses them"),
         ({"callbacks": 3, "overwrite": True}, "callbacks: int is no callback"),
+        ({"callbacks": [None], "overwrite": True}, "callbacks: NoneType is no callback"),
+        ({"frozen_layers": 9, "overwrite": True}, "frozen_layers 9: the backbone has"),
+        ({"loss": 3, "overwrite": True}, "loss: int is no loss"),
         ({"loss": another, "overwrite": True}, "loss was made for another model"),
         ({"seed": 9}, "holds a run with different"),
     ]
@@ -366,5 +371,8 @@ def test_what_is_refused_leaves_the_folder_and_the_model_as_they_were(
                 train(model, some, **given | {"out": out, "prompt": "say: ", "lora_rank": 2} | more)
     assert "say: " not in tiny_model.prompts.values()
     assert not has_adapters(tiny_model)
+    with pytest.raises(InputError, match="lora_targets 'nope' does not match"):
+        train(tiny_model, some, **given | {"lora_rank": 2, "lora_targets": "nope"})
+    assert all(weights.requires_grad for weights in tiny_model.parameters())
     monkeypatch.setattr("angle_train.in_memory.take_steps", pytest.fail)
     assert train(str(tiny_model_dir), some, **first).steps  # opened, and not trained again
