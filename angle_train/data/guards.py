@@ -75,11 +75,17 @@ def _labelled(spec: str, learned: Sequence[PairSet], scale: str | None) -> PairS
     if len(pairs) < len(every):
         count = f"{len(every) - len(pairs):,} of {counted(len(every), 'pair')}"
         log.warning("warning: --guard %s: %s left out: they train or choose the weights", spec, count)
-    if len(set(pairs.source_ids or connected(pairs))) < FEWEST:
-        rest = " that neither train nor choose" if len(pairs) < len(every) else ""
+    if len(every) and not len(pairs):
         raise InputError(
-            f"--guard {spec}: {counted(len(pairs), 'pair')}{rest} cannot show a loss; give labelled pairs of "
-            f"other text, of at least {FEWEST} sources, better 200"
+            f"--guard {spec}: all its pairs train or choose the weights; give pairs of other text"
+        )
+    sources = len(set(pairs.source_ids or connected(pairs)))
+    if sources < FEWEST:
+        rest = " that neither train nor choose" if len(pairs) < len(every) else ""
+        found = f"{counted(len(pairs), 'pair')}{rest}, of {counted(sources, 'source')}"
+        raise InputError(
+            f"--guard {spec}: {found} (pairs that share a text are of one), cannot show a loss; give "
+            f"labelled pairs of other text, of at least {FEWEST} sources, better 200"
         )
     if np.ptp(pairs.score) == 0:
         raise InputError(

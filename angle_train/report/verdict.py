@@ -162,7 +162,12 @@ class _Facts:
     @property
     def learned(self) -> bool:
         """Whether the tuned weights learned from the pairs of the verdict."""
-        return any(leak.pairs > _MAX_LEAKED_FRACTION * leak.count for leak in self.leaks)
+        return bool(self.too_many)
+
+    @property
+    def too_many(self) -> list[Leak]:
+        """Where too many of the pairs of the verdict were seen in training, or chose."""
+        return [leak for leak in self.leaks if leak.pairs > _MAX_LEAKED_FRACTION * leak.count]
 
     @property
     def tested(self) -> bool:
@@ -255,7 +260,7 @@ class _Facts:
         if self.kept == TUNED:
             return ""
         if self.learned:
-            return "Next: fit again with --drop-leaks, or with test pairs that share none with the training"
+            return self._other_pairs()
         if measured_items(self.judged) != "pairs":  # of searches nobody knows how many queries would do
             return ""
         if self.unsure:
@@ -266,6 +271,11 @@ class _Facts:
             "Next: read the losses in the report, which show what the training pairs taught; more grades are "
             "unlikely to turn this into a gain"
         )
+
+    def _other_pairs(self) -> str:
+        if all(leak.origin == "dev" for leak in self.too_many):  # --drop-leaks drops training pairs alone
+            return "Next: give test pairs that are not among the dev pairs, in either order of the two texts"
+        return "Next: fit again with --drop-leaks, or with test pairs that share none with the training"
 
     def agreement(self) -> str:
         """Return how far the saved weights keep the backbone's order, where they are not its own."""

@@ -233,14 +233,21 @@ class Checkpoints:
 def worse_sentence(losses: Sequence[Loss]) -> str:
     """Return what got worse, of guards whose losses count; also where it is nothing."""
     counted = [loss for loss in losses if loss.refuses]
-    surely = sorted((loss for loss in counted if loss.low > 0), key=lambda loss: -loss.loss)
+    shown = [loss for loss in counted if loss.low > 0 and round(100 * loss.loss, 1) > 0]
+    surely = sorted(shown, key=lambda loss: -loss.loss)
     if surely:
-        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}"
+        held = [loss for loss in counted if loss.kind == "labelled" and loss not in surely]
+        also = "".join(f"; {loss.name} by less than {_at_most([loss])}" for loss in held)
+        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}{also}"
     if not counted:
         return "What got worse: not known; give --guard pairs"
-    most = max(100 * max(loss.high, 0.0) for loss in counted)
     names = ", ".join(loss.name for loss in counted)
-    return f"What got worse: nothing, surely less than {math.ceil(10 * most) / 10:.1f} ({names})"
+    return f"What got worse: nothing, surely less than {_at_most(counted)} ({names})"
+
+
+def _at_most(losses: Sequence[Loss]) -> str:
+    """Return the most that any of them loses, surely, rounded up."""
+    return f"{math.ceil(max(1000 * max(loss.high, 0.0) for loss in losses)) / 10:.1f}"
 
 
 def agreement_sentence(losses: Sequence[Loss]) -> str:

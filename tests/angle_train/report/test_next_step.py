@@ -95,6 +95,10 @@ def test_a_leaky_test_set_is_no_reason_to_grade():
     leak = {"role": "test", "name": "set0", "origin": "training", "count": 200, "pairs": 50, "texts": 0.9}
     said = kept(BETTER, leaks=[leak])
     assert "--drop-leaks" in said.next
+    chosen_by = kept(BETTER, leaks=[leak | {"origin": "dev"}])
+    assert chosen_by.next.startswith("Next: give test pairs that are not among the dev pairs")
+    both = kept(BETTER, leaks=[leak, leak | {"origin": "dev"}])
+    assert "--drop-leaks" in both.next
 
 
 def test_that_nothing_is_known_of_a_loss_is_said_of_weights_that_were_taken_only():

@@ -16,7 +16,7 @@ from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import spearman
 from angle_train.run import fit
 from angle_train.training.choosing import Candidate, choose
-from angle_train.training.guards import SPENT, guards_of, within_guards, worse_sentence, worth_of
+from angle_train.training.guards import SPENT, Loss, guards_of, within_guards, worse_sentence, worth_of
 
 FAST = {"loss": "graded", "epochs": 3, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 TEXTS = [(f"one {n}", f"two {n}") for n in range(60)]
@@ -128,6 +128,15 @@ def test_what_got_worse_is_said_also_where_it_is_nothing():
     assert re.fullmatch(r"What got worse: titles by \d+\.\d \[\d+\.\d, \d+\.\d\]", told)
 
 
+def test_a_guard_that_holds_is_told_beside_what_got_worse():
+    worse = Loss("general", "general text", 256, 1.0, 0.9, 0.01, 0.005, 0.02, True)
+    holds = Loss("labelled", "titles", 200, 0.6, 0.6, 0.0, -0.002, 0.0031, True)
+    said = worse_sentence([worse, holds])
+    assert said == "What got worse: general text by 1.0 [0.5, 2.0]; titles by less than 0.4"
+    a_trace = replace(holds, loss=0.0003, low=0.0001)
+    assert worse_sentence([a_trace]) == "What got worse: nothing, surely less than 0.4 (titles)"
+
+
 def test_pairs_among_own_texts_are_near_and_far_and_always_the_same(examples):
     lines = (examples / "texts.jsonl").read_text().splitlines()
     every = [json.loads(line)["text"] for line in lines]
@@ -200,7 +209,10 @@ def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp
             [{"text1": f"a {n}", "text2": f"b {n}", "score": 1} for n in range(9)],
             r"all 9 scores are 1; a ranking needs",
         ),
-        ([{"text1": f"a {n}", "text2": f"b {n}", "score": n % 2} for n in range(4)], r"4 pairs cannot show"),
+        (
+            [{"text1": f"a {n}", "text2": f"b {n}", "score": n % 2} for n in range(4)],
+            r"4 pairs, of 4 sources .*, cannot show a loss",
+        ),
     ],
 )
 def test_guards_that_say_nothing_are_refused(program, config, tmp_path, written, message):
@@ -212,7 +224,9 @@ def test_guards_that_say_nothing_are_refused(program, config, tmp_path, written,
 
 
 def test_pairs_that_train_guard_nothing(config, rows, tmp_path, caplog):
-    with pytest.raises(InputError, match=r"0 pairs that neither train nor choose cannot show a loss"):
+    with pytest.raises(
+        InputError, match=r"all its pairs train or choose the weights; give pairs of other text"
+    ):
         fit(replace(config, guard=config.data))
     mixed = write(tmp_path / "mixed.jsonl", [*rows[:20], *now(rows)[:30]])
     train = load_pairs(config.data[0])
