@@ -237,7 +237,11 @@ def worse_sentence(losses: Sequence[Loss]) -> str:
     surely = sorted(shown, key=lambda loss: -loss.loss)
     if surely:
         held = [loss for loss in counted if loss.kind == "labelled" and loss not in surely]
-        also = "".join(f"; {loss.name} by less than {_at_most([loss])}" for loss in held)
+        most = {loss.name: _at_most([loss]) for loss in held}
+        also = "".join(
+            f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}"
+            for name, high in most.items()
+        )
         return f"What got worse: {', '.join(loss.sentence() for loss in surely)}{also}"
     if not counted:
         return "What got worse: not known; give --guard pairs"

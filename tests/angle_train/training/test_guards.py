@@ -133,6 +133,8 @@ def test_a_guard_that_holds_is_told_beside_what_got_worse():
     holds = Loss("labelled", "titles", 200, 0.6, 0.6, 0.0, -0.002, 0.0031, True)
     said = worse_sentence([worse, holds])
     assert said == "What got worse: general text by 1.0 [0.5, 2.0]; titles by less than 0.4"
+    said = worse_sentence([worse, replace(holds, high=-0.001)])
+    assert said == "What got worse: general text by 1.0 [0.5, 2.0]; titles did not"
     a_trace = replace(holds, loss=0.0003, low=0.0001)
     assert worse_sentence([a_trace]) == "What got worse: nothing, surely less than 0.4 (titles)"
 
