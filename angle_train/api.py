@@ -185,7 +185,7 @@ def fit(
             `teacher` (a stronger model, or a file of its vectors) and `teacher_pairs` (what it scores),
             `judged` (many pairs that a language model graded, the test pairs among them), `dev_search` and
             `test_search` (searches that choose the checkpoint, and to report on: folders in BEIR's layout),
-            the command's other options (`scale`,
+            the command's other options (`scale`, `threshold`, which makes labels of the scores of `pairs`,
             `drop_leaks`, `overwrite`, `device`, `report_to`, `merge_back`; `require_better` decides the
             command's exit code alone), `args` (`TrainingArguments`, or settings of the trainer by their
             names, such as `{"weight_decay": 0.1}`), and any value of the recipe by its name: `epochs=3`,

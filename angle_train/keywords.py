@@ -78,6 +78,7 @@ class FitKeywords(RecipeKeywords, total=False):
     dev_search: Any
     test_search: Any
     scale: str | None
+    threshold: float | None
     drop_leaks: bool
     overwrite: bool
     device: str | None

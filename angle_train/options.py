@@ -96,6 +96,12 @@ class FitOptions:
     )
     guard_loss: float | None = _of_recipe("Points (Spearman x 100) that a guard may lose.")
     scale: str | None = _scale()
+    threshold: float | None = option(
+        "For a question of yes and no: scores of --data above it, on their own scale, become label 1, below "
+        "it 0, and pairs at it are left out.",
+        None,
+        shown="scores are ranked",
+    )
     epochs: float | None = _of_recipe("Passes over the data.")
     batch_size: int | None = _of_recipe("Pairs per step, across all processes.")
     learning_rate: float | None = _of_recipe("Peak learning rate.")

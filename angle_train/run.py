@@ -91,7 +91,7 @@ WITHOUT_TEST_PAIRS = (
 _REPEATED = (
     *("backbone", "data", "human", "teacher", "teacher_pairs", "keep", "guard", "dev", "test"),
     *("dev_search", "test_search", "judged"),
-    *("scale", "drop_leaks"),
+    *("scale", "threshold", "drop_leaks"),
 )
 
 

@@ -65,10 +65,10 @@ def pair_set(pairs, scores=None, name="made", **columns):
     return PairSet(name, first, second, score, np.ones(len(pairs)), **columns)
 
 
-def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, drop_leaks=False):
+def run_data(data, human=(), dev=(), test=(), *, recipe=None, scale=None, threshold=None, drop_leaks=False):
     """The pairs of a run, as `inputs.load_data` makes them of its options."""
     sources = {"data": data, "human": human, "dev": dev, "test": test}
-    given = load_sets(FitOptions(backbone="", out=Path(), scale=scale, **sources))
+    given = load_sets(FitOptions(backbone="", out=Path(), scale=scale, threshold=threshold, **sources))
     return assign_uses(given, settle(recipe or Recipe(), given.training), drop_leaks=drop_leaks)
 
 

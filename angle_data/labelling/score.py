@@ -37,7 +37,15 @@ from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.texts import PairFile, TextPair, make_pair
-from angle_data.records import candidates_file, model_behind, read_candidates, read_run_file, same_model
+from angle_data.records import (
+    GRADE_SCALE,
+    SCALE,
+    candidates_file,
+    model_behind,
+    read_candidates,
+    read_run_file,
+    same_model,
+)
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
@@ -71,8 +79,8 @@ def plan_score(config: ScoreConfig) -> SessionPlan:
 def score(config: ScoreConfig) -> SessionResult:
     """Run or resume a grading run and return its counts.
 
-    Writes journal.jsonl, scores.jsonl (`text1, text2, score, model, key`), rejected.jsonl and run.json to
-    `config.out`; the last three also when the run ends early. Raises what `session.ask_all` does.
+    Writes journal.jsonl, scores.jsonl (`text1, text2, score, scale, model, key`), rejected.jsonl and run.json
+    to `config.out`; the last three also when the run ends early. Raises what `session.ask_all` does.
     """
     return ask_all(ScoreJob(config))
 
@@ -206,7 +214,12 @@ class ScoreJob(Job):
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
                 if isinstance(found.grade, float):
                     grades[found.grade] += 1
-                    row |= {"score": found.grade, "model": self.spec.model, "key": found.key}
+                    row |= {
+                        "score": found.grade,
+                        SCALE: GRADE_SCALE,
+                        "model": self.spec.model,
+                        "key": found.key,
+                    }
                     kept.write(dumps(row) + "\n")
                     continue
                 if found.grade != "request_failed":

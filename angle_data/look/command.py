@@ -284,7 +284,7 @@ def _next(dev: str, test: str, *, judged: Path | None = None) -> str:
         return "next    angle-train fit"
     sets = f"--dev {quote(dev)} --test {quote(test)}" + (f" --judged {quote(str(judged))}" if judged else "")
     return (
-        f"then    angle-train fit --data DATA {sets} --drop-leaks\n"
+        f"then    angle-train fit --data DATA --backbone MODEL --out DIR {sets} --drop-leaks\n"
         "        (these pairs must not train: --drop-leaks leaves them out of the training pairs, but not\n"
         "        other pairs of the same texts)"
     )

@@ -124,10 +124,12 @@ def match_judged(
     if left := len(alone) - len(rest):
         log.info("%s: %s left out: they train, choose or test", judged.name, counted(left, "judged pair"))
     if not len(rest):
-        raise InputError(
-            f"--judged {spec}: it grades no pairs beyond those of {graded.name} and those that train or "
-            "choose; have more pairs graded with `angle-data llm-score`"
-        )
+        if left:
+            said = f"{judged.name} alone graded {left:,} pairs, and all of them train, choose or test here"
+            mend = "take some out of --data, --dev and --teacher-pairs, or have others graded with"
+        else:
+            said, mend = f"it grades no pairs beyond those of {graded.name}", "have more pairs graded with"
+        raise InputError(f"--judged {spec}: {said}; {mend} `angle-data llm-score`")
     log.info(
         "%s: %s graded %d of the %d pairs, and %s more",
         graded.name,

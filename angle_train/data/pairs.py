@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.tables import HUB_PREFIX, TEXT_COLUMNS, base_name, identity_of
 from angle_data.text import counted, normalise
-from angle_train.data.scores import inference_classes, scale_of, scores_of_classes
+from angle_train.data.scores import inference_classes, labels_by, scale_of, scores_of_classes
 from angle_train.data.sources import (
     SCORES,
     Item,
@@ -134,6 +134,7 @@ def load_pairs(
     scale: str | None = None,
     rows: str | None = None,
     *,
+    threshold: float | None = None,
     one_score: bool = False,
     split_needed: bool = False,
 ) -> PairSet:
@@ -152,6 +153,8 @@ def load_pairs(
             scale is that of files beside it.
         rows: In a file with a `split` column, which rows to use; default all. `dev` and `validation` mean
             the same. A file without that column is used whole.
+        threshold: Score, on the scale of the source, that makes labels of the scores: 1 above it, 0 below.
+            Pairs at it are left out. Default: the scores stay.
         one_score: Whether all scores may be equal, as in a file of positives.
         split_needed: Whether a file without that column is refused instead, if `rows` are given.
 
@@ -169,6 +172,8 @@ def load_pairs(
     else:
         raw = np.array([number_in(row, (column,), place) for place, row in items])
         found = scale_of(spec, column, every, items, raw, scale)
+    if threshold is not None:
+        items, raw, found = labels_by(threshold, spec, items, raw, found)
     if not one_score and raw.min() == raw.max():
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; a ranking needs different scores")
     source_ids = [identity_of(row, "source_id", place) for place, row in items]
@@ -180,7 +185,7 @@ def load_pairs(
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=None if None in source_ids else [str(identity) for identity in source_ids],
         scale=found.note,
-        supervision=_supervision(items),
+        supervision=_supervision(items) if threshold is None else None,  # labels, whatever they are made of
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):

@@ -115,6 +115,37 @@ def scale_of(
     return scale
 
 
+def labels_by(
+    threshold: float, spec: str, items: Sequence[Item], raw: NDArray[np.float64], scale: ScoreRange
+) -> tuple[list[Item], NDArray[np.float64], ScoreRange]:
+    """Return the items whose score (B,) is not at a threshold, their labels, and a note on these.
+
+    The label is 1 above the threshold and 0 below it.
+
+    Raises:
+        InputError: The threshold does not lie between the ends of the scale, or no score lies on one of its
+            sides.
+    """
+    if not scale.low < threshold < scale.high:
+        raise InputError(
+            f"{spec}: --threshold {threshold:g} must lie between {scale.low:g} and {scale.high:g}, the ends "
+            f"of the scale ({scale.note})"
+        )
+    for side, scores in (("above", raw > threshold), ("below", raw < threshold)):
+        if not scores.any():
+            raise InputError(
+                f"{spec}: no score lies {side} --threshold {threshold:g}; they go from {raw.min():g} to "
+                f"{raw.max():g}"
+            )
+    kept = np.flatnonzero(raw != threshold)
+    labels = (raw[kept] > threshold).astype(np.float64)
+    note = f"{scale.note}; {counted(int(labels.sum()), 'score')} above {threshold:g} read as 1"
+    note += f", {len(kept) - int(labels.sum())} below as 0"
+    if left := len(items) - len(kept):
+        note += f", {left} at it left out"
+    return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
+
+
 def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     """Return the scale that all rows of a file name; None where one names none, or means another thing."""
     said = sorted({str(row.get(SCALE) or "").strip() for _, row in every})

@@ -137,11 +137,14 @@ def load_sets(options: FitOptions) -> LoadedPairs:
         InputError: A source cannot be used.
     """
 
-    def load(specs: Sequence[str], split: str, rows: str, *, one_score: bool = False) -> list[PairSet]:
-        return [load_pairs(spec, split, options.scale, rows, one_score=one_score) for spec in specs]
+    def load(specs: Sequence[str], split: str, rows: str) -> list[PairSet]:
+        return [load_pairs(spec, split, options.scale, rows) for spec in specs]
 
     data, human, dev = options.data or (), options.human or (), options.dev or ()
-    sets = load(data, "train", "train", one_score=True)
+    sets = [
+        load_pairs(spec, "train", options.scale, "train", threshold=options.threshold, one_score=True)
+        for spec in data
+    ]
     graded = load(human, "train", "train")
     if not (dev or human or options.dev_search):
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]

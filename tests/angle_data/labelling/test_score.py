@@ -69,7 +69,7 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     for body in (seen.body for seen in server.seen):
         schema = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
         assert schema["minItems"] == schema["maxItems"] == len(shown(body)) <= per_call
-    assert list(scores[0]) == ["text1", "text2", "score", "model", "key"]
+    assert list(scores[0]) == ["text1", "text2", "score", "scale", "model", "key"]
     assert run_json(tmp_path)["finished"] is True
 
 

@@ -63,7 +63,7 @@ def test_the_command_draws_serves_and_goes_on_where_it_was(pairs, tmp_path):
     assert before[0]["grades"] == {"0": 0, "1": 1, "2": 2, "3": 3}
     assert "graded  10 of 10" in second.stdout
     assert sum(len(scores(tmp_path / f"my-{split}.csv")) for split in ("dev", "test")) == 10
-    assert "angle-train fit --data DATA --dev" in second.stdout
+    assert "angle-train fit --data DATA --backbone MODEL --out DIR --dev" in second.stdout
     with grader(lambda url: (request(url, "grade", {"0": 4.5}), request(url, "done", {}))):
         command("--out", sheet)  # a changed mind: the sheet decides what the files hold
     assert scores(sheet)[0] == "4.5"

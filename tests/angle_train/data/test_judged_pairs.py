@@ -66,8 +66,13 @@ def test_one_set_of_test_pairs_is_needed(run, sets):
 def test_nothing_in_common_and_nothing_more_are_a_line_with_the_fix(run):
     with pytest.raises(InputError, match=r"none of its 60 pairs is among the 2 of my; .* angle-data grade"):
         match_judged(str(run), people([100, 101]))
-    with pytest.raises(InputError, match="it grades no pairs beyond those of my"):
+    with pytest.raises(InputError, match="it grades no pairs beyond those of my; have more pairs graded"):
         match_judged(str(run), people(range(60)))
+    taken = (
+        r"alone graded 50 pairs, and all of them train, choose or test here; .* --data, --dev and --teacher-"
+    )
+    with pytest.raises(InputError, match=taken):
+        match_judged(str(run), people(range(10)), [people(range(10, 60))])
 
 
 def test_files_and_unfinished_runs_are_read_and_of_two_grades_of_a_pair_the_first_counts(

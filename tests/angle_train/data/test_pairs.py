@@ -7,6 +7,7 @@ from train_runs import dataset, pair_set, write
 
 from angle_data.errors import InputError
 from angle_data.tables import TEXT_COLUMNS
+from angle_train.data.kinds import kind_of
 from angle_train.data.pairs import join, load_pairs
 from angle_train.data.sources import pair_in
 
@@ -100,6 +101,41 @@ def test_a_file_that_names_its_scale_is_on_it_whatever_is_stated_for_others(tmp_
         load_pairs(write(file, [rows[0] | {"score": 6}, *rows]))
     with pytest.raises(InputError, match=r"the column scale says 0-5 and 1-7; bring all scores on one scale"):
         load_pairs(write(file, [rows[0] | {"scale": "1-7"}, *rows]))
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "kept", "labels", "note"),
+    [
+        ([0, 2.5, 3, 3.5, 5], 3, [0, 1, 3, 4], [0, 0, 1, 1], "0-5, detected (lowest score 0, highest 5); "
+         "2 scores above 3 read as 1, 2 below as 0, 1 at it left out"),
+        ([0, 0.4, 0.6], 0.5, [0, 1, 2], [0, 0, 1],
+         "0-1, detected; 1 score above 0.5 read as 1, 2 below as 0"),
+    ],
+)  # fmt: skip
+def test_a_threshold_makes_labels_of_scores_on_their_own_scale(
+    tmp_path, scores, threshold, kept, labels, note
+):
+    rows = [row | {"supervision": "grades", "source_id": row["text1"]} for row in scored(scores)]
+    pairs = load_pairs(write(tmp_path / "pairs.jsonl", rows), threshold=threshold)
+    assert pairs.text1 == pairs.source_ids == [f"a{i}" for i in kept]
+    assert (pairs.score.tolist(), pairs.scale) == (labels, note)
+    assert pairs.supervision is None  # labels: what they were made of does not decide the objective
+    assert kind_of(pairs)[0] == "binary"
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "message"),
+    [
+        ([0, 2, 5], 5, r"pairs.jsonl: --threshold 5 must lie between 0 and 5, the ends of the scale \(0-5"),
+        ([0, 0.5, 1], 3, r"--threshold 3 must lie between 0 and 1"),
+        ([0, 2, 5], float("nan"), r"--threshold nan must lie between 0 and 5"),
+        ([0, 2, 3], 3, r"no score lies above --threshold 3; they go from 0 to 3"),
+        ([3, 4, 0.5], 0.5, r"no score lies below --threshold 0.5; they go from 0.5 to 4"),
+    ],
+)
+def test_a_threshold_that_parts_no_scores_is_refused(tmp_path, scores, threshold, message):
+    with pytest.raises(InputError, match=message):
+        load_pairs(write(tmp_path / "pairs.jsonl", scored(scores)), threshold=threshold)
 
 
 @pytest.mark.parametrize(

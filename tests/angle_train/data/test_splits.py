@@ -34,6 +34,18 @@ def test_the_stated_scale_holds_for_training_dev_and_test_pairs(rows, tmp_path):
     assert scores == pytest.approx(np.array([row["score"] / 5 for row in rows[:96]]))
 
 
+def test_a_threshold_makes_labels_of_training_pairs_alone(rows, tmp_path):
+    """People's grades, dev and test pairs keep their scores: they are what labels are measured by."""
+    rows = [row | {"score": number % 6} for number, row in enumerate(rows)]
+    files = [write(tmp_path / f"{start}.jsonl", rows[start : start + 32]) for start in (0, 32, 64, 96)]
+    data = run_data(*([file] for file in files), threshold=2)
+    scores = [row["score"] for row in rows[:32]]
+    assert data.others.score.tolist() == [float(score > 2) for score in scores if score != 2]
+    for start, pairs in zip((32, 64, 96), (data.human, *data.dev, *data.test), strict=True):
+        graded = [row["score"] for row in rows[start : start + 32]]
+        assert pairs.score.tolist() == pytest.approx([score / 5 for score in graded])
+
+
 @pytest.mark.parametrize("prefix", ["", "hub:"])  # a directory stands in for the hub: load_dataset takes both
 def test_the_validation_split_of_a_dataset_is_the_default_dev(rows, tmp_path, prefix):
     both = dataset(tmp_path / "both", train=rows[:32], validation=rows[32:44])
