@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 from angle_data.jsonl import write_jsonl
+from angle_train.data.pairs import load_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks" / "domains")]
@@ -108,12 +109,24 @@ def test_a_row_takes_the_first_of_the_judged_pairs_or_all(tmp_path):
     assert len(domains.rows_of(domain.judged(None))) == 30
 
 
-def test_grades_as_labels_say_yes_or_no_and_leave_out_perhaps(tmp_path):
-    domain = domains.Domain(None, tmp_path / "human.jsonl")
-    scores = [0.0, 0.5, 0.6, 0.7, 1.0]
-    write_jsonl(tmp_path / "judged.jsonl", ({"text1": str(s), "text2": "b", "score": s} for s in scores))
-    found = domains.rows_of(domain.judged_yes_no())
-    assert [(row["text1"], row["label"]) for row in found] == [("0.0", 0), ("0.5", 0), ("0.7", 1), ("1.0", 1)]
+def test_grades_as_labels_say_yes_or_no_and_leave_out_perhaps(tmp_path, monkeypatch):
+    asked = []
+
+    def fit_pairs(task, recipe, data, out, seed, backbone, **options):
+        asked.append(load_pairs(str(data), **options))
+        raise InterruptedError
+
+    monkeypatch.setattr(domains, "fit_pairs", fit_pairs)
+    domain = domains.Domain(SimpleNamespace(purpose="topics"), tmp_path / "human.jsonl")
+    grades = [0.0, 2.5, 3.0, 3.5, 5.0]
+    rows = ({"text1": str(grade), "text2": "b", "score": grade / 5} for grade in grades)
+    write_jsonl(tmp_path / "judged.jsonl", rows)
+    for row in ("judged-yes-no", "judged-all-default"):
+        with pytest.raises(InterruptedError):
+            domains.run(tmp_path, domain, row, 1, {})
+    labels, scores = asked
+    assert dict(zip(labels.text1, labels.score, strict=True)) == {"0.0": 0, "2.5": 0, "3.5": 1, "5.0": 1}
+    assert [*scores.score] == [grade / 5 for grade in grades]
 
 
 def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
@@ -136,7 +149,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
         "judged": ["judged-1000.jsonl"],
         "judged-all": ["judged.jsonl"],
         "judged-all-default": ["judged.jsonl"],
-        "judged-yes-no": ["judged-yes-no.jsonl"],
+        "judged-yes-no": ["judged.jsonl"],
         "judged-degrees": ["judged-1000.jsonl", "degrees.jsonl"],
         "teacher": [],
         "teacher-degrees": ["degrees.jsonl"],

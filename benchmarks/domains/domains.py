@@ -15,8 +15,8 @@ judged            1,000 pairs of the training split, graded by a language model 
 judged-degrees    judged and degrees (topics)
 judged-all        all pairs of the training split, graded so (topics)
 judged-all-default    the same pairs and grades (default, which keeps no other text)
-judged-yes-no     the same pairs, but as labels: 1 from a grade of 3.5 on, 0 up to 2.5, and 3 is left out
-                  (default); not for sick, whose truth is grades
+judged-yes-no     the same pairs, but as labels (`fit --threshold`): 1 from a grade of 3.5 on, 0 up to 2.5,
+                  and 3 is left out (default); not for sick, whose truth is grades
 teacher           pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; no label
                   (default)
 teacher-degrees   both (topics)
@@ -77,8 +77,8 @@ LLM_ROWS = (
 )
 JUDGED = 1_000
 """So many of the pairs that a language model graded, the first, are in `judged` and `judged-degrees`."""
-PERHAPS = (0.5, 0.7)
-"""Scores between the two are neither yes nor no: a grade of 3 from 0 to 5."""
+PERHAPS = 0.6
+"""This score is neither yes nor no: a grade of 3 from 0 to 5."""
 MOST_LOST = 1.0
 """A row of a language model that loses more of general text has no share."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
@@ -102,15 +102,6 @@ class Domain:
         part = whole.with_name(f"judged-{count}.jsonl")
         write_jsonl(part, rows_of(whole)[:count])
         return part
-
-    def judged_yes_no(self) -> Path:
-        """Return a file with all of them as labels: what the grader says is yes, or no, but not perhaps."""
-        labelled = self.human.with_name("judged-yes-no.jsonl")
-        rows = [row for row in rows_of(self.judged(None)) if not PERHAPS[0] < row["score"] < PERHAPS[1]]
-        pairs = ({"text1": row["text1"], "text2": row["text2"]} for row in rows)
-        labels = (int(row["score"] >= PERHAPS[1]) for row in rows)
-        write_jsonl(labelled, ({**pair, "label": label} for pair, label in zip(pairs, labels, strict=True)))
-        return labelled
 
 
 def written(name: str, train: list[dict[str, Any]], home: Path) -> tuple[Path, Path, Path]:
@@ -267,10 +258,8 @@ def data_and_recipe(domain: Domain, row: str, seed: int) -> tuple[Path | Sequenc
             return (domain.judged(JUDGED), data_sets(domain.task)["degrees"]), purpose
         case "judged-all":
             return domain.judged(None), purpose
-        case "judged-all-default":
+        case "judged-all-default" | "judged-yes-no":
             return domain.judged(None), "default"
-        case "judged-yes-no":
-            return domain.judged_yes_no(), "default"
         case "human":
             return domain.human, "default"
         case "human-50" | "human-200":
@@ -296,6 +285,8 @@ def run(
     has neither.
     """
     options = taught(domain, teacher) if row in TAUGHT_ROWS and teacher else {}
+    if row == "judged-yes-no":
+        options["threshold"] = PERHAPS
     if row == "simcse":
         value = measured(simcse(domain, backbone or minilm(), home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
