@@ -73,6 +73,8 @@ def draw_pairs(
     pairs = (item for item in kept if all(text_key(item)) and text_key(item) not in known)
     if is_judged(data):
         chosen = nsmallest(n, {text_key(item): item for item in pairs}.values(), key=rank)
+        if not chosen and not known:
+            raise InputError(f"{data} holds no grades; see rejected.jsonl in it for the reasons")
     else:
         chosen = _spread_out(pairs, stratum, rank, n)
         chosen.sort(key=lambda item: (stratum(item), rank(item)))

@@ -264,3 +264,9 @@ def test_the_command_hands_the_judged_run_on_to_fit(judged, tmp_path):
     ]
     assert [len(found) for found in texts] == [20, 20]
     assert not texts[0] & texts[1]
+
+
+def test_a_run_without_grades_leads_to_the_reasons(tmp_path, grades):
+    (grades / "scores.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"grades holds no grades; see rejected.jsonl in it for the reasons"):
+        draw_pairs(grades, n=10)
