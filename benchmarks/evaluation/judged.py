@@ -2,13 +2,15 @@
 
     python benchmarks/evaluation/judged.py made        # grades and models that are made up
     python benchmarks/evaluation/judged.py real --mpnet MPNET   # STS-B: people, an LLM, real models
+    python benchmarks/evaluation/judged.py domains --mpnet MPNET   # four domains that people labelled
     python benchmarks/evaluation/judged.py folds       # beside k-fold, which `fit --human` does
     python benchmarks/evaluation/judged.py sharing     # pairs that share texts: four ways to draw them
 
 Each row is `--draws` samples: of how many the 95 % interval holds the truth (`coverage`), how wide it is
 beside the interval by people's grades alone (`width`), and how many graded pairs would make that as sure
 (`like`). `naive` trusts the language model's grades.
-`real` needs ANGLE_BENCH_DATA (see ../README.md) with llm-stsb/grader-m-validation.jsonl in it.
+`real` and `domains` need ANGLE_BENCH_DATA (see ../README.md), `real` with llm-stsb/grader-m-validation.jsonl
+in it. `domains` takes the grades of ../domains, which are of the training splits, and people's labels.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import gzip
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +47,8 @@ from angle_train.evaluation.statistics import (
 Array = NDArray[np.float64]
 _POPULATION = 200_000
 _RESAMPLES, _JUDGED = 400, 300
+_DOMAIN, _JUDGED_OF_DOMAIN = 2_000, 600
+"""Pairs of a domain that the truth is read off, drawn once, and those of a sample that were judged."""
 _NUMBERS = (20, 30, 50, 100, 200)
 GRADERS: dict[str, Callable[[np.random.Generator, Array, Array], Array]] = {
     "good": lambda rng, meant, new: _halves(meant + rng.normal(0, 0.5, len(meant))),
@@ -164,6 +169,48 @@ def real(draws: int, mpnet: str | None) -> Iterator[dict[str, object]]:
                 yield {
                     "grader": said, "models": f"{old}, {new}", "truth": world.truth, "graded": graded,
                 } | measured(world, graded, len(rows), draws)  # fmt: skip
+
+
+def of_domains(draws: int, numbers: Sequence[int], mpnet: str | None) -> Iterator[dict[str, object]]:
+    """Yield rows on training pairs of four domains: people labelled them, a language model graded them.
+
+    The truth is what people say of 2,000 pairs of the domain, of which a sample has 600 that the language
+    model graded.
+    """
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "domains"))
+    import domains
+
+    for name, domain in domains.DOMAINS.items():
+        made = domain()
+        rows = labelled_and_graded(domains.rows_of(made.human), domains.rows_of(made.judged(None)), _DOMAIN)
+        models = {"three layers": str(minilm(3)), "six layers": str(minilm())}
+        models |= {"mpnet": mpnet} if mpnet else {}
+        columns = {model: _cosines(path, rows) for model, path in models.items()}
+        people, grader = (np.array([row[key] for row in rows], np.float64) for key in ("human", "grade"))
+        for old, new in zip(list(models), list(models)[1:], strict=False):
+            world = World(people, grader, {"old": columns[old], "new": columns[new]})
+            said = {"domain": name, "agreement of all": spearman(people, grader), "models": f"{old}, {new}"}
+            for graded in numbers:
+                figures = measured(world, graded, min(_JUDGED_OF_DOMAIN, len(rows)), draws)
+                yield said | {"truth": world.truth, "judge": world.by_grader, "graded": graded} | figures
+
+
+def labelled_and_graded(
+    labelled: Sequence[Mapping[str, Any]], graded: Sequence[Mapping[str, Any]], count: int
+) -> list[dict[str, object]]:
+    """Return so many of the pairs that have both a label and a grade, drawn with a fixed seed."""
+    labels = {(row["text1"], row["text2"]): row.get("score", row.get("label")) for row in labelled}
+    both = [row for row in graded if (row["text1"], row["text2"]) in labels]
+    places = np.random.default_rng(0).permutation(len(both))[:count]
+    return [
+        {
+            "sentence1": (row := both[place])["text1"],
+            "sentence2": row["text2"],
+            "human": labels[row["text1"], row["text2"]],
+            "grade": row["score"],
+        }
+        for place in places.tolist()
+    ]
 
 
 def _lines(path: Path) -> list[dict[str, object]]:
@@ -296,7 +343,7 @@ def _four_ways(
 def main() -> None:
     """Print the rows of a part, and keep them."""
     parser = options(__doc__)
-    parser.add_argument("part", choices=("made", "real", "folds", "sharing"))
+    parser.add_argument("part", choices=("made", "real", "domains", "folds", "sharing"))
     parser.add_argument("--draws", type=int, default=100, help="samples for each row")
     parser.add_argument("--mpnet", help="folder of all-mpnet-base-v2")
     parser.add_argument("--graded", type=int, nargs="+", default=_NUMBERS, help="numbers of graded pairs")
@@ -304,6 +351,7 @@ def main() -> None:
     found = {
         "made": lambda: made(asked.draws, tuple(asked.graded)),
         "real": lambda: real(asked.draws, asked.mpnet),
+        "domains": lambda: of_domains(asked.draws, asked.graded, asked.mpnet),
         "folds": lambda: folds(asked.draws),
         "sharing": lambda: sharing(asked.draws),
     }[asked.part]()
