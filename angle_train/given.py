@@ -202,7 +202,7 @@ def _keys() -> dict[str, tuple[str, Any]]:
 
 def _check_values(given: FitOptions) -> None:
     """Raise an `InputError` about a value that `fit` would refuse."""
-    from angle_train.data.scores import parse_scale
+    from angle_train.data.scores import check_threshold, parse_scale
     from angle_train.data.search_set import DEV_SPLITS, search_files
     from angle_train.data.vectors import check_vectors, is_vectors
     from angle_train.model.load import check_model_path
@@ -216,6 +216,7 @@ def _check_values(given: FitOptions) -> None:
     recipe.with_overrides(values)
     if given.scale is not None:
         parse_scale(given.scale)
+    check_threshold(given.threshold)
     if given.device is not None and given.device not in _DEVICES:
         raise InputError(f"--device must be cpu, cuda or mps, got {given.device!r}")
     if not any(getattr(given, name) for name in _TRAINS_ON):

@@ -43,6 +43,8 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         if reason:
             log.info("%s", reason)
         given = load_sets(options)
+        if options.threshold is None and given.others is not None:
+            hint_at_labels(given.others, given.dev)
         searches = load_searches(options.test_search or ())
         dev_searches = load_dev_searches(options.dev_search or ())
         searched = [found.pairs() for found in (*searches, *dev_searches)]
@@ -56,8 +58,6 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         )
         for pairs in (data.train, *data.dev, *data.test):
             warn_of_numbers(pairs)
-        if options.threshold is None and data.others is not None:
-            hint_at_labels(data.others, data.dev)
         if options.judged:
             data = with_judged(data, options.judged, dev_by_people=bool(options.dev))
         guarded, own = own_texts(data.train)

@@ -56,6 +56,7 @@ _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
 _PROMPTS = {None: "pairs.txt", "opposites": "opposites.txt", "topics": "pairs.txt", "search": "answers.txt"}
 # What the grades are for -> the packaged prompt; all on the scale of `records.MEANINGS`, but for queries.
+_PACKAGED = packaged_folder("prompts") / "score"
 _FEWEST_AGAIN = 20  # second questions that even a short run may ask
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH = 20
@@ -79,18 +80,18 @@ def plan_score(config: ScoreConfig) -> SessionPlan:
 def score(config: ScoreConfig) -> SessionResult:
     """Run or resume a grading run and return its counts.
 
-    Writes journal.jsonl, scores.jsonl (`text1, text2, score, scale, model, key`), rejected.jsonl and run.json
-    to `config.out`; the last three also when the run ends early. Raises what `session.ask_all` does.
+    Writes journal.jsonl, scores.jsonl (`text1, text2, score, model, key`; with a packaged prompt `scale`,
+    too), rejected.jsonl and run.json to `config.out`; the last three also when the run ends early. Raises
+    what `session.ask_all` does.
     """
     return ask_all(ScoreJob(config))
 
 
 def prompt_path(config: ScoreConfig) -> Path:
     """Return the prompt file of a grading run: the one given, or a packaged one by name or purpose."""
-    own = packaged_folder("prompts") / "score"
     if config.prompt is None:
-        return own / _PROMPTS[config.purpose]
-    known = own / f"{config.prompt}.txt"
+        return _PACKAGED / _PROMPTS[config.purpose]
+    known = _PACKAGED / f"{config.prompt}.txt"
     return known if known.is_file() and not config.prompt.exists() else config.prompt
 
 
@@ -202,6 +203,8 @@ class ScoreJob(Job):
                 continue
             tally.count(key, journal)
         shared = self._of_shared(journal)
+        # A prompt of the user's own may use a part of the scale, such as 1 to 5.
+        scale = {SCALE: GRADE_SCALE} if prompt_path(self.config).parent == _PACKAGED else {}
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for pair in self._wanted():
                 tally.counts["pairs"] += 1
@@ -214,12 +217,7 @@ class ScoreJob(Job):
                 row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
                 if isinstance(found.grade, float):
                     grades[found.grade] += 1
-                    row |= {
-                        "score": found.grade,
-                        SCALE: GRADE_SCALE,
-                        "model": self.spec.model,
-                        "key": found.key,
-                    }
+                    row |= {"score": found.grade, **scale, "model": self.spec.model, "key": found.key}
                     kept.write(dumps(row) + "\n")
                     continue
                 if found.grade != "request_failed":

@@ -30,7 +30,7 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
     counts = Counter(pairs.supervision or ())
     by_llm = [name for name, _ in counts.most_common() if name in _KIND_OF]
     supervised = sum(counts[name] for name in by_llm)
-    if by_llm and 2 * (supervised + counts[RANDOM]) > total:
+    if by_llm and not pairs.labels and 2 * (supervised + counts[RANDOM]) > total:
         said = ", ".join(f"{count:,} {name or 'that do not say'}" for name, count in counts.most_common())
         if counts[by_llm[0]] < _MOST * supervised:
             return "mixed", said

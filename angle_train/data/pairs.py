@@ -67,6 +67,8 @@ class PairSet:
             that it read), `human`, `teacher` (cosines of another model); `random` pairs were drawn. Empty
             where the data does not say; none if it nowhere does.
         roles: Whether text1 is a query and text2 a document, and to be read as such.
+        labels: Whether labels were made of the scores: these decide the objective then, not who gave the
+            scores.
     """
 
     name: str
@@ -78,6 +80,7 @@ class PairSet:
     scale: str = "0-1"
     supervision: Sequence[str] | None = field(default=None, repr=False)
     roles: bool = False
+    labels: bool = False
 
     def __len__(self) -> int:
         return len(self.text1)
@@ -185,7 +188,8 @@ def load_pairs(
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=None if None in source_ids else [str(identity) for identity in source_ids],
         scale=found.note,
-        supervision=_supervision(items) if threshold is None else None,  # labels, whatever they are made of
+        supervision=_supervision(items),
+        labels=threshold is not None,
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if again := len(pairs) - len({*zip(pairs.text1, pairs.text2, strict=True)}):
@@ -297,4 +301,5 @@ def join(sets: Sequence[PairSet]) -> PairSet:
             else None
         ),
         roles=all(s.roles for s in sets),
+        labels=all(s.labels for s in sets),
     )

@@ -5,6 +5,7 @@ Imports no torch.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -115,34 +116,45 @@ def scale_of(
     return scale
 
 
+def check_threshold(threshold: object) -> None:
+    """Raise an InputError unless a threshold, if there is one, is a finite number."""
+    if threshold is None:
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
+        raise InputError(f"--threshold must be a number on the scale of the scores, got {threshold!r}")
+
+
 def labels_by(
     threshold: float, spec: str, items: Sequence[Item], raw: NDArray[np.float64], scale: ScoreRange
 ) -> tuple[list[Item], NDArray[np.float64], ScoreRange]:
     """Return the items whose score (B,) is not at a threshold, their labels, and a note on these.
 
-    The label is 1 above the threshold and 0 below it.
+    The label is 1 above the threshold and 0 below it. Scores that are labels already, as they all lie at the
+    ends of their scale, stay as they are.
 
     Raises:
         InputError: The threshold does not lie between the ends of the scale, or no score lies on one of its
             sides.
     """
+    if np.isin(raw, (scale.low, scale.high)).all():
+        return list(items), raw, replace(scale, note=f"{scale.note}; labels already")
     if not scale.low < threshold < scale.high:
         raise InputError(
             f"{spec}: --threshold {threshold:g} must lie between {scale.low:g} and {scale.high:g}, the ends "
             f"of the scale ({scale.note})"
         )
-    for side, scores in (("above", raw > threshold), ("below", raw < threshold)):
-        if not scores.any():
+    kept = np.flatnonzero(~np.isclose(raw, threshold))  # scores may have been through float32
+    labels = (raw[kept] > threshold).astype(np.float64)
+    for side, label in (("above", 1), ("below", 0)):
+        if label not in labels:
             raise InputError(
                 f"{spec}: no score lies {side} --threshold {threshold:g}; they go from {raw.min():g} to "
                 f"{raw.max():g}"
             )
-    kept = np.flatnonzero(raw != threshold)
-    labels = (raw[kept] > threshold).astype(np.float64)
-    note = f"{scale.note}; {counted(int(labels.sum()), 'score')} above {threshold:g} read as 1"
-    note += f", {len(kept) - int(labels.sum())} below as 0"
-    if left := len(items) - len(kept):
-        note += f", {left} at it left out"
+    yes, left = int(labels.sum()), len(items) - len(kept)
+    note = f"{scale.note}; {yes:,} above {threshold:g} are label 1, {len(kept) - yes:,} below it 0"
+    if left:
+        note += f", {left:,} at it left out"
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from angle_train.data.judged import JudgedPairs
 from angle_train.data.keep import KeptTexts
 from angle_train.data.leaks import SHARED_TEXTS, Leak, find_leaks, holding, without_pairs_of
 from angle_train.data.pairs import APART, HUMAN, PairSet, distinct_names, join, load_pairs
+from angle_train.data.scores import check_threshold
 from angle_train.data.search_set import SearchSet
 from angle_train.data.sources import dataset_splits
 from angle_train.options import FitOptions
@@ -136,19 +137,22 @@ def load_sets(options: FitOptions) -> LoadedPairs:
     Raises:
         InputError: A source cannot be used.
     """
-
-    def load(specs: Sequence[str], split: str, rows: str) -> list[PairSet]:
-        return [load_pairs(spec, split, options.scale, rows) for spec in specs]
-
     data, human, dev = options.data or (), options.human or (), options.dev or ()
-    sets = [
-        load_pairs(spec, "train", options.scale, "train", threshold=options.threshold, one_score=True)
-        for spec in data
-    ]
+    threshold = options.threshold
+    check_threshold(threshold)
+    if threshold is not None and not data:
+        raise InputError("--threshold makes labels of the scores of --data; give --data too")
+
+    def load(specs: Sequence[str], split: str, rows: str, **more: Any) -> list[PairSet]:
+        return [load_pairs(spec, split, options.scale, rows, **more) for spec in specs]
+
+    sets = load(data, "train", "train", threshold=threshold, one_score=True)
     graded = load(human, "train", "train")
+    dev_sets = load(dev, "validation", "dev")
     if not (dev or human or options.dev_search):
-        dev = [spec for spec in data if "validation" in dataset_splits(spec)]
-    dev_sets = distinct_names(load(dev, "validation", "dev"))
+        with_validation = [spec for spec in data if "validation" in dataset_splits(spec)]
+        dev_sets = load(with_validation, "validation", "dev", threshold=threshold)
+    dev_sets = distinct_names(dev_sets)
     test_sets = distinct_names(load(options.test or (), "test", "test"))
     human_pairs = join(graded) if graded else None
     if human_pairs is not None:  # people's scale is not that of other scores

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,13 @@ class Statistic:
     """A number that follows from `size` items n.
 
     `resampled` gives it (R,) in each of R resamples, for counts (R, n) of the items in it; NaN where the
-    resample says nothing.
+    resample says nothing. `pull` gives how far each item (n,) moves it, drawn once more than it is there: its
+    derivative by the counts; where there is none, resamples tell, the less exactly the more items there are.
     """
 
     size: int
     resampled: Callable[[Array], Array]
+    pull: Callable[[], Array] | None = None
 
     def value(self) -> float:
         """Return the number over all items."""
@@ -53,7 +56,14 @@ class Part:
 
     def lift(self, statistic: Statistic) -> Statistic:
         """Return a statistic of these items as one of all items."""
-        return Statistic(self._size, lambda counts: statistic.resampled(self._among(counts)))
+        pull = statistic.pull and partial(self._spread, statistic.pull)
+        return Statistic(self._size, lambda counts: statistic.resampled(self._among(counts)), pull)
+
+    def _spread(self, pull: Callable[[], Array]) -> Array:
+        """Return the pull of these items as one of all items: the others have none."""
+        every = np.zeros(self._size)
+        every[self._positions] = pull()
+        return every
 
     def _among(self, counts: Array) -> Array:
         """Return the counts of these items; the last are kept, for `Ranked` to know them again."""
@@ -89,6 +99,15 @@ class Ranked:
             self._last = (counts, ranks)
         return self._last[1]
 
+    def not_below(self, values: Array) -> Array:
+        """Return for each item (n,) the sum of values (n,) over the items above it and half of its equals.
+
+        That is what one more draw of it adds to the sum of values times ranks, if the values' sum is 0.
+        """
+        equal = np.bincount(self._group, values)
+        found: Array = (np.cumsum(equal[::-1])[::-1] - equal / 2)[self._group]
+        return found
+
 
 def spearman_of(
     gold: Sequence[float] | Array, similarity: Array, ranked_gold: Ranked | None = None
@@ -107,7 +126,20 @@ def spearman_of(
         covariance, *variances = (np.einsum("rn,rn,rn->r", counts, *two) for two in ((x, y), (x, x), (y, y)))
         return _ratio(covariance, np.sqrt(variances[0] * variances[1]), 0.0)
 
-    return Statistic(len(gold), resampled)
+    def pull() -> Array:
+        once = np.ones((1, len(gold)))
+        x, y = (ranked.centred_ranks(once)[0] for ranked in both)
+        if not (x.any() and y.any()):
+            return np.zeros(len(gold))
+        # An item counts itself, and moves the ranks of those above it.
+        of_x, of_y = (ranked.not_below for ranked in both)
+        covariance, x_spread, y_spread = x @ y, x @ x, y @ y
+        moved = (x * y + of_x(y) + of_y(x)) / np.sqrt(x_spread * y_spread)
+        spread = (x**2 + 2 * of_x(x)) / x_spread + (y**2 + 2 * of_y(y)) / y_spread
+        found: Array = moved - covariance / np.sqrt(x_spread * y_spread) * spread / 2
+        return found
+
+    return Statistic(len(gold), resampled, pull)
 
 
 def spearman(gold: Sequence[float] | Array, similarity: Array) -> float:
@@ -118,7 +150,12 @@ def spearman(gold: Sequence[float] | Array, similarity: Array) -> float:
 def mean_of(values: Array, weights: Array | None = None) -> Statistic:
     """Return the mean of one value per item (n,), by positive weights (n,): accuracy, reciprocal rank."""
     weights = np.ones(len(values)) if weights is None else weights
-    return Statistic(len(values), lambda counts: (counts @ (weights * values)) / (counts @ weights))
+    mean = (weights @ values) / weights.sum()
+    return Statistic(
+        len(values),
+        lambda counts: (counts @ (weights * values)) / (counts @ weights),
+        lambda: weights * (values - mean) / weights.sum(),
+    )
 
 
 def area_under_curve(gold: Bools, said: Array) -> Statistic:
@@ -270,18 +307,32 @@ def draw_figures(
     statistics: Sequence[Statistic], resamples: int, seed: int = 0, apart: int | None = None
 ) -> list[Drawn]:
     """Return every statistic of the same n items in the same resamples, see `resampled_counts`."""
-    size, values = statistics[0].size, [statistic.value() for statistic in statistics]
+    size, values = statistics[0].size, np.array([statistic.value() for statistic in statistics])
+    guessed = [number for number, statistic in enumerate(statistics) if statistic.pull is None]
     blocks: list[Array] = []
-    pulls, often = np.zeros((size, len(statistics))), np.zeros(size)
+    moved, often = np.zeros((size, len(guessed))), np.zeros(size)
     for counts in resampled_counts(size, resamples, seed, apart=apart):
         block = np.stack([statistic.resampled(counts) for statistic in statistics], axis=1)
         blocks.append(block)
-        pulls += counts.T @ (np.where(np.isnan(block), values, block) - values)
-        often += counts.sum(axis=0)
+        if guessed:
+            told, known = block[:, guessed], values[guessed]
+            moved += counts.T @ (np.where(np.isnan(told), known, told) - known)
+            often += counts.sum(axis=0)
     drawn = np.concatenate(blocks).T
-    middle = np.nanmean(drawn, axis=1) - values
-    pulls = (pulls - np.outer(often, middle)) / resamples
-    return [Drawn(*found) for found in zip(values, drawn, pulls.T, strict=True)]
+    middle = np.nanmean(drawn[guessed], axis=1) - values[guessed]
+    pulls = dict(zip(guessed, ((moved - np.outer(often, middle)) / resamples).T, strict=True))
+    pulls |= {
+        number: _less_its_mean(statistic.pull(), apart)
+        for number, statistic in enumerate(statistics)
+        if statistic.pull is not None
+    }
+    return [Drawn(float(value), drawn[i], pulls[i]) for i, value in enumerate(values)]
+
+
+def _less_its_mean(pull: Array, apart: int | None) -> Array:
+    """Return a pull (n,) less its mean among the items that are drawn together: one more is another less."""
+    parts = [part for part in np.split(pull, [apart or 0]) if len(part)]
+    return np.concatenate([part - part.mean() for part in parts])
 
 
 def resampled_counts(

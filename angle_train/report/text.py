@@ -70,7 +70,9 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
 def _count(result: Result) -> str:
     """Return how many items a result rests on, and in brackets how many more a language model graded."""
     judged = result.judged
-    return f"{result.count} (+{judged.judged} judged)" if judged and not judged.unused else str(result.count)
+    if judged is None or judged.unused:
+        return str(result.count)
+    return f"{result.count} (+{judged.judged - judged.both} judged)"
 
 
 def interval_text(difference: Difference) -> str:

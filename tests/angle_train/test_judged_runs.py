@@ -47,7 +47,7 @@ def test_eval_prints_what_the_grades_are_worth_and_keeps_what_people_alone_say(p
     code, table, err = program(*common, "--report", page)
     assert code == 0, err
     assert "test: gpt-x graded 30 of the 30 pairs, and 50 pairs more" in err
-    assert ["30 (+80 judged)" in line for line in table.splitlines()[2:4]] == [True] * 2
+    assert ["30 (+50 judged)" in line for line in table.splitlines()[2:4]] == [True] * 2
     said = table.splitlines()[-1]
     assert said.startswith("test: 30 graded by you and 80 by gpt-x count like ")
     assert said in page.read_text()

@@ -21,6 +21,7 @@ from angle_data.labelling.pilot import pilot
 from angle_data.labelling.score import plan_score, score
 from angle_data.labelling.texts import PairFile
 from angle_data.records import MEANINGS, OPPOSITES
+from angle_data.resources import packaged_folder
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -528,6 +529,19 @@ def test_the_purpose_chooses_the_prompt_and_all_prompts_have_one_scale(tmp_path)
     assert OPPOSITES["opposites"].rstrip(".") in said["opposites"]
     assert said["topics"] == said[None] != said["opposites"]
     assert "2: the same subject, yet a different statement about it; also when one denies" in said["topics"]
+
+
+def test_only_packaged_prompts_say_on_which_scale_the_grades_are(tmp_path):
+    """A prompt of the user's own may use a part of it, such as 1 to 5."""
+    write_pairs(tmp_path / "pairs.jsonl", range(1))
+    packaged = packaged_folder("prompts") / "score" / "pairs.txt"
+    (tmp_path / "own.txt").write_text(packaged.read_text().replace("5:", "5 :"))
+    with FakeOpenAI(grader) as server:
+        for prompt, scale in ((None, "0-5"), (Path("answers"), "0-5"), (tmp_path / "own.txt", None)):
+            out = tmp_path / f"run-{prompt and prompt.stem}"
+            score(replace(config(tmp_path, server), prompt=prompt, out=out))
+            (row,) = rows(out / "scores.jsonl")
+            assert row.get("scale") == scale
 
 
 def test_what_the_grades_are_for_is_checked(tmp_path):

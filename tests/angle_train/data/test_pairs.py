@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from train_runs import dataset, pair_set, write
 
@@ -107,20 +108,40 @@ def test_a_file_that_names_its_scale_is_on_it_whatever_is_stated_for_others(tmp_
     ("scores", "threshold", "kept", "labels", "note"),
     [
         ([0, 2.5, 3, 3.5, 5], 3, [0, 1, 3, 4], [0, 0, 1, 1], "0-5, detected (lowest score 0, highest 5); "
-         "2 scores above 3 read as 1, 2 below as 0, 1 at it left out"),
+         "2 above 3 are label 1, 2 below it 0, 1 at it left out"),
         ([0, 0.4, 0.6], 0.5, [0, 1, 2], [0, 0, 1],
-         "0-1, detected; 1 score above 0.5 read as 1, 2 below as 0"),
+         "0-1, detected; 1 above 0.5 are label 1, 2 below it 0"),
+        # 0.6 that has been through float32, or through a sum
+        ([0, float(np.float32(0.6)), 2 * (0.1 + 0.2), 0.7], 0.6, [0, 3], [0, 1],
+         "0-1, detected; 1 above 0.6 are label 1, 1 below it 0, 2 at it left out"),
+        # labels already: one threshold may be for grades in another file
+        ([1, 1, 0], 3, [0, 1, 2], [1, 1, 0], "0-1, detected; labels already"),
+        ([1, 1], 3, [0, 1], [1, 1], "0-1, detected; labels already"),
     ],
 )  # fmt: skip
 def test_a_threshold_makes_labels_of_scores_on_their_own_scale(
     tmp_path, scores, threshold, kept, labels, note
 ):
-    rows = [row | {"supervision": "grades", "source_id": row["text1"]} for row in scored(scores)]
-    pairs = load_pairs(write(tmp_path / "pairs.jsonl", rows), threshold=threshold)
-    assert pairs.text1 == pairs.source_ids == [f"a{i}" for i in kept]
+    file = write(tmp_path / "pairs.jsonl", scored(scores))
+    pairs = load_pairs(file, threshold=threshold, one_score=True)
+    assert pairs.text1 == [f"a{i}" for i in kept]
     assert (pairs.score.tolist(), pairs.scale) == (labels, note)
-    assert pairs.supervision is None  # labels: what they were made of does not decide the objective
+    assert pairs.labels
+    assert not load_pairs(file, one_score=True).labels
+
+
+@pytest.mark.parametrize("supervision", ["", "grades", "degrees"])
+def test_labels_decide_the_objective_and_not_who_gave_the_scores(tmp_path, supervision):
+    """What is known of the pairs stays: random pairs stand at the end of every scale."""
+    rows = [row | {"supervision": supervision} for row in scored([0, 1, 2, 4, 5])]
+    rows += [row | {"supervision": "random"} for row in scored([0])]
+    file = write(tmp_path / "pairs.jsonl", rows)
+    pairs = load_pairs(file, threshold=3)
+    assert pairs.supervision == [supervision] * 5 + ["random"]
     assert kind_of(pairs)[0] == "binary"
+    assert kind_of(load_pairs(file))[0] != "binary"
+    assert join([pairs, pairs]).labels
+    assert not join([pairs, load_pairs(file)]).labels
 
 
 @pytest.mark.parametrize(
@@ -128,7 +149,6 @@ def test_a_threshold_makes_labels_of_scores_on_their_own_scale(
     [
         ([0, 2, 5], 5, r"pairs.jsonl: --threshold 5 must lie between 0 and 5, the ends of the scale \(0-5"),
         ([0, 0.5, 1], 3, r"--threshold 3 must lie between 0 and 1"),
-        ([0, 2, 5], float("nan"), r"--threshold nan must lie between 0 and 5"),
         ([0, 2, 3], 3, r"no score lies above --threshold 3; they go from 0 to 3"),
         ([3, 4, 0.5], 0.5, r"no score lies below --threshold 0.5; they go from 0.5 to 4"),
     ],

@@ -41,9 +41,49 @@ def test_a_threshold_makes_labels_of_training_pairs_alone(rows, tmp_path):
     data = run_data(*([file] for file in files), threshold=2)
     scores = [row["score"] for row in rows[:32]]
     assert data.others.score.tolist() == [float(score > 2) for score in scores if score != 2]
+    assert data.others.labels
     for start, pairs in zip((32, 64, 96), (data.human, *data.dev, *data.test), strict=True):
         graded = [row["score"] for row in rows[start : start + 32]]
         assert pairs.score.tolist() == pytest.approx([score / 5 for score in graded])
+
+
+def test_dev_pairs_that_come_from_the_data_are_labels_too(rows, tmp_path):
+    """The validation split as well as what is held out."""
+    rows = [row | {"score": number % 6} for number, row in enumerate(rows)]
+    both = dataset(tmp_path / "both", train=rows[:32], validation=rows[32:64])
+    alone = dataset(tmp_path / "alone", train=rows[:120])
+    for data in (load([both], threshold=3), load([alone], threshold=3)):
+        (dev,) = data.dev
+        assert {*dev.score} == {*data.train.score} == {0.0, 1.0}
+
+
+def test_labels_are_held_out_like_the_grades_that_they_were_made_of(tmp_path):
+    """Graded pairs among given texts have a source each, and share their texts with others."""
+    pairs = [
+        {"text1": f"text {a}", "text2": f"text {b}", "score": (a + b) % 6, "source_id": f"{a}-{b}"}
+        | {"supervision": "grades"}
+        for a in range(60)
+        for b in range(a + 1, min(a + 4, 60))
+    ]
+    file = write(tmp_path / "pairs.jsonl", pairs)
+    for threshold in (None, 3):
+        data = load([file], threshold=threshold)
+        (dev,) = data.dev
+        assert len(dev) > 3
+        assert not {*dev.text1, *dev.text2} & {*data.train.text1, *data.train.text2}
+
+
+@pytest.mark.parametrize("threshold", ["3", True, float("nan"), float("inf")])
+def test_a_threshold_is_a_number(rows, tmp_path, threshold):
+    with pytest.raises(InputError, match=f"--threshold must be a number .*, got {threshold!r}"):
+        load([write(tmp_path / "pairs.jsonl", rows)], threshold=threshold)
+
+
+def test_a_threshold_needs_scores_to_make_labels_of(rows, tmp_path):
+    with pytest.raises(
+        InputError, match=r"--threshold makes labels of the scores of --data; give --data too"
+    ):
+        run_data((), [write(tmp_path / "human.jsonl", rows)], threshold=3)
 
 
 @pytest.mark.parametrize("prefix", ["", "hub:"])  # a directory stands in for the hub: load_dataset takes both

@@ -44,6 +44,17 @@ def test_the_widening_is_that_of_a_slow_loop(texts):
     assert found > 1.2
 
 
+def test_many_pairs_of_few_sources_are_widened_by_what_they_share_and_not_by_chance():
+    """Of 20,000 values that have nothing to do with their sources the right widening is near 1."""
+    values = np.random.default_rng(3).normal(size=20_000)
+    sources = np.arange(20_000) % 100
+    pairs = pair_set([(f"a {n}", f"b {n}") for n in range(20_000)], source_ids=[*map(str, sources)])
+    pull = (values - values.mean()) / len(values)
+    exact = (np.bincount(sources, pull) ** 2).sum() / (pull**2).sum()
+    found = Sharing([pairs]).widening(figure_of(values, 400))
+    assert found == pytest.approx(max(1.0, exact) ** 0.5, abs=0.02)
+
+
 def test_pairs_of_one_source_share_it_and_several_sets_are_seen_together():
     values = np.repeat(np.random.default_rng(0).normal(size=20), 3)
     texts = [(f"a {n}", f"b {n}") for n in range(60)]

@@ -1,6 +1,7 @@
 """Statistics and their bootstrap intervals against scipy, scikit-learn and slow loops; the verdicts."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from angle_train.evaluation.statistics import (
     Difference,
+    Part,
     area_under_curve,
     average_precision,
     draw,
+    draw_figures,
     interval_around,
     mean_of,
     resamples_for,
@@ -126,3 +129,38 @@ def test_resamples_that_say_nothing_are_left_out():
     assert interval_around(0.2, before) == interval_around(0.2, np.array([0.1, 0.2, 0.3]))
     difference = interval_around(0.1, after - before)
     assert (difference.low, difference.high) == pytest.approx(tuple(np.percentile([0.0, 0.1], [2.5, 97.5])))
+
+
+@pytest.mark.parametrize("size", [20, 90])
+@pytest.mark.parametrize("kind", ["spearman", "mean", "of some"])
+def test_the_pull_is_the_derivative_by_how_often_an_item_is_drawn(kind, size):
+    rng = np.random.default_rng(size)
+    gold = np.round(2 * rng.normal(size=size))  # with ties
+    column = np.round(gold + rng.normal(size=size), 1)
+    some = np.arange(1, size, 3)
+    statistic = {
+        "spearman": lambda: spearman_of(gold, column),
+        "mean": lambda: mean_of(column, rng.random(size) + 0.1),
+        "of some": lambda: Part(some, size).lift(spearman_of(gold[some], column[some])),
+    }[kind]()
+    step = 1e-5 * np.eye(size)
+    more, less = (statistic.resampled(1 + sign * step) for sign in (1, -1))
+    assert statistic.pull() == pytest.approx((more - less) / 2e-5, abs=1e-8)
+    assert np.abs(statistic.pull()).max() > 1e-3
+
+
+def test_the_pull_is_the_one_that_resamples_tell_and_of_a_constant_there_is_none():
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=80)
+    statistic = spearman_of(gold, gold + rng.normal(size=80))
+    for apart in (None, 30):
+        exact, told = (
+            draw_figures([one], 20_000, apart=apart)[0] for one in (statistic, replace(statistic, pull=None))
+        )
+        assert np.corrcoef(exact.pull, told.pull)[0, 1] > 0.97
+        assert np.array_equal(exact.drawn, told.drawn)
+        assert (exact.pull**2).sum() == pytest.approx(exact.drawn.var(), rel=0.1)
+        for part in (exact.pull[:apart], exact.pull[apart or 0 :]):
+            assert part.mean() == pytest.approx(0, abs=1e-12)
+    assert not spearman_of(gold, np.zeros(80)).pull().any()
+    assert not spearman_of(gold, np.full(80, np.nan)).pull().any()
