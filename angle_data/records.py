@@ -38,7 +38,7 @@ MEANINGS = (
 SCALE = "scale"
 """The column of a file of graded pairs that says, in every row, which scale its score is on: LOW-HIGH."""
 GRADE_SCALE = f"0-{TOP_GRADE}"
-"""What stands there in the files that `grade` writes."""
+"""What stands there in the files that `grade` writes, and `llm-score` with a packaged prompt."""
 OPPOSITES = {
     "opposites": "Opposites must be kept apart here: give them 1 at most.",
     "topics": "Opposites are about the same subject here: give them 2.",

@@ -35,12 +35,12 @@ class Unscored:
 
 
 def load_unscored(specs: Sequence[str], labelled: Sequence[PairSet], measured: Sequence[PairSet]) -> Unscored:
-    """Return what a teacher is to score: never a pair or a text that measures.
+    """Return what a teacher is to score: no pair that measures, and nothing drawn from a text that does.
 
     Args:
         specs: What to read, see `sources.read_rows`: pairs of texts, whose scores are left alone, or texts.
-        labelled: Training pairs: they have labels, so the teacher is not asked about them. Without `specs`,
-            pairs are drawn among their first texts.
+        labelled: Training pairs: they have labels, so those among the pairs of `specs` are left out. Without
+            `specs`, pairs are drawn among their first texts.
         measured: Dev and test pairs.
 
     Raises:

@@ -39,7 +39,8 @@ _NEAR = (0, 3, 20)  # ranks of the neighbours that a text stands with, and it st
 def with_teacher(given: LoadedPairs, options: FitOptions, searched: Sequence[PairSet] = ()) -> LoadedPairs:
     """Return the pairs of a run with those that its teacher scores, if it has one.
 
-    It scores no text that dev or test pairs hold, nor one of the `searched` pairs of searches.
+    It scores no dev or test pair, nor one of the `searched` pairs of searches, and pairs are drawn among none
+    of their texts. Pairs that the user gives may hold such a text beside another.
 
     Raises:
         InputError: There is nothing to score, the teacher cannot be used, or has no vector for a text.
