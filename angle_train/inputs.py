@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from angle_data.errors import InputError
 from angle_train.data.guards import load_guards, own_texts
 from angle_train.data.judged import FEWEST_TO_CHOOSE, ONE_SET, halves, holds_any, load_judged, match_judged
 from angle_train.data.keep import load_to_keep
-from angle_train.data.kinds import kind_of
 from angle_train.data.pairs import PairSet
 from angle_train.data.search_set import load_dev_searches, load_searches
 from angle_train.data.splits import RunData, assign_uses, load_sets
@@ -43,8 +39,6 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
         if reason:
             log.info("%s", reason)
         given = load_sets(options)
-        if options.threshold is None and given.others is not None:
-            hint_at_labels(given.others, given.dev)
         searches = load_searches(options.test_search or ())
         dev_searches = load_dev_searches(options.dev_search or ())
         searched = [found.pairs() for found in (*searches, *dev_searches)]
@@ -99,21 +93,6 @@ def with_judged(data: RunData, spec: str, *, dev_by_people: bool) -> RunData:
     log.info("%s: %d of the pairs that it alone graded help to choose, %d to test", dev.grader,
              len(to_choose), len(to_test))  # fmt: skip
     return replace(data, judged=replace(test, rest=to_test), judged_dev=replace(dev, rest=to_choose))
-
-
-def hint_at_labels(training: PairSet, dev: Sequence[PairSet]) -> None:
-    """Say that grades can be made labels if they train for what dev pairs answer with yes or no.
-
-    Where the question is one of yes and no, labels choose another objective (benchmarks/log/domains.md).
-    """
-    yes_or_no = [pairs for pairs in dev if len(np.unique(pairs.score)) == 2]
-    if yes_or_no and kind_of(training)[0] == "graded":
-        log.info(
-            "%s has grades, and the pairs of %s are answered with yes or no: --threshold makes labels of "
-            "grades, such as --threshold 3 of 0 to 5 (docs/labels.md)",
-            training.name,
-            yes_or_no[0].name,
-        )
 
 
 def warn_of_numbers(pairs: PairSet) -> None:

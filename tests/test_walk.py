@@ -19,7 +19,7 @@ WALKS = {
     "llm-label, a text": (("angle_data.labelling.label", "angle_data.annotators.server"), 8_673),
     "gis, a comment": (("angle_data.gis.collect", "angle_data.gis.build.build"), 9_036),
     "ensemble, a candidate": (("angle_data.ensembling.build", "angle_data.ensembling.strategies"), 4_328),
-    "fit, a run": (("angle_train.run",), 14_633),
+    "fit, a run": (("angle_train.run",), 14_687),
 }
 
 

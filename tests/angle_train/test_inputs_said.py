@@ -36,27 +36,3 @@ def test_a_column_of_numbers_is_warned_of(tmp_path, rows, caplog):
     caplog.clear()
     read(tmp_path, dev, dev=[dev])
     assert "are numbers" not in caplog.text
-
-
-def test_grades_that_train_for_a_question_of_yes_and_no_are_told_of_the_threshold(tmp_path, rows, caplog):
-    """Not where the dev pairs are grades too, nor where a threshold is given, nor of what an LLM wrote."""
-    grades = write(tmp_path / "judged.jsonl", [row | {"score": i % 6} for i, row in enumerate(rows)])
-    wrote = write(
-        tmp_path / "degrees.jsonl",
-        [row | {"score": i % 6, "supervision": "degrees"} for i, row in enumerate(rows)],
-    )
-    answers = write(tmp_path / "dev.jsonl", [row | {"score": i % 2} for i, row in enumerate(rows)])
-    cases = [
-        (grades, answers, {}, 1),
-        (grades, grades, {}, 0),
-        (wrote, answers, {}, 0),
-        (grades, answers, {"threshold": 3.0}, 0),
-    ]
-    with caplog.at_level("INFO", logger="angle"):
-        for data, dev, more, told in cases:
-            caplog.clear()
-            read(tmp_path, data, dev=[dev], **more)
-            said = [line for line in caplog.messages if "--threshold" in line]
-            assert len(said) == told, (data, dev, more)
-        read(tmp_path, grades, dev=[answers])
-    assert "judged has grades, and the pairs of dev are answered with yes or no: --threshold" in caplog.text
