@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +34,12 @@ class Statistic:
 
     `resampled` gives it (R,) in each of R resamples, for counts (R, n) of the items in it; NaN where the
     resample says nothing. `pull` gives how far each item (n,) moves it, drawn once more than it is there: its
-    derivative by the counts; where there is none, resamples tell, the less exactly the more items there are.
+    derivative by the counts, where each is 1; 0 where all items say nothing.
     """
 
     size: int
     resampled: Callable[[Array], Array]
-    pull: Callable[[], Array] | None = None
+    pull: Callable[[], Array]
 
     def value(self) -> float:
         """Return the number over all items."""
@@ -56,14 +55,13 @@ class Part:
 
     def lift(self, statistic: Statistic) -> Statistic:
         """Return a statistic of these items as one of all items."""
-        pull = statistic.pull and partial(self._spread, statistic.pull)
-        return Statistic(self._size, lambda counts: statistic.resampled(self._among(counts)), pull)
 
-    def _spread(self, pull: Callable[[], Array]) -> Array:
-        """Return the pull of these items as one of all items: the others have none."""
-        every = np.zeros(self._size)
-        every[self._positions] = pull()
-        return every
+        def pull() -> Array:
+            every = np.zeros(self._size)  # the other items have none
+            every[self._positions] = statistic.pull()
+            return every
+
+        return Statistic(self._size, lambda counts: statistic.resampled(self._among(counts)), pull)
 
     def _among(self, counts: Array) -> Array:
         """Return the counts of these items; the last are kept, for `Ranked` to know them again."""
@@ -99,14 +97,18 @@ class Ranked:
             self._last = (counts, ranks)
         return self._last[1]
 
+    def of_each(self, values: Array) -> Array:
+        """Return for each item (n,) what `values` (G,) have for its own distinct value."""
+        result: Array = values[self._group]
+        return result
+
     def not_below(self, values: Array) -> Array:
         """Return for each item (n,) the sum of values (n,) over the items above it and half of its equals.
 
         That is what one more draw of it adds to the sum of values times ranks, if the values' sum is 0.
         """
         equal = np.bincount(self._group, values)
-        found: Array = (np.cumsum(equal[::-1])[::-1] - equal / 2)[self._group]
-        return found
+        return self.of_each(np.cumsum(equal[::-1])[::-1] - equal / 2)
 
 
 def spearman_of(
@@ -169,7 +171,13 @@ def area_under_curve(gold: Bools, said: Array) -> Statistic:
         won = (positive * (below + negative / 2)).sum(axis=1)
         return _ratio(won, positive.sum(axis=1) * negative.sum(axis=1), np.nan)
 
-    return _of_kinds(gold, said, area)
+    def moved(positive: Array, negative: Array) -> tuple[Array, Array]:
+        below = (np.cumsum(negative) - negative / 2) / negative.sum()
+        above = (np.cumsum(positive[::-1])[::-1] - positive / 2) / positive.sum()
+        value = positive @ below / positive.sum()
+        return (below - value) / positive.sum(), (above - value) / negative.sum()
+
+    return _of_kinds(gold, said, area, moved)
 
 
 def average_precision(gold: Bools, said: Array) -> Statistic:
@@ -180,18 +188,41 @@ def average_precision(gold: Bools, said: Array) -> Statistic:
         found = _ratio(hits, hits + np.cumsum(negative[:, ::-1], axis=1), 0.0)
         return _ratio((positive[:, ::-1] * found).sum(axis=1), hits[:, -1], np.nan)
 
-    return _of_kinds(gold, said, precision)
+    def moved(positive: Array, negative: Array) -> tuple[Array, Array]:
+        # An item counts among what was found at its own value and at each lower one.
+        among = np.cumsum((positive + negative)[::-1])[::-1]
+        precise = np.cumsum(positive[::-1])[::-1] / among
+        found, lost = (np.cumsum(part / among) for part in (positive, positive * precise))
+        value = positive @ precise / positive.sum()
+        return (precise + found - lost - value) / positive.sum(), -lost / positive.sum()
+
+    return _of_kinds(gold, said, precision, moved)
 
 
-def _of_kinds(gold: Bools, said: Array, figure: Callable[[Array, Array], Array]) -> Statistic:
-    """Return a figure of the positives and negatives (R, G) of each distinct value said, lowest first."""
+def _of_kinds(
+    gold: Bools,
+    said: Array,
+    figure: Callable[[Array, Array], Array],
+    moved: Callable[[Array, Array], tuple[Array, Array]],
+) -> Statistic:
+    """Return a figure of the positives and negatives (R, G) of each distinct value said, lowest first.
+
+    `moved` gives how far one more positive, and one more negative, of each value (G,) moves it.
+    """
     ranked = Ranked(said)
 
-    def resampled(counts: Array) -> Array:
+    def kinds(counts: Array) -> tuple[Array, Array]:
         positive = ranked.drawn(counts * gold)
-        return figure(positive, ranked.drawn(counts) - positive)
+        return positive, ranked.drawn(counts) - positive
 
-    return Statistic(len(gold), resampled)
+    def pull() -> Array:
+        if gold.all() or not gold.any():
+            return np.zeros(len(gold))
+        (positive,), (negative,) = kinds(np.ones((1, len(gold))))
+        as_positive, as_negative = (ranked.of_each(part) for part in moved(positive, negative))
+        return np.where(gold, as_positive, as_negative)
+
+    return Statistic(len(gold), lambda counts: figure(*kinds(counts)), pull)
 
 
 def _ratio(above: Array, below: Array, otherwise: float) -> Array:
@@ -289,15 +320,16 @@ def draw(
     resamples: int = RESAMPLES,
     seed: int = 0,
     groups: Sequence[str] | None = None,
+    apart: int | None = None,
 ) -> list[Array]:
     """Return for every statistic its values (resamples,) in the same resamples of the same n items.
 
     There is at least one, all are of the same items in the same order. `seed` decides which resamples, the
     same for the same number of items. `groups` (n,) are keys of the group that each item belongs to: groups
-    are drawn then, with all their items.
+    are drawn then, with all their items. For `apart` see `resampled_counts`.
     """
     results: list[list[Array]] = [[] for _ in statistics]
-    for counts in resampled_counts(statistics[0].size, resamples, seed, groups):
+    for counts in resampled_counts(statistics[0].size, resamples, seed, groups, apart):
         for result, statistic in zip(results, statistics, strict=True):
             result.append(statistic.resampled(counts))
     return [np.concatenate(result) for result in results]
@@ -307,26 +339,11 @@ def draw_figures(
     statistics: Sequence[Statistic], resamples: int, seed: int = 0, apart: int | None = None
 ) -> list[Drawn]:
     """Return every statistic of the same n items in the same resamples, see `resampled_counts`."""
-    size, values = statistics[0].size, np.array([statistic.value() for statistic in statistics])
-    guessed = [number for number, statistic in enumerate(statistics) if statistic.pull is None]
-    blocks: list[Array] = []
-    moved, often = np.zeros((size, len(guessed))), np.zeros(size)
-    for counts in resampled_counts(size, resamples, seed, apart=apart):
-        block = np.stack([statistic.resampled(counts) for statistic in statistics], axis=1)
-        blocks.append(block)
-        if guessed:
-            told, known = block[:, guessed], values[guessed]
-            moved += counts.T @ (np.where(np.isnan(told), known, told) - known)
-            often += counts.sum(axis=0)
-    drawn = np.concatenate(blocks).T
-    middle = np.nanmean(drawn[guessed], axis=1) - values[guessed]
-    pulls = dict(zip(guessed, ((moved - np.outer(often, middle)) / resamples).T, strict=True))
-    pulls |= {
-        number: _less_its_mean(statistic.pull(), apart)
-        for number, statistic in enumerate(statistics)
-        if statistic.pull is not None
-    }
-    return [Drawn(float(value), drawn[i], pulls[i]) for i, value in enumerate(values)]
+    drawn = draw(statistics, resamples, seed, apart=apart)
+    return [
+        Drawn(statistic.value(), values, _less_its_mean(statistic.pull(), apart))
+        for statistic, values in zip(statistics, drawn, strict=True)
+    ]
 
 
 def _less_its_mean(pull: Array, apart: int | None) -> Array:

@@ -1,7 +1,6 @@
 """Statistics and their bootstrap intervals against scipy, scikit-learn and slow loops; the verdicts."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from angle_train.evaluation.statistics import (
     draw_figures,
     interval_around,
     mean_of,
+    resampled_counts,
     resamples_for,
     spearman,
     spearman_of,
@@ -131,36 +131,32 @@ def test_resamples_that_say_nothing_are_left_out():
     assert (difference.low, difference.high) == pytest.approx(tuple(np.percentile([0.0, 0.1], [2.5, 97.5])))
 
 
-@pytest.mark.parametrize("size", [20, 90])
-@pytest.mark.parametrize("kind", ["spearman", "mean", "of some"])
-def test_the_pull_is_the_derivative_by_how_often_an_item_is_drawn(kind, size):
-    rng = np.random.default_rng(size)
-    gold = np.round(2 * rng.normal(size=size))  # with ties
-    column = np.round(gold + rng.normal(size=size), 1)
-    some = np.arange(1, size, 3)
-    statistic = {
-        "spearman": lambda: spearman_of(gold, column),
-        "mean": lambda: mean_of(column, rng.random(size) + 0.1),
-        "of some": lambda: Part(some, size).lift(spearman_of(gold[some], column[some])),
-    }[kind]()
-    step = 1e-5 * np.eye(size)
+@pytest.mark.parametrize("name", ["of some", *CASES])
+def test_the_pull_is_the_derivative_by_how_often_an_item_is_drawn(name):
+    some = np.arange(1, 40, 3)
+    lifted = Part(some, 40).lift(spearman_of(TIED[some], FINE[some]))
+    statistic = CASES[name][0] if name in CASES else lifted
+    step = 1e-5 * np.eye(40)
     more, less = (statistic.resampled(1 + sign * step) for sign in (1, -1))
     assert statistic.pull() == pytest.approx((more - less) / 2e-5, abs=1e-8)
     assert np.abs(statistic.pull()).max() > 1e-3
 
 
-def test_the_pull_is_the_one_that_resamples_tell_and_of_a_constant_there_is_none():
-    rng = np.random.default_rng(0)
-    gold = rng.normal(size=80)
-    statistic = spearman_of(gold, gold + rng.normal(size=80))
-    for apart in (None, 30):
-        exact, told = (
-            draw_figures([one], 20_000, apart=apart)[0] for one in (statistic, replace(statistic, pull=None))
-        )
-        assert np.corrcoef(exact.pull, told.pull)[0, 1] > 0.97
-        assert np.array_equal(exact.drawn, told.drawn)
-        assert (exact.pull**2).sum() == pytest.approx(exact.drawn.var(), rel=0.1)
-        for part in (exact.pull[:apart], exact.pull[apart or 0 :]):
+@pytest.mark.parametrize("apart", [None, 30])
+def test_the_pull_is_the_one_that_resamples_tell(apart):
+    """How far a resample's value goes with how often it has an item, of all kinds of figures together."""
+    statistics = [statistic for statistic, _ in CASES.values()]
+    counts = np.concatenate([*resampled_counts(40, 20_000, 0, apart=apart)])
+    for statistic, figure in zip(statistics, draw_figures(statistics, 20_000, apart=apart), strict=True):
+        assert np.allclose(figure.drawn, statistic.resampled(counts), equal_nan=True)
+        told = np.cov(counts.T, np.nan_to_num(figure.drawn, nan=figure.value))[-1, :-1]
+        assert np.corrcoef(figure.pull, told)[0, 1] > 0.97
+        for part in (figure.pull[:apart], figure.pull[apart or 0 :]):
             assert part.mean() == pytest.approx(0, abs=1e-12)
-    assert not spearman_of(gold, np.zeros(80)).pull().any()
-    assert not spearman_of(gold, np.full(80, np.nan)).pull().any()
+
+
+def test_what_says_nothing_is_pulled_by_nothing():
+    for said in (np.zeros(40), np.full(40, np.nan)):
+        assert not spearman_of(FINE, said).pull().any()
+    for figure in (area_under_curve, average_precision):
+        assert not figure(np.ones(40, bool), FINE).pull().any()
