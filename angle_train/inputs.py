@@ -46,7 +46,7 @@ def load_data(options: FitOptions, reason: str = "") -> tuple[RunData, Recipe]:
             from angle_train.training.teacher import with_teacher
 
             given = with_teacher(given, options, searched)
-        recipe = settle(options.recipe, given.training)
+        recipe = settle(options.recipe, given.deciding)
         data = assign_uses(
             given, recipe, drop_leaks=options.drop_leaks, searches=searches, dev_searches=dev_searches
         )

@@ -98,7 +98,7 @@ class FitOptions:
     scale: str | None = _scale()
     threshold: float | None = option(
         "For a question of yes and no: scores of --data above it, on their own scale, become label 1, below "
-        "it 0, and pairs at it are left out.",
+        "it 0, and pairs at it are left out. --human, --dev and --test keep their scores.",
         None,
         shown="scores are ranked",
     )

@@ -217,6 +217,8 @@ def fingerprint(options: FitOptions, data: RunData, recipe: Recipe) -> dict[str,
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
+    if options.threshold is not None:
+        parts["threshold"] = f"{options.threshold:g}"
     if options.teacher:
         parts["teacher"] = teacher_identity(options.teacher)
     more: dict[str, Any] = {

@@ -75,7 +75,7 @@ def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
     """Return the options in a folder's angle.toml as typer's `default_map`; empty where there is no file.
 
     Raises:
-        InputError: The file is damaged, or a command has no such option.
+        InputError: The file is damaged, a command has no such option, or one with a value is true or false.
     """
     if not (folder / PROJECT_FILE).is_file():
         return {}
@@ -87,8 +87,14 @@ def default_map(app: typer.Typer, folder: Path) -> dict[str, Options]:
         if (command := known.get(name)) is None:
             continue  # of the other program
         several = {p.name: getattr(p, "multiple", False) or p.nargs == -1 for p in command.params}
+        flags = {p.name for p in command.params if getattr(p, "is_flag", False)}
+        place = f"{folder / PROJECT_FILE}: [{name}]"
         for run in runs_of(section).values():
-            check_known(run, several, f"{folder / PROJECT_FILE}: [{name}]")
+            check_known(run, several, place)
+            for option, value in run.items():
+                if isinstance(value, bool) and option not in flags:  # else a number would read it as 1 or 0
+                    flag = option.replace("_", "-")
+                    raise InputError(f"{place} {flag} takes a value, got {str(value).lower()}")
         found[name] = {
             option: [value] if several[option] and not isinstance(value, list) else value
             for option, value in shared_options(section).items()

@@ -56,7 +56,6 @@ _GRADE = object_schema(id={"type": "integer"}, score={"type": "number"})
 _REFUSED = "refused_by_server"
 _PROMPTS = {None: "pairs.txt", "opposites": "opposites.txt", "topics": "pairs.txt", "search": "answers.txt"}
 # What the grades are for -> the packaged prompt; all on the scale of `records.MEANINGS`, but for queries.
-_PACKAGED = packaged_folder("prompts") / "score"
 _FEWEST_AGAIN = 20  # second questions that even a short run may ask
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH = 20
@@ -90,9 +89,13 @@ def score(config: ScoreConfig) -> SessionResult:
 def prompt_path(config: ScoreConfig) -> Path:
     """Return the prompt file of a grading run: the one given, or a packaged one by name or purpose."""
     if config.prompt is None:
-        return _PACKAGED / _PROMPTS[config.purpose]
-    known = _PACKAGED / f"{config.prompt}.txt"
+        return _packaged() / _PROMPTS[config.purpose]
+    known = _packaged() / f"{config.prompt}.txt"
     return known if known.is_file() and not config.prompt.exists() else config.prompt
+
+
+def _packaged() -> Path:
+    return packaged_folder("prompts") / "score"
 
 
 class ScoreJob(Job):
@@ -204,7 +207,7 @@ class ScoreJob(Job):
             tally.count(key, journal)
         shared = self._of_shared(journal)
         # A prompt of the user's own may use a part of the scale, such as 1 to 5.
-        scale = {SCALE: GRADE_SCALE} if prompt_path(self.config).parent == _PACKAGED else {}
+        scale = {SCALE: GRADE_SCALE} if prompt_path(self.config).parent == _packaged() else {}
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for pair in self._wanted():
                 tally.counts["pairs"] += 1

@@ -140,8 +140,8 @@ def labels_by(
         return list(items), raw, replace(scale, note=f"{scale.note}; labels already")
     if not scale.low < threshold < scale.high:
         raise InputError(
-            f"{spec}: --threshold {threshold:g} must lie between {scale.low:g} and {scale.high:g}, the ends "
-            f"of the scale ({scale.note})"
+            f"{spec}: --threshold {threshold:g} must lie above {scale.low:g} and below {scale.high:g}, the "
+            f"ends of its scale: {scale.note}"
         )
     kept = np.flatnonzero(~np.isclose(raw, threshold))  # scores may have been through float32
     labels = (raw[kept] > threshold).astype(np.float64)

@@ -127,6 +127,11 @@ class LoadedPairs(NamedTuple):
         taught = [self.taught] if self.taught is not None else []
         return join(labelled or taught)
 
+    @property
+    def deciding(self) -> PairSet:
+        """Those whose kind of labels decides the objective: where labels were made of scores, these alone."""
+        return self.others if self.others is not None and self.others.labels else self.training
+
 
 def load_sets(options: FitOptions) -> LoadedPairs:
     """Load all labelled pairs of a run.

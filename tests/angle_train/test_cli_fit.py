@@ -209,7 +209,7 @@ def test_what_is_in_the_way_stays_until_the_new_model_is_saved_and_what_is_no_mo
         ("--device", "gpu", "--device gpu: torch finds no such device; available: cpu"),
         ("--set", "seed=abc", "seed is given twice: leave out --seed or --set seed"),
         ("--scale", "0-3", "train.jsonl:5: score 4 is outside the scale 0-3"),
-        ("--threshold", "5", "train.jsonl: --threshold 5 must lie between 0 and 5, the ends of the scale"),
+        ("--threshold", "5", "train.jsonl: --threshold 5 must lie above 0 and below 5, the ends of its"),
         ("--recipe", "fancy", "no recipe is called 'fancy'; built in: "),
         ("--epochs", "0", "--epochs: must be greater than 0, got 0.0"),
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),

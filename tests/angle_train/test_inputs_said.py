@@ -36,3 +36,16 @@ def test_a_column_of_numbers_is_warned_of(tmp_path, rows, caplog):
     caplog.clear()
     read(tmp_path, dev, dev=[dev])
     assert "are numbers" not in caplog.text
+
+
+@pytest.mark.parametrize("answers", [[0, 1], [0, 2, 5]])
+def test_labels_made_of_scores_decide_the_objective_beside_what_people_graded(tmp_path, rows, answers):
+    def file(name, scores, **more):
+        graded = [row | more | {"score": scores[i % len(scores)]} for i, row in enumerate(rows)]
+        return write(tmp_path / f"{name}.jsonl", graded)
+
+    data, human = file("judged", [0, 1, 2, 3, 4, 5], supervision="grades"), file("human", answers)
+    dev = write(tmp_path / "dev.jsonl", [row | {"sentence1": f"{row['sentence1']} Again."} for row in rows])
+    for threshold, kind in ((None, "graded"), (3.0, "near_misses")):  # random labels, so near misses
+        _, recipe = read(tmp_path, data, human=[human], dev=[dev], scale="0-5", threshold=threshold)
+        assert recipe.objective.loss == kind

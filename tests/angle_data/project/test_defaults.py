@@ -51,3 +51,14 @@ def test_a_repeatable_option_may_stand_alone_and_a_line_is_whole():
     assert "`angle-data status` says what comes first in this project" in done.stderr
     given = {"a_b": [1, "x y"], "flag": True, "off": False, "none": None, "zero": 0, "empty": []}
     assert command_words("do", given) == "do --a-b 1 --a-b 'x y' --flag --zero 0"
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_an_option_that_takes_a_value_is_neither_true_nor_false(value):
+    """A number would read true as 1; a flag is either."""
+    Path("angle.toml").write_text(f'[llm-label]\nmodel = "m"\nretry-rejected = {value}\nlimit = {value}\n')
+    done = run_here(main, "llm-label", "--texts", "notes.txt", "--dry-run")
+    assert done.returncode == 1
+    assert f"angle.toml: [llm-label] limit takes a value, got {value}" in done.stderr
+    Path("angle.toml").write_text(f'[llm-label]\nmodel = "m"\nretry-rejected = {value}\nlimit = 1\n')
+    assert "takes a value" not in run_here(main, "llm-label", "--texts", "notes.txt", "--dry-run").stderr

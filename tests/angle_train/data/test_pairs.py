@@ -147,8 +147,12 @@ def test_labels_decide_the_objective_and_not_who_gave_the_scores(tmp_path, super
 @pytest.mark.parametrize(
     ("scores", "threshold", "message"),
     [
-        ([0, 2, 5], 5, r"pairs.jsonl: --threshold 5 must lie between 0 and 5, the ends of the scale \(0-5"),
-        ([0, 0.5, 1], 3, r"--threshold 3 must lie between 0 and 1"),
+        (
+            [0, 2, 5],
+            5,
+            r"pairs.jsonl: --threshold 5 must lie above 0 and below 5, the ends of its scale: 0-5",
+        ),
+        ([0, 0.5, 1], 3, r"--threshold 3 must lie above 0 and below 1"),
         ([0, 2, 3], 3, r"no score lies above --threshold 3; they go from 0 to 3"),
         ([3, 4, 0.5], 0.5, r"no score lies below --threshold 0.5; they go from 0.5 to 4"),
     ],

@@ -100,6 +100,7 @@ def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peake
         ({"data": fewer}, "training pairs"),
         ({"test": fewer}, "test pairs"),
         ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"seed \(42 -> 7\)"),
+        ({"threshold": 2.0}, r"training pairs, threshold \(none -> 2\)"),
     ):
         with pytest.raises(InputError, match=f"holds a run with different {named}; give another directory"):
             fit(replace(run, **change))
