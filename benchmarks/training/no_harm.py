@@ -3,10 +3,12 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/no_harm.py --set epochs=2 average_with_backbone=0
     … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
     … --part test --model runs/cloud-ops/model  # measure this model, with intervals; train none
+    … --part train --model runs/cloud-ops/model --has 0.1 --shares 0.1 0.2 0.3    # with more of MiniLM mixed in
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
-labelled guards (../log/no-harm.md). Finished runs are not repeated.
+labelled guards (../log/no-harm.md). Finished runs are not repeated. The part `train` has the demo's dev pairs
+and whole training splits, thousands of pairs, which tell a loss of a point from none.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from common import RESULTS, data_folder, minilm, options, save_results, show  # noqa: E402
 from llm_supervised import cloud_ops, data_sets, rows_of  # noqa: E402
+from sentence_transformers import SentenceTransformer  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
@@ -27,6 +30,7 @@ from angle_train import evaluate  # noqa: E402
 from angle_train.options import FitOptions  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.run import fit  # noqa: E402
+from angle_train.training.merging import blend, snapshot  # noqa: E402
 
 OUT = RESULTS / "training" / "no-harm"
 PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
@@ -36,6 +40,14 @@ PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
         "mrpc": ("mrpc", "train", 250),
         "sick": ("sick-r", "train", 250),
         "stsb": ("stsb", "validation", 200),
+    },
+    "train": {
+        "bug-titles": ("bug-duplicates", "train", None),
+        "bug-reports": ("bug-duplicates", "train", 1000),
+        "community-questions": ("cqa-qatarliving", "train", None),
+        "mrpc": ("mrpc", "train", None),
+        "sick": ("sick-r", "train", None),
+        "stsb": ("stsb", "validation", None),
     },
     "test": {
         "bug-titles": ("bug-duplicates", "validation", None),
@@ -73,11 +85,19 @@ def guards(part: str) -> list[str]:
     return files
 
 
-def measured(model: str, part: str) -> str:
+def measured(model: Any, part: str) -> str:
     """Return the tables of `eval` on the demo's pairs and the guards of a part, beside untouched MiniLM."""
     against = {"baseline": str(minilm(6))}
-    own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=part, **against)
+    split = "test" if part == "test" else "dev"
+    own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=split, **against)
     return f"{own}\n{evaluate(model, pairs=guards(part), **against)}"
+
+
+def with_share(folder: str, has: float, share: float) -> SentenceTransformer:
+    """Return a model with this share of MiniLM's weights in all; `has` of them it has already."""
+    model = SentenceTransformer(folder, device="cpu")
+    blend(model, snapshot(SentenceTransformer(str(minilm(6)), device="cpu")), (share - has) / (1 - has))
+    return model
 
 
 def main() -> None:
@@ -87,10 +107,14 @@ def main() -> None:
     parser.add_argument("--part", choices=list(PARTS), default="dev")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="values of the recipe")
     parser.add_argument("--model", metavar="DIR", help="measure this one in place of training")
+    parser.add_argument("--has", type=float, default=0.0, help="share of MiniLM that --model has already")
+    parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     if arguments.model:
-        print(measured(arguments.model, arguments.part))
+        for share in arguments.shares or [arguments.has]:
+            print(f"Share of MiniLM: {share:g}\n")
+            print(measured(with_share(arguments.model, arguments.has, share), arguments.part), flush=True)
         return
     task = cloud_ops()
     data = data_sets(task)["all"]
