@@ -3,7 +3,7 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/no_harm.py --set epochs=2 average_with_backbone=0
     … --seeds 1 2 3 --part test                 # the sets that nothing was chosen on; default dev
     … --part test --model runs/cloud-ops/model  # measure this model, with intervals; train none
-    … --part train --model runs/cloud-ops/model --has 0.1 --shares 0.1 0.2 0.3    # with more of MiniLM mixed in
+    … --part train --model runs/cloud-ops/model --has 0.1 --shares 0.1 0.2 0.3  # more of MiniLM mixed in
 
 Trains on the demo's pairs by the recipe `opposites`, with values of the recipe as `angle-train fit` takes
 them, and measures without a guard refusing anything (guard_loss=100): the demo's pairs of that part, and
