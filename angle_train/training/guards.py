@@ -29,14 +29,10 @@ from angle_train.data.guards import Guard
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation.dev_sets import DevSet, measure_sets
 from angle_train.evaluation.known import KnownVectors
+from angle_train.evaluation.sharing import Sharing
 from angle_train.evaluation.similarity import word_overlap
-from angle_train.evaluation.statistics import (
-    Array,
-    draw,
-    interval_around,
-    spearman_of,
-)
-from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns, groups_of
+from angle_train.evaluation.statistics import Array, Interval, draw_figures, interval_around, spearman_of
+from angle_train.training.choosing import MOST_RESAMPLES, Candidate, Columns
 from angle_train.training.merging import blended
 from angle_train.training.processes import rank_zero
 from angle_train.training.trainer import VectorsByWeights, restore
@@ -61,7 +57,7 @@ class Loss:
         before: Spearman of the backbone with the labels; 1, the backbone's agreement with itself, where there
             are none.
         after: The same of the tuned weights.
-        loss, low, high: The loss and its 95 % interval, by source.
+        loss, low, high: The loss and its 95 % interval, wider where pairs share a text or a source.
         refuses: Whether weights that surely lose too much here are refused.
     """
 
@@ -94,12 +90,14 @@ class Guards:
         before: The backbone's similarities of their pairs.
         most: Points (Spearman × 100) that a guard may lose.
         worth: r, see above; 0 where the backbone has no order to keep.
+        sharing: Which pairs of every guard share something.
     """
 
     guards: Sequence[Guard]
     before: Columns
     most: float
     worth: float
+    sharing: Sequence[Sharing]
 
     @property
     def sets(self) -> list[PairSet]:
@@ -112,25 +110,22 @@ class Guards:
 
     def losses(self, after: Columns) -> list[Loss]:
         """Return what weights lose that give these similarities."""
-        rows = zip(self.guards, self.before, after, strict=True)
-        return [self._loss(guard, old, new) for guard, old, new in rows]
+        rows = zip(self.guards, self.sharing, self.before, after, strict=True)
+        return [self._loss(guard, sharing, old, new) for guard, sharing, old, new in rows]
 
-    def _loss(self, guard: Guard, before: Array, after: Array) -> Loss:
+    def _loss(self, guard: Guard, sharing: Sharing, before: Array, after: Array) -> Loss:
         labelled = guard.kind == "labelled"
         gold, weight = (guard.pairs.score, 1.0) if labelled else (before, SPENT * self.worth)
-        both = [spearman_of(gold, column) for column in (before, after)]
-        old, new = (statistic.value() for statistic in both)
-        drawn = draw(both, MOST_RESAMPLES, groups=groups_of(guard.pairs))
-        lost = interval_around(weight * (old - new), weight * (drawn[0] - drawn[1]))
+        old, new, lost = _compared(gold, before, after, sharing)
         return Loss(
             kind=guard.kind,
             name=guard.pairs.name,
             pairs=len(guard.pairs),
             before=old,
             after=new,
-            loss=lost.value,
-            low=lost.low,
-            high=lost.high,
+            loss=weight * lost.value,
+            low=weight * lost.low,
+            high=weight * lost.high,
             refuses=labelled or (guard.kind == "general" and self.worth > 0),
         )
 
@@ -139,7 +134,14 @@ def guards_of(guards: Sequence[Guard], before: Columns, most: float) -> Guards:
     """Return the guards with the backbone's similarities of their pairs; arguments as of `Guards`."""
     rows = zip(guards, before, strict=True)
     worth = next((worth_of(guard.pairs, column) for guard, column in rows if guard.kind == "general"), 0.0)
-    return Guards(guards, before, most, worth)
+    return Guards(guards, before, most, worth, [Sharing([guard.pairs]) for guard in guards])
+
+
+def _compared(gold: Array, one: Array, other: Array, sharing: Sharing) -> tuple[float, float, Interval]:
+    """Return Spearman of both columns (n,) with gold scores, and how far the first is ahead, surely."""
+    first, second = draw_figures([spearman_of(gold, column) for column in (one, other)], MOST_RESAMPLES)
+    less = first.minus(second)
+    return first.value, second.value, interval_around(less.value, sharing.widened(less))
 
 
 def worth_of(pairs: PairSet, similarity: Array) -> float:
@@ -149,11 +151,8 @@ def worth_of(pairs: PairSet, similarity: Array) -> float:
     """
     clear = np.flatnonzero(pairs.score != 0.5)
     chosen = pairs.take(clear.tolist(), pairs.name)
-    found = [spearman_of(chosen.score, column) for column in (similarity[clear], word_overlap(chosen))]
-    drawn = draw(found, MOST_RESAMPLES, groups=groups_of(chosen))
-    known = found[0].value()
-    surely = interval_around(known - found[1].value(), drawn[0] - drawn[1]).low > 0
-    return max(known, 0.0) if surely else 0.0
+    known, _, ahead = _compared(chosen.score, similarity[clear], word_overlap(chosen), Sharing([chosen]))
+    return max(known, 0.0) if ahead.low > 0 else 0.0
 
 
 def within_guards(

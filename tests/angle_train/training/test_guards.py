@@ -75,6 +75,23 @@ def test_a_loss_that_may_be_chance_refuses_nothing():
     assert not guards.refuse([loss])
 
 
+def test_pairs_that_share_texts_say_less_surely_that_a_guard_lost():
+    def interval(texts):
+        guards = guards_of([Guard("labelled", pair_set(texts, name="shared"))], [rising()], 1.0)
+        (loss,) = guards.losses([rising(0.1)])
+        return loss.loss, loss.high - loss.low
+
+    lost, alone = interval(TEXTS)
+    neighbours = [(f"text {n}", f"text {n + 1}") for n in range(60)]  # a chain ties all of them together
+    assert interval(neighbours) == (lost, pytest.approx(alone, rel=0.5))
+    harmed = np.argsort(np.abs(rising(0.1) - rising()))
+    together = [TEXTS[0]] * 60
+    for rank, position in enumerate(harmed):  # those that change alike share a text
+        together[position] = (f"hub {rank // 20}", f"two {rank}")
+    assert interval(together)[0] == lost
+    assert interval(together)[1] > 1.2 * alone
+
+
 def general(noise):
     """The general guard as a backbone sees it that ranks its pairs as they were written, but for noise."""
     pairs = general_pairs()
