@@ -139,7 +139,8 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
     asked = [*domains.LLM_ROWS, *domains.TAUGHT_ROWS, "human-50", "human-200", "human"]
     data = {row: domains.data_and_recipe(domain, row, 1) for row in asked}
     own = {row for row in data if data[row][1] == "default"}
-    assert own == {"judged-all-default", "judged-yes-no", "teacher", "human-50", "human-200", "human"}
+    judged = {"judged-all-default", "judged-yes-no", "teacher-judged"}
+    assert own == {*judged, "teacher", "human-50", "human-200", "human"}
     assert {recipe for _, recipe in data.values()} == {"default", "topics"}
     of = {row: [path.name for path in (files if isinstance(files, tuple) else [files] if files else [])]
           for row, (files, _) in data.items()}  # fmt: skip
@@ -153,6 +154,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
         "judged-degrees": ["judged-1000.jsonl", "degrees.jsonl"],
         "teacher": [],
         "teacher-degrees": ["degrees.jsonl"],
+        "teacher-judged": ["judged.jsonl"],
         "human-50": ["human-50-1.jsonl"],
         "human-200": ["human-200-1.jsonl"],
         "human": ["human.jsonl"],

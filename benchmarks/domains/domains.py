@@ -20,6 +20,7 @@ judged-yes-no     the same pairs, but as labels (`fit --threshold`): 1 from a gr
 teacher           pairs mined among 3,000 texts of the training pairs, scored by --teacher MODEL; no label
                   (default)
 teacher-degrees   both (topics)
+teacher-judged    teacher and judged-all-default (default)
 human-50          so many human pairs (default); human-200
 human             all human pairs of the training split (default)
 
@@ -85,7 +86,7 @@ PERHAPS = 0.6
 MOST_LOST = 1.0
 """A row of a language model that loses more of general text has no share."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
-TAUGHT_ROWS = ("teacher", "teacher-degrees")
+TAUGHT_ROWS = ("teacher", "teacher-degrees", "teacher-judged")
 TAUGHT_TEXTS, TAUGHT_PAIRS = 3_000, 4_000
 FOLDERS = {"sick": "sick-r", "mrpc": "mrpc", "questions": "cqa-qatarliving"}
 
@@ -261,7 +262,7 @@ def data_and_recipe(domain: Domain, row: str, seed: int) -> tuple[Path | Sequenc
             return (domain.judged(JUDGED), data_sets(domain.task)["degrees"]), purpose
         case "judged-all":
             return domain.judged(None), purpose
-        case "judged-all-default" | "judged-yes-no":
+        case "judged-all-default" | "judged-yes-no" | "teacher-judged":
             return domain.judged(None), "default"
         case "human":
             return domain.human, "default"
