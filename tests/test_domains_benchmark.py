@@ -139,7 +139,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
     asked = [*domains.LLM_ROWS, *domains.TAUGHT_ROWS, "human-50", "human-200", "human"]
     data = {row: domains.data_and_recipe(domain, row, 1) for row in asked}
     own = {row for row in data if data[row][1] == "default"}
-    judged = {"judged-all-default", "judged-yes-no", "teacher-judged"}
+    judged = {"judged-all-default", "judged-all-guarded", "judged-yes-no", "teacher-judged"}
     assert own == {*judged, "teacher", "human-50", "human-200", "human"}
     assert {recipe for _, recipe in data.values()} == {"default", "topics"}
     of = {row: [path.name for path in (files if isinstance(files, tuple) else [files] if files else [])]
@@ -150,6 +150,7 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
         "judged": ["judged-1000.jsonl"],
         "judged-all": ["judged.jsonl"],
         "judged-all-default": ["judged.jsonl"],
+        "judged-all-guarded": ["judged.jsonl"],
         "judged-yes-no": ["judged.jsonl"],
         "judged-degrees": ["judged-1000.jsonl", "degrees.jsonl"],
         "teacher": [],
@@ -160,6 +161,23 @@ def test_each_row_has_its_own_pairs_and_recipe(tmp_path, monkeypatch):
         "human": ["human.jsonl"],
     }
     assert len(domains.rows_of(tmp_path / "judged-1000.jsonl")) == 1000
+
+
+@pytest.mark.parametrize(("row", "most"), [("judged-all-default", 1.0), ("judged-all-guarded", 0.5)])
+def test_only_the_guarded_row_asks_for_a_smaller_loss(tmp_path, monkeypatch, row, most):
+    asked = []
+
+    def fit_pairs(task, recipe, *_, **options):
+        asked.append(recipe.training.guard_loss)
+        raise InterruptedError
+
+    monkeypatch.setattr(domains, "fit_pairs", fit_pairs)
+    write_jsonl(tmp_path / "judged.jsonl", [{"text1": "a", "text2": "b", "score": 0.5}])
+    with pytest.raises(InterruptedError):
+        domains.run(
+            tmp_path, domains.Domain(SimpleNamespace(purpose="topics"), tmp_path / "h.jsonl"), row, 1, {}
+        )
+    assert asked == [most]
 
 
 def test_few_pairs_are_others_for_each_seed(tmp_path):

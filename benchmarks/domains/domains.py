@@ -76,6 +76,7 @@ LLM_ROWS = (
     "judged",
     "judged-all",
     "judged-all-default",
+    "judged-all-guarded",
     "judged-yes-no",
     "judged-degrees",
 )
@@ -83,6 +84,8 @@ JUDGED = 1_000
 """So many of the pairs that a language model graded, the first, are in `judged` and `judged-degrees`."""
 PERHAPS = 0.6
 """This score is neither yes nor no: a grade of 3 from 0 to 5."""
+GUARDED = 0.5
+"""`guard_loss` where no guard is to lose 1.0 by the figure itself: `fit` compares the end of its interval."""
 MOST_LOST = 1.0
 """A row of a language model that loses more of general text has no share."""
 ROWS = ("simcse", *LLM_ROWS, "human-50", "human-200", "human")
@@ -262,7 +265,7 @@ def data_and_recipe(domain: Domain, row: str, seed: int) -> tuple[Path | Sequenc
             return (domain.judged(JUDGED), data_sets(domain.task)["degrees"]), purpose
         case "judged-all":
             return domain.judged(None), purpose
-        case "judged-all-default" | "judged-yes-no" | "teacher-judged":
+        case "judged-all-default" | "judged-all-guarded" | "judged-yes-no" | "teacher-judged":
             return domain.judged(None), "default"
         case "human":
             return domain.human, "default"
@@ -295,7 +298,8 @@ def run(
         value = measured(simcse(domain, backbone or minilm(), home / f"simcse-{seed}", seed), domain)
         return {"tuned": value, "saved": value}
     data, used = data_and_recipe(domain, row, seed)
-    recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values)
+    guarded = {"guard_loss": GUARDED} if row == "judged-all-guarded" else {}
+    recipe = Recipe.from_toml(find_recipe(used)).with_overrides(values | guarded)
     out = home / f"{row}-{seed}"
     found = fit_pairs(domain.task, recipe, data, out, seed, backbone, **options)
     guards = json.loads((out / "report.json").read_text(encoding="utf-8"))["details"]["guards"]["losses"]

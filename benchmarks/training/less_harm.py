@@ -24,14 +24,11 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from common import RESULTS, data_folder, minilm, options  # noqa: E402
 from llm_supervised import cloud_ops, data_sets, rows_of  # noqa: E402
-from no_harm import PARTS, guards  # noqa: E402
+from no_harm import PARTS, guards, scores  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_train import run as fitting  # noqa: E402
-from angle_train.data.pairs import PairSet  # noqa: E402
-from angle_train.evaluation.similarity import measure  # noqa: E402
-from angle_train.evaluation.statistics import spearman  # noqa: E402
 from angle_train.options import FitOptions  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.training.merging import blended, snapshot  # noqa: E402
@@ -69,12 +66,6 @@ def run_of(
     given = FitOptions(str(minilm()), OUT.parent, data_set, recipe=recipe, keep=list(keep) or None, **files)
     data, settled = fitting.load_data(given)
     return fitting.FitRun(given, settled, data, RunDirectory(OUT.parent, {}))
-
-
-def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
-    """Return Spearman x 100 by the name of each set."""
-    found = zip(sets, measure(model, list(sets)), strict=True)
-    return {pairs.name: 100 * spearman(pairs.score, column) for pairs, column in found}
 
 
 def trial(run: fitting.FitRun, before: dict[str, float] | None, shares: Sequence[float]) -> dict[str, Any]:

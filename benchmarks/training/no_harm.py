@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ from sentence_transformers import SentenceTransformer  # noqa: E402
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_train import evaluate  # noqa: E402
+from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
+from angle_train.evaluation.similarity import measure  # noqa: E402
+from angle_train.evaluation.statistics import spearman  # noqa: E402
 from angle_train.options import FitOptions  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe, parse_settings  # noqa: E402
 from angle_train.run import fit  # noqa: E402
-from angle_train.training.merging import blend, snapshot  # noqa: E402
+from angle_train.training.merging import blended, snapshot  # noqa: E402
 
 OUT = RESULTS / "training" / "no-harm"
 PARTS: dict[str, dict[str, tuple[str, str, int | None]]] = {
@@ -85,19 +89,37 @@ def guards(part: str) -> list[str]:
     return files
 
 
-def measured(model: Any, part: str) -> str:
+def split_of(part: str) -> str:
+    """Return the split of the demo's own graded pairs that goes with a part."""
+    return "test" if part == "test" else "dev"
+
+
+def measured(model: str, part: str) -> str:
     """Return the tables of `eval` on the demo's pairs and the guards of a part, beside untouched MiniLM."""
     against = {"baseline": str(minilm(6))}
-    split = "test" if part == "test" else "dev"
-    own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=split, **against)
+    own = evaluate(model, pairs=[*map(str, cloud_ops().test)], split=split_of(part), **against)
     return f"{own}\n{evaluate(model, pairs=guards(part), **against)}"
 
 
-def with_share(folder: str, has: float, share: float) -> SentenceTransformer:
-    """Return a model with this share of MiniLM's weights in all; `has` of them it has already."""
+def scores(model: Any, sets: Sequence[PairSet]) -> dict[str, float]:
+    """Return Spearman x 100 by the name of each set."""
+    found = zip(sets, measure(model, list(sets)), strict=True)
+    return {pairs.name: 100 * spearman(pairs.score, column) for pairs, column in found}
+
+
+def show_shares(folder: str, has: float, shares: Sequence[float], part: str) -> None:
+    """Print what a model scores with shares of MiniLM's weights in all, of which it `has` one already."""
+    sets = [load_pairs(str(file), rows=split_of(part)) for file in cloud_ops().test]
+    sets += [load_pairs(file) for file in guards(part)]
+    backbone = SentenceTransformer(str(minilm(6)), device="cpu")
+    before, untouched = scores(backbone, sets), snapshot(backbone)
+    print("MiniLM: " + "; ".join(f"{name} {value:.1f}" for name, value in before.items()), flush=True)
     model = SentenceTransformer(folder, device="cpu")
-    blend(model, snapshot(SentenceTransformer(str(minilm(6)), device="cpu")), (share - has) / (1 - has))
-    return model
+    for share in shares:
+        with blended(model, untouched, (share - has) / (1 - has)):
+            after = scores(model, sets)
+        changes = (f"{name} {after[name] - before[name]:+.1f}" for name in before)
+        print(f"share {share:g}: {'; '.join(changes)}", flush=True)
 
 
 def main() -> None:
@@ -111,10 +133,11 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", help="of MiniLM in all, mixed into --model")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
+    if arguments.model and arguments.shares:
+        show_shares(arguments.model, arguments.has, arguments.shares, arguments.part)
+        return
     if arguments.model:
-        for share in arguments.shares or [arguments.has]:
-            print(f"Share of MiniLM: {share:g}\n")
-            print(measured(with_share(arguments.model, arguments.has, share), arguments.part), flush=True)
+        print(measured(arguments.model, arguments.part))
         return
     task = cloud_ops()
     data = data_sets(task)["all"]
@@ -128,7 +151,7 @@ def main() -> None:
             FitOptions(str(minilm(6)), OUT / f"{name}-{seed}", [str(data)], recipe=asked, **files)
         ).report
         for row in report.results:
-            if row.role == arguments.part and row.difference is not None:
+            if row.role == split_of(arguments.part) and row.difference is not None:
                 rows.setdefault(row.pairs, []).append(100 * row.score.value)
         for loss in report.details["guards"]["losses"]:
             rows.setdefault(f"{loss['name']}, change", []).append(100 * (loss["after"] - loss["before"]))
