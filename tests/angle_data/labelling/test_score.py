@@ -2,55 +2,20 @@
 
 import itertools
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
 from labelling_runs import read_rows as rows
 from labelling_runs import run_json
+from score_runs import config, grader, shown, true_grade, write_pairs
 from typer.testing import CliRunner
 
-from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
-from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.errors import AnnotatorError, StoppedError
 from angle_data.jsonl import write_jsonl
-from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.pilot import pilot
 from angle_data.labelling.score import plan_score, score
-from angle_data.labelling.texts import PairFile
-from angle_data.records import MEANINGS, OPPOSITES
-from angle_data.resources import packaged_folder
-from angle_data.text import stable_hash
-
-SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
-
-
-def shown(body):
-    """The pairs of a request as (number, A, B)."""
-    return [(int(n), a, b) for n, a, b in SHOWN.findall(body["messages"][-1]["content"])]
-
-
-def true_grade(a, b):
-    """A grade that tells which pair it belongs to, whatever its place in a call."""
-    return stable_hash("|".join(sorted((a, b)))) % 51 / 10
-
-
-def grader(body):
-    """Grades by content, last pair first, so that anything matched by place shows."""
-    grades = [{"id": n, "score": true_grade(a, b)} for n, a, b in shown(body)]
-    return json.dumps({"grades": grades[::-1]})
-
-
-def write_pairs(path, numbers):
-    write_jsonl(path, ({"text1": f"Node {i} is up.", "text2": f"Host {i} runs."} for i in numbers))
-
-
-def config(tmp_path, server, **changes):
-    engine = EngineConfig(model="judge", base_urls=(server.url,), temperature=0.0, concurrency=4)
-    given = {"pairs": (tmp_path / "pairs.jsonl",)} | changes
-    return ScoreConfig(engine, tmp_path / "run", **given)
 
 
 @pytest.mark.parametrize("per_call", [1, 5])
@@ -240,80 +205,6 @@ def test_a_pilot_grades_a_sample_and_forecasts_the_rest(tmp_path, per_call):
     assert spread[0] < 20 < 40 < spread[-1]  # from all over the file
 
 
-def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path):
-    for name, polarity, texts in (
-        ("a", "synonym", ["It runs.", "All good."]),
-        ("b", "antonym", ["it runs!", "It fell."]),
-        ("c", "synonym", ["It is there."]),
-    ):
-        known = {"source_id": "1", "source": "It is up.", "polarity": polarity, "model": name, "key": "00"}
-        write_jsonl(tmp_path / name / "candidates.jsonl", ({**known, "text": text} for text in texts))
-    mined = [("It fell.", "It is up."), ("One.", "Two.")]
-    mined = ({"text1": one, "text2": other, "kind": "near"} for one, other in mined)
-    write_jsonl(tmp_path / "mined.jsonl", mined)
-    with FakeOpenAI(grader) as server:
-        arguments = ["llm-score", str(tmp_path / "a"), str(tmp_path / "b"), "--model", "judge", "--json"]
-        arguments += ["--pairs", str(tmp_path / "mined.jsonl"), "--base-url", server.url]
-        arguments += ["--pairs", str(tmp_path / "c" / "candidates.jsonl")]
-        arguments += ["--out", str(tmp_path / "run"), "--pairs-per-call", "10"]
-        planned = CliRunner().invoke(app, [*arguments, "--dry-run"])
-        assert (json.loads(planned.stdout)["to_ask"], server.seen) == (1, [])
-        done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.exception
-    counts = json.loads(done.stdout)
-    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 5, 2)
-    graded = {row["text2"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert graded == {"It runs.", "All good.", "It fell.", "Two.", "It is there."}
-    assert len(run_json(tmp_path)["pairs"]) == 4
-
-
-@pytest.mark.parametrize(
-    ("runs", "files", "message"),
-    [
-        ([], [], "nothing to grade: give run folders of llm-label, or files with --pairs FILE"),
-        (["none"], [], r"none holds no candidates\.jsonl; give the folder"),
-        (["pairs.jsonl"], [], r"pairs\.jsonl holds no candidates\.jsonl; give the folder"),
-        ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
-        (["odd"], [], r"odd/candidates\.jsonl:1: .* a degree from 1 to 5, one of the two"),
-    ],
-)
-def test_unusable_inputs_are_named(tmp_path, runs, files, message):
-    write_pairs(tmp_path / "pairs.jsonl", range(2))
-    odd = {"source_id": "a", "source": "One.", "polarity": None, "text": "1.", "model": "m", "key": "k"}
-    write_jsonl(tmp_path / "odd/candidates.jsonl", [odd | {"degree": 9}])
-    engine = EngineConfig(model="judge", base_urls=("http://localhost:1",))
-    inputs = {"runs": tuple(map(tmp_path.joinpath, runs)), "pairs": tuple(map(tmp_path.joinpath, files))}
-    with pytest.raises(InputError, match=message):
-        score(ScoreConfig(engine, tmp_path / "run", **inputs))
-    assert not (tmp_path / "run").exists()
-
-
-def test_nobody_pays_for_grades_of_ones_own_sentences_unknowing(tmp_path, caplog):
-    for name, texts in (("judge", ["It runs.", "It is on."]), ("other", ["It is up, too."])):
-        known = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "model": name, "key": "00"}
-        write_jsonl(tmp_path / name / "candidates.jsonl", ({**known, "text": text} for text in texts))
-    write_pairs(tmp_path / "pairs.jsonl", range(2))
-    with FakeOpenAI(grader) as server:
-        alone = config(tmp_path, server, runs=(tmp_path / "judge",), pairs=())
-        for grade in (plan_score, score):
-            with pytest.raises(InputError, match="judge wrote 2 of 2 candidates itself, and its grades of"):
-                grade(alone)
-        for more in ({"runs": (tmp_path / "judge", tmp_path / "other"), "pairs": ()}, {"runs": alone.runs}):
-            caplog.clear()
-            plan_score(config(tmp_path, server, **more))
-            all_of = 2 + ("other" in str(more))
-            assert f"judge wrote 2 of {all_of} candidates itself, and its grades of them" in caplog.text
-        caplog.clear()
-        plan_score(config(tmp_path, server, runs=(tmp_path / "other",)))
-        assert "itself" not in caplog.text
-        ours = {"checkpoint": "judge", "base_urls": alone.engine.base_urls}
-        (tmp_path / "other/run.json").write_text(json.dumps(ours))
-        said = r"judge \(judge at http.*, as other\) wrote 1 of 1 candidates "
-        with pytest.raises(InputError, match=said):
-            plan_score(config(tmp_path, server, runs=(tmp_path / "other",), pairs=()))
-        assert server.seen == []
-
-
 @pytest.mark.parametrize(("count", "warned"), [(40, True), (19, False)])
 def test_a_grader_that_always_says_the_same_is_warned_of(tmp_path, caplog, count, warned):
     write_pairs(tmp_path / "pairs.jsonl", range(count))
@@ -326,17 +217,6 @@ def test_a_grader_that_always_says_the_same_is_warned_of(tmp_path, caplog, count
         score(config(tmp_path, server))
     said = f"{count - 1} of {count} grades are 3.5: this grader does not judge"
     assert (said in caplog.text) == warned
-
-
-def test_the_prompt_holds_no_grade_that_could_be_copied(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(1))
-
-    def copy(body):
-        (example,) = re.findall(r"\{.*\}", body["messages"][-1]["content"])
-        return example
-
-    with FakeOpenAI(copy) as server, pytest.raises(AnnotatorError, match="no reply is of use"):
-        score(config(tmp_path, server))
 
 
 def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
@@ -436,62 +316,6 @@ def test_recorded_grades_need_no_server(tmp_path, recorded):
     assert "annotators found: another, judge (choose with --model)" in said
 
 
-def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
-    path = tmp_path / "pairs.csv"
-    path.write_text('sentence1,sentence2\na b,c d\nC d.,A b\n"",x\ne f,g h\n')
-    pairs = PairFile(path)
-    assert [(pair.text1, pair.text2) for pair in pairs] == [("a b", "c d"), ("e f", "g h")]
-    assert (pairs.repeated, pairs.blank, pairs.count) == (1, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"text1": "a", "text2": "b"}\n{"text1": "a", "other": "b"}\n', r"pairs\.jsonl:2: no two texts"),
-        ('{"text1": "a", "text2": 5}\n', r"pairs\.jsonl:1: field 'text2' must be a string, got int"),
-        ("", "holds no pairs"),
-    ],
-)
-def test_a_bad_row_is_named_before_anything_is_asked(tmp_path, content, message):
-    (tmp_path / "pairs.jsonl").write_text(content)
-    with FakeOpenAI(grader) as server:
-        with pytest.raises(InputError, match=message):
-            score(config(tmp_path, server))
-        assert not server.seen
-
-
-def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(2))
-    prompt = tmp_path / "mine.txt"
-    prompt.write_text('+++\nplaceholders = ["pairs"]\nreply = "text"\n+++\nGrade!\n{pairs}\n')
-    with FakeOpenAI(grader) as server:
-        score(config(tmp_path, server, prompt=prompt))
-        assert server.seen[0].prompt.startswith("Grade!\nPair 1\nA: ")
-        assert "response_format" not in server.seen[0].body
-        prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
-        with pytest.raises(InputError, match="pairs"):
-            score(config(tmp_path, server, prompt=prompt))
-        with pytest.raises(InputError, match=f"{tmp_path} is a directory; give a file"):
-            score(config(tmp_path, server, prompt=tmp_path))
-
-
-def test_a_pair_that_another_file_spells_otherwise_is_not_graded_anew(tmp_path):
-    def write(name, change):
-        rows = ({"text1": change(f"Node {n} is up."), "text2": f"Host {n} runs."} for n in range(5))
-        write_jsonl(tmp_path / name, rows)
-        return tmp_path / name
-
-    first, second = write("pairs.jsonl", str), write("other.jsonl", lambda each: each.upper().strip("."))
-    with FakeOpenAI(lambda body: '{"grades": [{"id": 1, "score": 2.5}]}') as server:
-        assert score(config(tmp_path, server, pairs=(first,))).counts["asked"] == 5
-        both = config(tmp_path, server, pairs=(second, first))
-        assert plan_score(both).to_ask == 0
-        counts = score(both).counts
-    assert (counts["asked"], counts["pairs"], counts["kept"]) == (0, 5, 5)
-    found = {row["text1"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert found == {f"NODE {n} IS UP" for n in range(5)}
-
-
 def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(12))
 
@@ -506,46 +330,3 @@ def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
         assert counts["requests"] == 2 + 4
         assert run_json(tmp_path)["finished"] is True
         assert score(settings).counts["asked"] == 0
-
-
-def test_the_purpose_chooses_the_prompt_and_all_prompts_have_one_scale(tmp_path):
-    """Opposites get the grade that the page for people gives them; nothing stated is asked as before."""
-    write_pairs(tmp_path / "pairs.jsonl", range(1))
-    said = {}
-    with FakeOpenAI(grader) as server:
-        for purpose in OPPOSITES:
-            out = tmp_path / str(purpose)
-            score(replace(config(tmp_path, server, purpose=purpose), out=out))
-            said[purpose] = server.seen[-1].prompt
-            name = json.loads((out / "run.json").read_text())["prompt"]["name"]
-            assert name == f"score/{'opposites' if purpose == 'opposites' else 'pairs'}.txt"
-        score(replace(config(tmp_path, server, purpose="search"), out=tmp_path / "search"))
-        assert "search query" in server.seen[-1].prompt
-    for prompt in said.values():
-        for grade, meaning in enumerate(MEANINGS):
-            assert f"\n{grade}: {meaning}" in prompt
-    line = next(line for line in said["opposites"].splitlines() if line.startswith("1: "))
-    assert "denies or reverses" in line
-    assert OPPOSITES["opposites"].rstrip(".") in said["opposites"]
-    assert said["topics"] == said[None] != said["opposites"]
-    assert "2: the same subject, yet a different statement about it; also when one denies" in said["topics"]
-
-
-def test_only_packaged_prompts_say_on_which_scale_the_grades_are(tmp_path):
-    """A prompt of the user's own may use a part of it, such as 1 to 5."""
-    write_pairs(tmp_path / "pairs.jsonl", range(1))
-    packaged = packaged_folder("prompts") / "score" / "pairs.txt"
-    (tmp_path / "own.txt").write_text(packaged.read_text().replace("5:", "5 :"))
-    with FakeOpenAI(grader) as server:
-        for prompt, scale in ((None, "0-5"), (Path("answers"), "0-5"), (tmp_path / "own.txt", None)):
-            out = tmp_path / f"run-{prompt and prompt.stem}"
-            score(replace(config(tmp_path, server), prompt=prompt, out=out))
-            (row,) = rows(out / "scores.jsonl")
-            assert row.get("scale") == scale
-
-
-def test_what_the_grades_are_for_is_checked(tmp_path):
-    with pytest.raises(InputError, match="--purpose must be one of opposites, topics, search, got 'x'"):
-        ScoreConfig(EngineConfig("m"), tmp_path, purpose="x")
-    with pytest.raises(InputError, match="--purpose and --prompt both choose the prompt"):
-        ScoreConfig(EngineConfig("m"), tmp_path, purpose="topics", prompt=Path("answers"))
