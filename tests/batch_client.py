@@ -13,8 +13,6 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, StoppedError
 
 KEY = "sk-test-0123456789"
-
-
 SOON = {"retry-after-ms": "5"}
 
 

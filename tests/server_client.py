@@ -10,11 +10,7 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError
 
 KEY = "sk-test-0123456789"
-
-
 SCHEMA = {"type": "object", "properties": {"sentences": {"type": "array"}}}
-
-
 QUICK = Patience(retry_s=0.01)
 
 
