@@ -71,7 +71,14 @@ from angle_train.training.arguments import Schedule, check_arguments, check_trac
 from angle_train.training.choosing import Candidate, Columns, choose, what_pairs_show
 from angle_train.training.folds import cross_fit
 from angle_train.training.frozen import check_frozen
-from angle_train.training.guards import Checkpoints, Guards, as_details, guards_of, worse_sentence
+from angle_train.training.guards import (
+    Checkpoints,
+    Guards,
+    Weighed,
+    as_details,
+    guards_of,
+    worse_sentence,
+)
 from angle_train.training.merging import blend, snapshot
 from angle_train.training.processes import connect_processes, rank_zero
 from angle_train.training.run_directory import HIDDEN, RunDirectory, check_free
@@ -364,7 +371,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     training = run.train(model, evaluator)
     found = checkpoint_candidates(training, evaluator.measured(), untuned, share)
     checkpoints = Checkpoints(model, backbone, run.directory.checkpoints, evaluator.vectors)
-    candidates, losses = checkpoints.within(guards, found, [*dev, *beside])
+    candidates, weighed = checkpoints.within(guards, found, [*dev, *beside])
     choice = choose(candidates, dev, run.data.judged_dev)
     number = choice.chosen or 1  # where none is surely better than the base model: the planned end
     taken = candidates[number]
@@ -372,7 +379,7 @@ def tune_on_dev_sets(run: FitRun, model: SentenceTransformer, before: BaseFigure
     chosen_by = f"dev {name_of_items(dev)}{choice.beside()}"
     log.info("%s", choice.sentence(f"step {taken.step}{taken.mixed}", chosen_by, number))
     training = replace(training, best_step=taken.step)
-    findings = {"choice": choice.to_dict(), "guards": as_details(losses[number], guards.most)}
+    findings = {"choice": choice.to_dict(), "guards": as_details(weighed[number], guards.most)}
     merge = {"merge": {"share": taken.share}} if taken.share else {}
     known = evaluator.vectors.get((taken.step, taken.share))
     return TuningResult(training, choice, findings | merge, known=known)
@@ -421,7 +428,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
     mix_in_backbone(run, model, cross.share)
     known = KnownVectors()
     losses = guards.losses(measure_tuned(model, guards.sets, known))
-    log.info("%s", worse_sentence(losses))
+    log.info("%s", worse_sentence(losses, guards.most))
     choice = cross.choice
     if guards.refuse(losses):
         choice = replace(choice, chosen=0, best=choice.chosen or choice.best, refused=True)
@@ -436,7 +443,7 @@ def tune_by_parts(run: FitRun, model: SentenceTransformer, before: BaseFigures) 
         choice,
         {
             "folds": cross.to_dict(),
-            "guards": as_details(losses, guards.most),
+            "guards": as_details(Weighed(losses), guards.most),
             "choice": choice.to_dict(),
         },
         HeldOut(pairs, untuned, cross.after),

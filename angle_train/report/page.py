@@ -83,8 +83,8 @@ def write_fit_page(
 
 
 def _under_the_verdict(verdict: Verdict) -> list[str]:
-    """Return what got worse, what to do next, what stands behind the verdict, then every set."""
-    first = list(filter(None, [verdict.worse, verdict.next]))
+    """Return what got worse and what that cost, what to do next, what stands behind it, then every set."""
+    first = list(filter(None, [verdict.worse, verdict.spared, verdict.next]))
     return [*first, *verdict.evidence, *(line for line in verdict.lines[1:] if line not in first)]
 
 

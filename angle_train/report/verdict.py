@@ -32,7 +32,14 @@ from angle_train.report.right_shares import (
 )
 from angle_train.report.text import advice, compared_line, finding, measured_items, tone
 from angle_train.training.choosing import SURE, beside_sentence, too_few_to_choose
-from angle_train.training.guards import Loss, agreement_sentence, from_details, worse_sentence
+from angle_train.training.guards import (
+    Loss,
+    Weighed,
+    agreement_sentence,
+    from_details,
+    spared_sentence,
+    worse_sentence,
+)
 
 BACKBONE = "backbone"
 TUNED = "tuned"
@@ -52,6 +59,7 @@ class Verdict:
         advice: The conclusion in one sentence: use the tuned model, or the backbone, and why.
         lines: All sentences: the advice, what got worse, what to do next, then every set.
         worse: What got worse elsewhere, which is the second line: of the tuned weights, wherever they are.
+        spared: Why more of the backbone is mixed in than planned; empty where it is not.
         next: What to do next, and how much work that is; empty where the tuned model is to be used.
         evidence: What stands behind it: words that mislead, what the sample can show, shared texts.
         tone: `good`, `bad` or nothing, of the saved model.
@@ -62,6 +70,7 @@ class Verdict:
     advice: str
     lines: list[str]
     worse: str
+    spared: str
     next: str
     evidence: list[str]
     tone: str
@@ -105,8 +114,9 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
     return Verdict(
         headline=f"{head}: {shares_sentence(shares, *told)}{unsure}." if shares else f"{head}{unsure}.",
         advice=said,
-        lines=[said, *filter(None, [facts.worse(), facts.next()]), *facts.notes()],
+        lines=[said, *filter(None, [facts.worse(), facts.spared(), facts.next()]), *facts.notes()],
         worse=facts.worse(),
+        spared=facts.spared(),
         next=facts.next(),
         evidence=[*filter(None, [misled, facts.agreement()]), *small, *shared],
         tone=tone(facts.compared) if kept == TUNED else "",
@@ -125,8 +135,9 @@ def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> 
         choice=details.get("choice", {}),
         by_parts="folds" in details,
         same=kept == BACKBONE and details.get("same", False),
-        losses=from_details(guards := details.get("guards", {})),
+        weighed=from_details(guards := details.get("guards", {})),
         most=guards.get("most", 0.0),
+        share=details.get("merge", {}).get("share", 0.0),
         chosen_on=chosen_on(results),
     )
 
@@ -146,9 +157,15 @@ class _Facts:
     choice: Mapping[str, Any]
     by_parts: bool
     same: bool
-    losses: list[Loss]
+    weighed: Weighed
     most: float
+    share: float
     chosen_on: str = "pairs"
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What the tuned weights lose on every guard."""
+        return self.weighed.losses
 
     @property
     def better(self) -> bool:
@@ -245,9 +262,13 @@ class _Facts:
         known = self.losses if self.kept == TUNED else [loss for loss in self.losses if loss.refuses]
         if not known or self.same or self.choice.get("refused"):
             return ""
-        said = worse_sentence(known)
+        said = worse_sentence(known, self.most)
         whose = "What got worse" if self.kept == TUNED else "What got worse with the tuned weights"
         return said.replace("What got worse", whose, 1)
+
+    def spared(self) -> str:
+        """Return why the tuned weights have more of the backbone than planned; empty where they do not."""
+        return "" if self.same else spared_sentence(self.weighed.spared, self.most, self.share)
 
     def next(self) -> str:
         """Return what to do next; nothing where the tuned model is to be used, or the advice says it."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -155,9 +155,22 @@ def worth_of(pairs: PairSet, similarity: Array) -> float:
     return max(known, 0.0) if ahead.low > 0 else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What a candidate loses on guards.
+
+    Attributes:
+        losses: On every guard, with the share of the backbone that it has.
+        spared: Where it would surely lose too much with the planned share; empty where it has that share.
+    """
+
+    losses: list[Loss]
+    spared: list[Loss] = field(default_factory=list)
+
+
 def within_guards(
     candidate: Candidate, guards: Guards, measured: Callable[[float, Sequence[PairSet]], Columns]
-) -> tuple[Candidate, list[Loss]]:
+) -> tuple[Candidate, Weighed]:
     """Return a candidate with the least share of the backbone at which no guard surely loses too much.
 
     And what it loses. One that loses too much at every share is returned as planned, and as refused. The
@@ -170,13 +183,14 @@ def within_guards(
     """
     planned = guards.losses(measured(candidate.share, guards.sets))
     if not guards.refuse(planned):
-        return candidate, planned
+        return candidate, Weighed(planned)
+    spared = [loss for loss in planned if loss.too_much(guards.most)]
     for share in SHARES:
         if share > candidate.share:
             losses = guards.losses(measured(share, guards.sets))
             if not guards.refuse(losses):
-                return replace(candidate, share=share), losses
-    return replace(candidate, refused=True), planned
+                return replace(candidate, share=share), Weighed(losses, spared)
+    return replace(candidate, refused=True), Weighed(planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +212,12 @@ class Checkpoints:
     @rank_zero
     def within(
         self, guards: Guards, candidates: Sequence[Candidate], dev: Sequence[DevSet]
-    ) -> tuple[list[Candidate], dict[int, list[Loss]]]:
+    ) -> tuple[list[Candidate], dict[int, Weighed]]:
         """Return the candidates as guards allow them, and by position what those that can be had lose.
 
         Where another share is mixed in than planned, the sets that choose are measured with it.
         """
-        found, losses = list(candidates), {}
+        found, weighed = list(candidates), {}
         for number, candidate in enumerate(candidates):
             if not candidate.step or not candidate.available:
                 continue
@@ -212,15 +226,16 @@ class Checkpoints:
             if (candidate.step, candidate.share) not in self.vectors:
                 # A resumed run measured these earlier; it must embed the same texts together to end the same.
                 measured(candidate.share, dev)
-            allowed, losses[number] = within_guards(candidate, guards, measured)
-            log.info("step %d%s: %s", allowed.step, allowed.mixed, worse_sentence(losses[number]))
+            allowed, weighed[number] = within_guards(candidate, guards, measured)
+            worse = worse_sentence(weighed[number].losses, guards.most)
+            log.info("step %d%s: %s", allowed.step, allowed.mixed, worse)
             if allowed.share != candidate.share:
                 log.info("with less of the backbone it surely loses more than %g on a guard", guards.most)
                 allowed = replace(allowed, similarity=measured(allowed.share, dev))
             found[number] = allowed
             for key in [key for key in self.vectors if key[0] == allowed.step and key[1] != allowed.share]:
                 del self.vectors[key]
-        return found, losses
+        return found, weighed
 
     def _measure(self, step: int, share: float, sets: Sequence[DevSet]) -> Columns:
         """Return the columns of sets under the model's weights, which are those of `step`."""
@@ -229,28 +244,51 @@ class Checkpoints:
             return measure_sets(self.model, sets, known=known)
 
 
-def worse_sentence(losses: Sequence[Loss]) -> str:
-    """Return what got worse, of guards whose losses count; also where it is nothing."""
+def worse_sentence(losses: Sequence[Loss], most: float) -> str:
+    """Return what got worse, of guards whose losses count; also where it is nothing, or cannot be told.
+
+    A labelled guard that may lose more than twice what it may (`most` points) has too few pairs to tell.
+    """
     counted = [loss for loss in losses if loss.refuses]
-    shown = [loss for loss in counted if loss.low > 0 and round(100 * loss.loss, 1) > 0]
-    surely = sorted(shown, key=lambda loss: -loss.loss)
-    if surely:
-        held = [loss for loss in counted if loss.kind == "labelled" and loss not in surely]
-        most = {loss.name: _at_most([loss]) for loss in held}
-        also = "".join(
-            f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}"
-            for name, high in most.items()
-        )
-        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}{also}"
     if not counted:
         return "What got worse: not known; give --guard pairs"
-    names = ", ".join(loss.name for loss in counted)
-    return f"What got worse: nothing, surely less than {_at_most(counted)} ({names})"
+    shown = [loss for loss in counted if loss.low > 0 and round(100 * loss.loss, 1) > 0]
+    surely = sorted(shown, key=lambda loss: -loss.loss)
+    rest = [loss for loss in counted if loss not in surely]
+    vague = [loss for loss in rest if loss.kind == "labelled" and 100 * loss.high > 2 * most]
+    held = [loss for loss in rest if loss not in vague]
+    unknown = "".join(
+        f"; {loss.name}: not known, {loss.pairs} pairs cannot rule out a loss of {_at_most([loss])}"
+        for loss in vague
+    )
+    if surely:
+        told = {loss.name: _at_most([loss]) for loss in held if loss.kind == "labelled"}
+        also = "".join(
+            f"; {name} did not" if high == "0.0" else f"; {name} by less than {high}"
+            for name, high in told.items()
+        )
+        return f"What got worse: {', '.join(loss.sentence() for loss in surely)}{also}{unknown}"
+    if not held:
+        return f"What got worse: nothing surely{unknown}"
+    names = ", ".join(loss.name for loss in held)
+    return f"What got worse: nothing, surely less than {_at_most(held)} ({names}){unknown}"
 
 
 def _at_most(losses: Sequence[Loss]) -> str:
     """Return the most that any of them loses, surely, rounded up."""
     return f"{math.ceil(max(1000 * max(loss.high, 0.0) for loss in losses)) / 10:.1f}"
+
+
+def spared_sentence(spared: Sequence[Loss], most: float, share: float) -> str:
+    """Return why more of the backbone is mixed in than planned; empty where it is not."""
+    if not spared:
+        return ""
+    lost = ", ".join(loss.sentence() for loss in spared)
+    return (
+        f"{100 * share:.0f} % of the backbone is mixed in, which may have cost some of the gain: with less, "
+        f"tuning surely costs more than --guard-loss {most:g} elsewhere (as planned: {lost}); "
+        f"--guard-loss allows more"
+    )
 
 
 def agreement_sentence(losses: Sequence[Loss]) -> str:
@@ -263,11 +301,12 @@ def agreement_sentence(losses: Sequence[Loss]) -> str:
     return f"Rank agreement with the backbone (100 is the same order): {', '.join(told)}{meant}"
 
 
-def as_details(losses: Sequence[Loss], most: float) -> dict[str, Any]:
+def as_details(weighed: Weighed, most: float) -> dict[str, Any]:
     """Return what the report keeps of guards."""
-    return {"most": most, "losses": [asdict(loss) for loss in losses]}
+    return {"most": most, **asdict(weighed)}
 
 
-def from_details(found: Mapping[str, Any]) -> list[Loss]:
-    """Return the losses that `as_details` kept; none of an empty mapping."""
-    return [Loss(**loss) for loss in found.get("losses", ())]
+def from_details(found: Mapping[str, Any]) -> Weighed:
+    """Return what `as_details` kept; no losses of an empty mapping."""
+    kinds = ([Loss(**loss) for loss in found.get(kind, ())] for kind in ("losses", "spared"))
+    return Weighed(*kinds)

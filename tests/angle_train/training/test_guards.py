@@ -39,14 +39,16 @@ def tuned(harm):
 
 def test_weights_that_harm_a_guard_are_had_with_more_of_the_backbone():
     planned = Candidate(8, 1, [rising()], 0.1)
-    taken, losses = within_guards(planned, labelled(), tuned(0.3))
+    taken, weighed = within_guards(planned, labelled(), tuned(0.3))
     assert (taken.refused, taken.step) == (False, 8)
     assert taken.share > 0.1
-    assert 100 * losses[0].low <= 1
+    assert 100 * weighed.losses[0].low <= 1
+    assert weighed.spared == labelled().losses(tuned(0.3)(0.1, [0]))
     below = labelled().losses(tuned(0.3)(round(taken.share - 0.1, 1), [0]))
     assert 100 * below[0].low > 1  # it is the least share that does
     assert within_guards(planned, labelled(most=50.0), tuned(0.3))[0] is planned
-    assert within_guards(planned, labelled(), tuned(0.01))[0] is planned
+    unchanged, weighed = within_guards(planned, labelled(), tuned(0.01))
+    assert (unchanged, weighed.spared) == (planned, [])
 
 
 def test_weights_that_harm_a_guard_with_any_share_are_not_taken():
@@ -57,9 +59,10 @@ def test_weights_that_harm_a_guard_with_any_share_are_not_taken():
     base = Candidate(0, 0, [rising(2.0)])
     best, other = Candidate(8, 1, [rising()]), Candidate(4, 2, [rising(0.1)])
     assert choose([base, best, other], [dev]).chosen == 1
-    refused, losses = within_guards(best, labelled(), measured)
+    refused, weighed = within_guards(best, labelled(), measured)
     assert (refused.refused, refused.share) == (True, best.share)
-    assert losses[0].loss == pytest.approx(2)
+    assert weighed.losses[0].loss == pytest.approx(2)
+    assert not weighed.spared
     choice = choose([base, refused, other], [dev])
     assert (choice.chosen, choice.refused) == (2, False)  # another one does no harm
     choice = choose([base, refused, replace(other, available=False)], [dev])
@@ -123,7 +126,7 @@ def test_a_backbone_that_knows_no_more_than_shared_words_has_no_order_to_keep():
     guards = guards_of([Guard("general", pairs)], [chance], 1.0)
     (loss,) = guards.losses([-chance])
     assert not guards.refuse([loss])
-    assert worse_sentence([loss]) == "What got worse: not known; give --guard pairs"
+    assert worse_sentence([loss], 1.0) == "What got worse: not known; give --guard pairs"
 
 
 def test_the_order_of_the_users_own_texts_may_change():
@@ -139,21 +142,33 @@ def test_what_got_worse_is_said_also_where_it_is_nothing():
     guards = labelled()
     assert re.fullmatch(
         r"What got worse: nothing, surely less than \d\.\d \(titles\)",
-        worse_sentence(guards.losses([rising(0.01)])),
+        worse_sentence(guards.losses([rising(0.01)]), 1.0),
     )
-    told = worse_sentence(guards.losses([rising(0.5)]))
+    told = worse_sentence(guards.losses([rising(0.5)]), 1.0)
     assert re.fullmatch(r"What got worse: titles by \d+\.\d \[\d+\.\d, \d+\.\d\]", told)
 
 
 def test_a_guard_that_holds_is_told_beside_what_got_worse():
     worse = Loss("general", "general text", 256, 1.0, 0.9, 0.01, 0.005, 0.02, True)
     holds = Loss("labelled", "titles", 200, 0.6, 0.6, 0.0, -0.002, 0.0031, True)
-    said = worse_sentence([worse, holds])
+    said = worse_sentence([worse, holds], 1.0)
     assert said == "What got worse: general text by 1.0 [0.5, 2.0]; titles by less than 0.4"
-    said = worse_sentence([worse, replace(holds, high=-0.001)])
+    said = worse_sentence([worse, replace(holds, high=-0.001)], 1.0)
     assert said == "What got worse: general text by 1.0 [0.5, 2.0]; titles did not"
     a_trace = replace(holds, loss=0.0003, low=0.0001)
-    assert worse_sentence([a_trace]) == "What got worse: nothing, surely less than 0.4 (titles)"
+    assert worse_sentence([a_trace], 1.0) == "What got worse: nothing, surely less than 0.4 (titles)"
+
+
+def test_a_guard_too_small_to_tell_says_so():
+    small = Loss("labelled", "few", 12, 0.6, 0.6, 0.0, -0.09, 0.066, True)
+    general = Loss("general", "general text", 256, 1.0, 0.99, 0.004, 0.0, 0.013, True)
+    vague = "few: not known, 12 pairs cannot rule out a loss of 6.6"
+    assert worse_sentence([small], 1.0) == f"What got worse: nothing surely; {vague}"
+    said = worse_sentence([small, general], 1.0)
+    assert said == f"What got worse: nothing, surely less than 1.3 (general text); {vague}"
+    lost = replace(general, loss=0.01, low=0.005, high=0.02)
+    assert worse_sentence([small, lost], 1.0) == f"What got worse: general text by 1.0 [0.5, 2.0]; {vague}"
+    assert "not known" not in worse_sentence([small], 4.0)  # twice that is what it can tell
 
 
 def test_pairs_among_own_texts_are_near_and_far_and_always_the_same(examples):
@@ -201,13 +216,26 @@ def test_a_run_that_harms_a_guard_saves_no_harmful_weights(config):
     assert harmful.report.verdict.lines[1] in card
     assert "* Guarded by: guard, " in card
     report = fit(replace(config, overwrite=True)).report
+    assert same_weights(config.out, config.backbone)
+    assert "Tuning surely costs more than --guard-loss 1 elsewhere" in report.verdict.advice
+    assert not report.verdict.spared
+
+
+def test_a_run_says_that_guards_asked_for_more_of_the_backbone_and_what_for(config):
+    report = fit(changed(config, guard_loss=60.0)).report
+    assert report.kept == "tuned"
     losses = report.details["guards"]["losses"]
-    if report.kept == "tuned":
-        assert report.details["merge"]["share"] > 0
-        assert all(100 * one["low"] <= 1 for one in losses if one["refuses"])
-    else:
-        assert same_weights(config.out, config.backbone)
-        assert "Tuning surely costs more than --guard-loss 1 elsewhere" in report.verdict.advice
+    assert all(100 * one["low"] <= 60 for one in losses if one["refuses"])
+    (spared,) = report.details["guards"]["spared"]
+    assert 100 * spared["low"] > 60
+    share = report.details["merge"]["share"]
+    assert share > 0
+    said = report.verdict.lines[2]
+    assert said.startswith(
+        f"{100 * share:.0f} % of the backbone is mixed in, which may have cost some of the gain"
+    )
+    assert "surely costs more than --guard-loss 60 elsewhere (as planned: guard by " in said
+    assert said in json.loads((config.out / "report.json").read_text())["verdict"]
 
 
 def test_parts_held_out_in_turn_save_no_harmful_weights_either(config, rows, tmp_path, two_parts):
