@@ -10,11 +10,11 @@ are not taken are in `tuned/`. The terminal, every report and the exit code say 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from angle_train.data.leaks import Leak
-from angle_train.evaluation.compare import Result
+from angle_train.evaluation.compare import WORD_OVERLAP, Result
 from angle_train.evaluation.search import NDCG
 from angle_train.report.next_step import (
     TEST_SEARCH,
@@ -126,7 +126,7 @@ def reach_verdict(kept: str, results: Sequence[Result], details: Mapping[str, An
 
 def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> _Facts:
     judged = judged_results(results)
-    places = {(result.role, result.pairs) for result in judged}
+    places = {_of(result) for result in judged}
     return _Facts(
         kept=kept,
         judged=judged,
@@ -139,7 +139,12 @@ def _facts(kept: str, results: Sequence[Result], details: Mapping[str, Any]) -> 
         most=guards.get("most", 0.0),
         share=details.get("merge", {}).get("share", 0.0),
         chosen_on=chosen_on(results),
+        by_words={_of(result): result for result in results if result.model == WORD_OVERLAP and result.main},
     )
+
+
+def _of(result: Result) -> tuple[str, str]:
+    return result.role, result.pairs
 
 
 def _place(leak: Leak) -> tuple[str, str]:
@@ -161,6 +166,7 @@ class _Facts:
     most: float
     share: float
     chosen_on: str = "pairs"
+    by_words: Mapping[tuple[str, str], Result] = field(default_factory=dict)
 
     @property
     def losses(self) -> list[Loss]:
@@ -245,7 +251,8 @@ class _Facts:
         """Return the sentences behind the advice."""
         if self.kept == BACKBONE and not self.tested:
             return []
-        lines = list(map(compared_line, self.compared))
+        words = filter(None, map(self._no_better_than_words, self.judged))
+        lines = [*map(compared_line, self.compared), *words]
         if self.kept == TUNED and not self.tested:
             chose = "the number of steps" if self.by_parts else "the checkpoint"
             option = "--test-search" if self.chosen_on == "queries" else "--test pairs"
@@ -253,6 +260,14 @@ class _Facts:
                 f"these {self.chosen_on} also chose {chose}, so the gain is flattered; give {option}"
             )
         return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
+
+    def _no_better_than_words(self, result: Result) -> str:
+        """Return that counting shared words ranks a set no worse than the tuned weights, where it does."""
+        words = self.by_words.get(_of(result))
+        if words is None or words.score.value < result.score.value:
+            return ""
+        both = f"{100 * words.score.value:.1f} and {100 * result.score.value:.1f}"
+        return f"{result.pairs}: counting shared words ranks it no worse than the tuned model does ({both})"
 
     def worse(self) -> str:
         """Return what the tuned weights lose elsewhere; nothing where the advice says it.

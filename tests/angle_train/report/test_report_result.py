@@ -36,6 +36,19 @@ STAYS = f", so the backbone stays. {IN_TUNED}"
 ALONE = CHOICE | {"chosen": 0, "compared": 1, "confidence": 0.4, "best": 0.45}
 
 
+@pytest.mark.parametrize(("words", "told"), [(0.6, True), (0.4, False)])
+def test_a_better_model_that_counting_shared_words_beats_is_told_so(words, told):
+    made = report(BETTER)
+    (tuned,) = (found for found in made.results if found.role == "test" and found.model == "tuned")
+    counted = replace(result(tuned.pairs, WORD_OVERLAP, words), role="test")
+    tuned = replace(tuned, score=replace(tuned.score, value=0.5))
+    lines = replace(made, results=[counted, tuned]).verdict.lines
+    assert lines[0].startswith("Better than the backbone")
+    said = f"{tuned.pairs}: counting shared words ranks it no worse than the tuned model does (60.0 and 50.0)"
+    assert (said in lines) == told
+    assert any("shared words" in line for line in lines) == told
+
+
 def test_table_is_aligned_and_multiplied_by_a_hundred():
     rows = [
         result("news", WORD_OVERLAP, -0.236),
