@@ -116,6 +116,14 @@ def scale_of(
     return scale
 
 
+def check_stated(spec: str, items: Sequence[Item], raw: NDArray[np.float64]) -> None:
+    """Raise an InputError unless the scores (B,) whose rows state a scale lie on it, and it is one scale."""
+    stated = [number for number, (_, row) in enumerate(items) if _states(row)]
+    some = [items[number] for number in stated]
+    if some and (own := _own_scale(spec, some)) is not None:
+        _check_within(own, raw[stated], [place for place, _ in some], f"its column {SCALE}")
+
+
 def check_threshold(threshold: object) -> None:
     """Raise an InputError unless a threshold, if there is one, is a finite number."""
     if threshold is None:
@@ -158,11 +166,20 @@ def labels_by(
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
 
 
+def _said(row: dict[str, Any]) -> str:
+    return str(row.get(SCALE) or "").strip()
+
+
+def _states(row: dict[str, Any]) -> bool:
+    """Return whether a row states the scale of its score."""
+    return _STATED_SCALE.fullmatch(_said(row)) is not None
+
+
 def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     """Return the scale that all rows of a file name; None where one names none, or means another thing."""
-    said = sorted({str(row.get(SCALE) or "").strip() for _, row in every})
-    if not all(_STATED_SCALE.fullmatch(text) for text in said):
+    if not all(_states(row) for _, row in every):
         return None
+    said = sorted({_said(row) for _, row in every})
     if len(said) > 1:
         raise InputError(
             f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "
