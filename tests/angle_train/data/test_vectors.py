@@ -49,6 +49,12 @@ def test_every_kind_gives_the_vectors_of_texts_in_any_order(tmp_path, name, writ
     assert (found == VECTORS[[1, 0, 1]]).all()  # of a text that is there twice the first counts
 
 
+def test_zeros_may_stand_for_a_blank_text(tmp_path):
+    lines = [{"text": " ", "embedding": [0, 0]}, {"text": "a", "embedding": [0, 1]}]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    assert load_vectors(str(tmp_path / "v.jsonl"))([""]).tolist() == [[0, 0]]
+
+
 def test_texts_without_a_vector_are_counted_once_each_and_one_is_shown(tmp_path):
     as_lines(tmp_path / "v.jsonl")
     vectors = load_vectors(str(tmp_path / "v.jsonl"))
@@ -89,7 +95,14 @@ def test_models_are_no_vectors(tmp_path):
             [{"text": "a", "embedding": [1, 2]}, {"text": "b", "embedding": [1]}],
             r"v.jsonl:2: embedding has 1 numbers, that of the first row 2",
         ),
-        ([{"text": "a", "embedding": [1, None]}], r"1 of 1 vector are not finite|1 of 1 vector"),
+        (
+            [{"text": "a", "embedding": [1, None]}, {"text": "b", "embedding": [0, 0]}],
+            r"v.jsonl: 1 of 2 vectors has numbers that are not finite, such as that of 'a'; embed it again",
+        ),
+        (
+            [{"text": text, "embedding": [number, 0]} for text, number in (("a", 1), ("b\nc", 0), ("d", 0))],
+            r"v.jsonl: 2 of 3 vectors are all zeros, .* such as that of 'b c'; embed them again",
+        ),
         ([], "holds no vectors"),
     ],
 )
