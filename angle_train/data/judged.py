@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.records import read_run_file, results_file
+from angle_data.records import results_file
 from angle_data.tables import Rows, read_table
 from angle_data.text import counted, stable_hash
 from angle_train.data.leaks import pair_keys
 from angle_train.data.pairs import PairSet, name_of
 from angle_train.data.scores import check_stated
-from angle_train.data.sources import SCORES, number_in, pair_in, read_rows
+from angle_train.data.sources import SCORES, number_in, pair_in, read_rows, warn_if_unfinished
 
 log = logging.getLogger("angle.pairs")
 
@@ -91,8 +91,7 @@ def load_judged(spec: str) -> PairSet:
         weight=np.ones(len(items)),
         scale="as graded",
     )
-    if _is_run(spec) and read_run_file(Path(spec)).get("finished") is False:
-        log.warning("warning: %s is not finished; the pairs that it has graded so far are used", spec)
+    warn_if_unfinished(spec)
     return _each_once(pairs, [str(row.get("model") or "") for _, row in items])
 
 
@@ -122,12 +121,8 @@ def _mean(grades: Sequence[float]) -> float:
     return math.fsum(grades) / len(grades)  # exact, so that the order makes no difference
 
 
-def _is_run(spec: str) -> bool:
-    return any((Path(spec) / name).is_file() for name in ("run.json", "scores.jsonl"))
-
-
 def _rows(spec: str) -> Rows:
-    if not _is_run(spec):
+    if not any((Path(spec) / name).is_file() for name in ("run.json", "scores.jsonl")):
         return read_rows(spec, "train")
     return read_table(results_file(Path(spec), "scores.jsonl", "llm-score"))
 

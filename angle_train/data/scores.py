@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_data.folders import file_of_grades
 from angle_data.records import SCALE
 from angle_data.tables import INFERENCE_COLUMNS, number_of
 from angle_data.text import counted
@@ -109,8 +110,9 @@ def scale_of(
             np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
         )
     scale = parse_scale(stated)
-    if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
-        # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
+    is_built = Path(spec).is_dir() and not file_of_grades(Path(spec))
+    if (scale.low, scale.high) != (0, 1) and is_built and raw.min() >= 0 and raw.max() <= 1:
+        # What `ensemble` and `gis` write is in 0..1 whatever the scale of the files beside it.
         return ScoreRange(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
     _check_within(scale, raw, places, "--scale")
     return scale
