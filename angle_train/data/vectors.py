@@ -2,12 +2,14 @@
 
 Three kinds of file: `.parquet` and `.jsonl[.gz]` have the columns `text` and `embedding`; `.npy` is an array
 (N, D), and its N texts stand in a file of the same name beside it, such as `texts.jsonl` beside `texts.npy`.
+`angle-train encode` writes the texts into its `.parquet`, and none beside its `.npy`.
 Imports no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,9 +137,11 @@ def _texts_file(path: Path) -> Path:
     beside = (path.with_name(path.stem + suffix) for suffix in _BESIDE)
     found = next((file for file in beside if file.is_file()), None)
     if found is None:
+        whole = shlex.quote(str(path.with_suffix(".parquet")))
         raise InputError(
             f"{path} is an array without texts; put them beside it, one for each row and in the same order, "
-            f"as {path.stem}.jsonl or {path.stem}.txt"
+            f"as {path.stem}.jsonl or {path.stem}.txt, or write a .parquet, which has them: "
+            f"`angle-train encode --out {whole}`"
         )
     return found
 

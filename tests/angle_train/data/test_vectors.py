@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,9 +113,30 @@ def test_what_is_wrong_with_a_row_is_said_with_its_place(tmp_path, lines, messag
         load_vectors(str(tmp_path / "v.jsonl"))
 
 
+@pytest.mark.parametrize("name", ["v.jsonl", "v.jsonl.gz", "v.csv", "v.csv.gz", "v.tsv", "v.tsv.gz",
+                                  "v.parquet", "v.txt", "v.txt.gz"])  # fmt: skip
+def test_every_kind_of_texts_in_the_documents_is_read_beside_an_array(tmp_path, name):
+    np.save(tmp_path / "v.npy", VECTORS[:2])
+    if name.endswith(".parquet"):
+        import pandas
+
+        pandas.DataFrame({"text": ["a", "b"]}).to_parquet(tmp_path / name)
+    else:
+        header = "" if ".txt" in name else "text\n"
+        lines = '{"text": "a"}\n{"text": "b"}\n' if ".jsonl" in name else f"{header}a\nb\n"
+        with (gzip.open if name.endswith(".gz") else open)(tmp_path / name, "wt") as stream:
+            stream.write(lines)
+    assert (load_vectors(str(tmp_path / "v.npy"))(["b"]) == VECTORS[1]).all()
+    section = (Path(__file__).parents[3] / "docs" / "evaluation.md").read_text().split("## ")[2]
+    assert f"`NAME.{name.split('.')[1]}" in section
+
+
 def test_an_array_needs_its_texts_beside_it(tmp_path):
     np.save(tmp_path / "v.npy", VECTORS)
-    with pytest.raises(InputError, match=r"array without texts; put them beside it.*as v.jsonl or v.txt"):
+    with pytest.raises(
+        InputError,
+        match=r"array without texts; put them beside it.*as v.jsonl or v.txt, .*--out .*/v.parquet`",
+    ):
         check_vectors(str(tmp_path / "v.npy"))
     (tmp_path / "v.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"for each of the 2 texts of v.txt, not \(3, 3\)"):
