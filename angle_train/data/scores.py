@@ -168,20 +168,16 @@ def labels_by(
     return [items[i] for i in kept], labels, ScoreRange(0.0, 1.0, note)
 
 
-def _said(row: dict[str, Any]) -> str:
-    return str(row.get(SCALE) or "").strip()
-
-
 def _states(row: dict[str, Any]) -> bool:
     """Return whether a row states the scale of its score."""
-    return _STATED_SCALE.fullmatch(_said(row)) is not None
+    return _STATED_SCALE.fullmatch(str(row.get(SCALE) or "").strip()) is not None
 
 
 def _own_scale(spec: str, every: Sequence[Item]) -> ScoreRange | None:
     """Return the scale that all rows of a file name; None where one names none, or means another thing."""
     if not all(_states(row) for _, row in every):
         return None
-    said = sorted({_said(row) for _, row in every})
+    said = sorted({str(row[SCALE]).strip() for _, row in every})
     if len(said) > 1:
         raise InputError(
             f"{spec}: the column {SCALE} says {' and '.join(said)}; bring all scores on one scale, or make a "

@@ -108,17 +108,12 @@ def _check_usable(path: Path, texts: Sequence[str], vectors: NDArray[np.float32]
     Zeros may stand for a blank text, as some models give them.
     """
     has_text = np.array([bool(text.strip()) for text in texts])
-    infinite = ~np.isfinite(vectors).all(axis=1)
-    zeros = ~vectors.any(axis=1) & has_text
-    for wrong, one, several in (
-        (infinite, "has numbers that are not finite", "have numbers that are not finite"),
-        (zeros, "is all zeros, which has no cosine", "are all zeros, which have no cosine"),
-    ):
+    infinite, zeros = ~np.isfinite(vectors).all(axis=1), ~vectors.any(axis=1) & has_text
+    for wrong, what in ((infinite, "numbers that are not finite"), (zeros, "nothing but zeros")):
         if count := int(wrong.sum()):
-            said, it = (one, "it") if count == 1 else (several, "them")
             raise InputError(
-                f"{path}: {count:,} of {counted(len(vectors), 'vector')} {said}, such as that of "
-                f"{_shown(texts[int(wrong.argmax())])}; embed {it} again"
+                f"{path}: {what} in {count:,} of {counted(len(vectors), 'vector')}, such as that of "
+                f"{_shown(texts[int(wrong.argmax())])}; embed such texts again"
             )
 
 

@@ -98,11 +98,11 @@ def test_models_are_no_vectors(tmp_path):
         ),
         (
             [{"text": "a", "embedding": [1, None]}, {"text": "b", "embedding": [0, 0]}],
-            r"v.jsonl: 1 of 2 vectors has numbers that are not finite, such as that of 'a'; embed it again",
+            r"v.jsonl: numbers that are not finite in 1 of 2 vectors, such as that of 'a'; embed such texts",
         ),
         (
             [{"text": text, "embedding": [number, 0]} for text, number in (("a", 1), ("b\nc", 0), ("d", 0))],
-            r"v.jsonl: 2 of 3 vectors are all zeros, .* such as that of 'b c'; embed them again",
+            r"v.jsonl: nothing but zeros in 2 of 3 vectors, such as that of 'b c'; embed such texts again",
         ),
         ([], "holds no vectors"),
     ],

@@ -87,14 +87,13 @@ def test_files_that_are_no_vectors_are_refused(program, files, tiny_model_dir, m
 def test_rows_of_zeros_are_refused_with_a_text_of_theirs(program, files):
     array = np.load(files / "texts.npy")
     _, first = next(read_jsonl(files / "texts.jsonl"))
-    for rows, said in ((slice(0, 1), f"1 of {len(array)} vectors is"), (slice(None), f"{len(array)} of")):
+    for rows, count in ((slice(0, 1), 1), (slice(None), len(array))):
         array[rows] = 0
         np.save(files / "texts.npy", array)
         code, out, err = program("eval", "--model", files / "texts.npy", "--pairs", files / "pairs.jsonl")
         assert (code, out) == (1, "")
-        assert f"texts.npy: {said}" in err
-        assert f"such as that of '{first['text'][:60]}" in err
-        assert err.rstrip().endswith(("embed it again", "embed them again"))
+        assert f"texts.npy: nothing but zeros in {count} of {len(array)} vectors, such as that of" in err
+        assert first["text"][:60] in err
 
 
 @pytest.mark.parametrize(
